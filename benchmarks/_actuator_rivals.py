@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from io import StringIO
 
 import cma
@@ -14,6 +16,8 @@ from dynid.arrays import Array
 from dynid.recording import Recording
 
 FIRST_SIGMA = 0.25  # of the box, as PACE starts: half of the way from the middle to a bound
+MAX_RESTARTS = 9  # of one call, the largest number for which the package keeps its populations small
+NEAR_ENOUGH = 0.01  # of the lowest cost: a search that is as near has found the same model
 # Boxes of a joint, of the size that BAM and PACE use.
 BOXES: Mapping[str, tuple[float, float]] = {
     "armature": (1e-4, 0.1), "viscous": (0.0, 2.0), "coulomb": (0.0, 2.0), "offset": (-1.0, 1.0),
@@ -21,10 +25,27 @@ BOXES: Mapping[str, tuple[float, float]] = {
     "resistance": (0.5, 5.0), "delay": (0.0, 0.05)}
 
 
-def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> tuple[Array, int]:
-    """Return the values (unknowns,) with the lowest mean absolute position error that CMA-ES found, and the rollouts.
+@dataclass(frozen=True, eq=False)
+class CmaFit:
+    """Result of CMA-ES.
 
-    It ends before its budget where its distribution has become as small as tolx.
+    Attributes:
+        x: values (unknowns,) with the lowest cost.
+        rollouts: simulations of all logs that were made.
+        enough_rollouts, enough_cpu: rollouts and CPU time, s, after which the cost was within NEAR_ENOUGH of the
+            lowest, which a user who stops in time would have needed.
+    """
+
+    x: Array
+    rollouts: int
+    enough_rollouts: int
+    enough_cpu: float
+
+
+def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> CmaFit:
+    """Return the values with the lowest mean absolute position error that CMA-ES found.
+
+    As in BAM, the whole budget is used: where a search has ended, another one starts (BIPOP).
 
     Args:
         problem: the logs and unknowns; rollouts are those of the compiled simulation of dynid, the fastest at hand.
@@ -32,15 +53,25 @@ def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> tuple[Arr
         seed: of the random numbers.
     """
     low, high = np.array([BOXES[one.name] for one in problem.unknowns]).T
+    progress = list[tuple[float, float]]()
+    start, best = time.process_time(), (np.inf, low)
 
     def cost(unit: Array) -> float:
-        residual = problem.residuals(low + np.asarray(unit) * (high - low))
-        return 1e3 if residual is None else float(np.mean(np.abs(residual)))
+        nonlocal best
+        x = low + np.asarray(unit) * (high - low)
+        residual = problem.residuals(x)
+        found = 1e3 if residual is None else float(np.mean(np.abs(residual)))
+        if found < best[0]:
+            best = found, x
+        progress.append((best[0], time.process_time() - start))
+        return found
 
     options = {"bounds": [0.0, 1.0], "maxfevals": rollouts, "seed": seed, "verbose": -9, "tolfun": 0.0, "tolx": 1e-7}
-    strategy = cma.CMAEvolutionStrategy(np.full(len(low), 0.5), FIRST_SIGMA, options)
-    strategy.optimize(cost)
-    return np.asarray(low + strategy.result.xbest * (high - low)), int(strategy.result.evaluations)
+    while len(progress) < rollouts:  # the package ends after its own number of restarts
+        cma.fmin(cost, np.full(len(low), 0.5), FIRST_SIGMA, {**options, "maxfevals": rollouts - len(progress)},
+                 restarts=MAX_RESTARTS, bipop=True)
+    enough = next(k for k, (found, _) in enumerate(progress) if found <= (1.0 + NEAR_ENOUGH) * best[0])
+    return CmaFit(best[1], len(progress), enough + 1, progress[enough][1])
 
 
 def fit_by_mujoco(log: Recording, mass: float, length: float, gains: Mapping[str, float]) -> dict[str, float] | None:

@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 import nbformat
-from examples import BLOCK, Block
+from page_blocks import BLOCK, Block
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE / "notebooks"

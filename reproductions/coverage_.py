@@ -23,9 +23,8 @@ below once in 70 rows, and of 80 parameters once in 18, which is why such a para
 
 Further rows are on what breaks assumptions (`CASES`): encoders of 15 bits in a closed loop, pink noise, nominal models
 30 and 100 % off, the default choice of the method, a run that chooses cut-off, friction and method, and a stream as of
-`dynid watch`. Their standard errors are besides
-at most 1.5 times those of weighted least squares with the true model, in the median parameter. `--workers` gives the
-same estimate as a plain run, which a test asserts.
+`dynid watch`. Their standard errors are besides at most 1.5 times those of weighted least squares with the true model,
+in the median parameter. `--workers` gives the same estimate as a plain run, which a test asserts.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
-from examples import blocks  # noqa: E402
+from page_blocks import blocks  # noqa: E402
 
 
 def command(words):

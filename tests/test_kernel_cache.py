@@ -16,6 +16,7 @@ from dynid import kernel_cache
 
 SOURCE = Path(kernel_cache.__file__).parent
 NOBODY = 65534
+PATIENCE = 3600  # s: kernels take half a minute of CPU to compile, which is long on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def as_nobody(installed: Path, *arguments: str, cwd: Path | None = None, **envir
     if readable.returncode != 0:
         pytest.skip("another user cannot run this Python")
     return subprocess.run([*drop, sys.executable, *arguments], env=bare, cwd=cwd or "/", capture_output=True, text=True,
-                          timeout=600)
+                          timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("home", [{}, {"HOME": "/nonexistent"}], ids=["unset", "missing"])

@@ -44,7 +44,7 @@ def dynid(folder: Path, place: Path, *arguments: object) -> str:
 
 def test_the_wheel_has_all_that_commands_read_and_no_more(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    for part in ("dynid/py.typed", "dynid/report/static/plotly.min.js", "dynid/report/static/plotly.LICENSE",
+    for part in ("dynid/py.typed", "dynid/report/static/plotly.min.js.gz", "dynid/report/static/plotly.LICENSE",
                  "dynid/robot/builtin/arm3r.toml", "dynid/studio/page/index.html", "dynid/scripts/benchmarks/run.py",
                  "dynid/scripts/reproductions/tables/000.toml"):
         assert part in names, part

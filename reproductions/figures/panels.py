@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dynid.report.drawing import Panel, PlotCurve, Role
 
 Heights = Mapping[str, Sequence[float | None]]
-ROLES: dict[str, Role] = {"true": "true", "sensed": "true", "real": "true", "wanted": "printed", "commanded": "printed"}
+ROLES: dict[str, Role] = {"true": "true", "sensed": "true", "real": "true", "reference": "printed",
+                          "commanded": "printed"}
 
 
 def by_joint(t: Sequence[float], signals: Mapping[str, Sequence[Sequence[float | None]]], x: str, y: str,

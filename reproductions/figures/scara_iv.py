@@ -23,7 +23,8 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
             PlotCurve("table 4, printed", (1, 2, 3),
                       [table_4.value(name, step) for step in ("first", "second", "third")], "points", "printed"))))
     return [Drawing("Values at every step", "figure 10 and table 4: from the regular start all eight parameters of the "
-                    "arm are found in the first step and hardly move after it.", tuple(panels)),
+                    "arm are found in the first step and hardly move after it. LMY2 is printed ten times too large.",
+                    tuple(panels)),
             _motions(result), _torques(result), _cases(result)]
 
 
@@ -32,7 +33,7 @@ def _motions(result: dict[str, Any]) -> Drawing:
     panels = []
     for how, path in result["path"].items():
         for joint in range(2):
-            panels.append(Panel(f"joint {joint + 1}, {how}", "step", "error of the simulated motion, %", tuple(
+            panels.append(Panel(f"joint {joint + 1}, {how}", "step", "motion error, %", tuple(
                 PlotCurve(f"{quantity}, relative to the {whose}", tuple(range(1, len(path[key]) + 1)),
                           [step[k][joint] for step in path[key]], "points")
                 for key, whose in (("measured", "measured"), ("reference", "reference"))

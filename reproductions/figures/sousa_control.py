@@ -41,5 +41,5 @@ def _energies(falls: dict[str, Any], title: str) -> Panel:
 
 
 def _followed(run: dict[str, Any], title: str, document: str) -> Drawing:
-    signals = {"wanted": run["wanted"], "found": run["q"]}
+    signals = {"reference": run["wanted"], "simulated": run["q"]}
     return Drawing(title, document, by_joint(run["t"], signals, "time since motion B begins, s", ANGLE))

@@ -9,8 +9,8 @@ from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 def figures(result: dict[str, Any]) -> list[Drawing]:
     line = result["positive_definite"]
-    panel = Panel("WAM", "share of the way from weighted LS to the constrained solution",
-                  "positive definite inertia matrices", (PlotCurve("random postures", line["share"], line["ratio"]),))
+    panel = Panel("WAM", "share of the way from weighted LS to the constrained solution", "share of postures", (
+        PlotCurve("random postures", line["share"], line["ratio"]),))
     return [Drawing("Positive definite inertia matrices", "figure 6.1: the ratio of positive definite inertia matrices "
                     "at random postures grows from the solution of weighted LS, which is not feasible, to one at the "
                     "feasible one.", (panel,))]

@@ -7,7 +7,8 @@ A function or method that returns plain data for JSON declares its fields where 
 
 A type is `str`, `int`, `float`, `bool`, `None`, `Any`, a list, a `dict[str, ...]`, a union of these, a class whose
 `to_dict` declares its fields, or a `record`. `own_fields` takes the types of the class's own dataclass fields, for
-writers that return `plain(vars(self))`.
+writers that return `plain(vars(self))`. A class may be given by name, as in `array_of("module:Class")`: its module is
+then imported for the schema only, and not by every command.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from importlib import import_module
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -143,6 +145,9 @@ def _union(kinds: Sequence[Any]) -> Any:
 
 
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(kind, str):
+        module, _, name = kind.partition(":")
+        kind = getattr(import_module(module), name)
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is None:
         kind = type(None)

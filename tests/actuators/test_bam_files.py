@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from dynid.actuators.bam_files import BamParameters, bam_log, read_bam_parameters, write_bam_parameters
+from dynid.actuators.bam_files import (
+    BamParameters,
+    bam_log,
+    bench_law,
+    read_bam_parameters,
+    servo_constants,
+    write_bam_parameters,
+)
 from dynid.actuators.chains import PENDULUM_THICKNESS
 from dynid.errors import ModelError, RecordingError
 from dynid.recording.bam_logs import PendulumBench, write_bam
@@ -59,6 +66,33 @@ def test_a_log_brings_its_bench(tmp_path: Path) -> None:
     ten = found.robot.inertias[0]
     assert ten[9] == pytest.approx(0.56)
     assert ten[0] == pytest.approx((0.5 + 0.02) * 0.04 * (1 + PENDULUM_THICKNESS ** 2))
+
+
+@pytest.mark.parametrize(("motor", "gain"), [("sts3215", 0.166), ("feetech_sts3250", 0.166), ("MX-64", 0.158),
+                                             ("xl320", 0.05048199), ("xl330", 0.00246), ("XC330-M288", 0.00246),
+                                             ("XM430-W350", 0.00575504)])
+def test_the_drive_of_a_motor_is_known_by_its_name(motor: str, gain: float) -> None:
+    assert servo_constants(motor)["gain"] == gain
+
+
+def test_a_motor_that_receives_currents_has_the_loop_of_its_recorder(tmp_path: Path) -> None:
+    """kp (q_des - q) - damping sqrt(kp) dq, in A, is kv (kp_c (q_des - q) - dq) of the cascade."""
+    t = np.arange(300) / 100
+    log = Recording.from_commands(t, np.sin(t - 0.1)[:, None], np.sin(t)[:, None])
+    paths = [write_bam(log, PendulumBench(8.0, 0.6, 1.0, kp=16.0, motor=motor, damping=2.0), tmp_path / f"{motor}.json")
+             for motor in ("erob80_100", "sts3215")]
+    found = bam_log(paths[0])
+    assert found.gains == {"kp": 2.0, "kv": 8.0, "current_limit": 12.0}
+    assert found.recording.voltage is None and found.recording.joints == ("erob80_100",)
+    assert [bench_law([path]) for path in paths] == ["cascade", "voltage"]
+    with refused(RecordingError, "different-motors", "erob80_100", "sts3215"):
+        bench_law(paths)
+    table = json.loads(paths[0].read_text())
+    for entry in table["entries"][150:]:
+        entry["torque_enable"] = False
+    paths[0].write_text(json.dumps(table))
+    switched = bam_log(paths[0]).recording.voltage
+    assert switched is not None and switched[:150].all() and not switched[150:].any()
 
 
 def test_only_one_actuator_of_the_voltage_law(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from refusals import refused
 
 import dynid
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
+from dynid.actuators.input_checks import unwrapped
 from dynid.actuators.suspicions import role
 
 GAINS = {"kp": 8.0, "kd": 0.15}
@@ -242,10 +243,24 @@ def test_bad_logs_are_refused_with_a_reason(log):
             identify_actuators(ROBOT, log, **options)
 
 
+def test_an_encoder_that_starts_again_after_a_turn_is_followed(log):
+    """Positions, or both positions and commands, that wrap at half a turn as those of a servo of one turn do."""
+    def wrapped(x):
+        return (x + np.pi) % (2 * np.pi) - np.pi
+    far, sent = log.q + 3.0, log.reference + 3.0  # rad: the motion crosses half a turn
+    for q, command in ((wrapped(far), sent), (wrapped(far), wrapped(sent))):
+        found, remarks = unwrapped(changed(log, q=q, reference=command), ROBOT)
+        assert np.abs(np.diff(found.q, axis=0)).max() < 1.0 and "jumps by a turn" in remarks[0]
+        np.testing.assert_allclose(found.reference - found.q, log.reference - log.q, atol=1e-12)
+    assert unwrapped(log, ROBOT) == (log, [])
+    ticks = changed(log, q=wrapped(far) * 652)
+    assert unwrapped(ticks, ROBOT)[0] is ticks  # ticks are refused, not unwrapped
+
+
 @pytest.mark.slow
 def test_go2_hanging_is_simulated_on_the_other_half_within_6_mrad():
     folder = Path(os.environ.get("DYNID_DATA", "../shared/data")) / "go2_hanging"
     if not folder.exists():
         pytest.skip(f"{folder} does not exist")
-    for row in example("actuators", "reproductions").go2_halves(folder):
+    for row in example("actuators_", "reproductions").go2_halves(folder):
         assert row["error"] <= 6.0 < row["nominal"], row

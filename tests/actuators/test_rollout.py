@@ -88,3 +88,31 @@ def test_states_at_starts_share_simulations():
     for k in range(len(x)):
         alone = jacobian(problem, x, scales(problem, x), which=np.array([k]))
         np.testing.assert_allclose(alone[:, :, 0], whole[:, :, k], atol=1e-12)
+
+
+def test_a_target_follows_its_command_at_the_limited_speed():
+    """A step of 1 rad at 2 rad/s: means over the intervals of a ramp of half a second, by hand."""
+    command = np.where(np.arange(ROWS) < 100, 0.0, 1.0)
+    log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, np.zeros((ROWS, 1)), command[:, None], joints=("j",))
+    signals = ChainLog.of(chains_of(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["pd"], 0.1, None).signals
+    target = signals.at_speeds(np.array([2.0]))
+    assert signals.at_speeds(np.array([np.inf])) is signals
+    expected = np.clip(2.0 * (np.arange(ROWS) + 0.5 - 100) / RATE, 0.0, 1.0)
+    np.testing.assert_allclose(target.command[:, 0], expected, atol=1e-12)
+    np.testing.assert_allclose(np.diff(target.total[:, 0]), expected[:-1] / RATE, atol=1e-12)
+
+
+def test_switching_off_arrives_with_the_delay_of_commands():
+    """A pendulum is held until its drive is switched off at 1 s; with a delay it falls that much later."""
+    voltage = np.where(np.arange(ROWS) < 100, 12.0, 0.0)[:, None]
+    known = {"kp": 32.0, "gain": 0.166, "limit": 0.97, "vin": float("nan"), "kt": 1.0, "resistance": 2.0,
+             "armature": 0.01, "coulomb": 0.01, "viscous": 0.01}
+    log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, np.full((ROWS, 1), 1.2), np.full((ROWS, 1), 1.25),
+                                        joints=("j",), voltage=voltage)
+    one = ChainLog.of(chains_of(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["voltage"], 0.1, None)
+    falls = []
+    for delay in (0.0, 0.03):
+        problem = ChainProblem(LAWS["voltage"], ("j",), (one,), ({**known, "delay": delay},), ())
+        falls.append(positions(problem, 1e-3))
+    assert np.ptp(falls[0][:100]) < 0.05 < np.ptp(falls[0][100:])
+    np.testing.assert_allclose(falls[1][130:200], falls[0][127:197], atol=2e-3)  # three rows later

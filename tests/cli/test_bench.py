@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SMALL = '''"""Adds two numbers."""
 def run(progress):
@@ -76,3 +79,9 @@ def test_options_reach_the_benchmark_that_has_them(dynid, folder):
     assert json.loads(shown.out) == {"only": ["a", "b"], "machines": 3}
     refused = dynid("bench", "small", "--machines", "3")
     assert refused.code == 2 and "benchmark 'small' has no option 'machines'" in refused.err
+
+
+def test_no_script_has_the_name_of_a_folder_or_helper_of_the_tests():
+    """Scripts and tests share one path of modules, where a file hides a folder of its name wherever both are."""
+    scripts = {path.stem for folder in ("benchmarks", "reproductions", "docs") for path in (ROOT / folder).glob("*.py")}
+    assert "online_" in scripts and not scripts & {path.stem for path in (ROOT / "tests").iterdir()}

@@ -21,6 +21,10 @@ from dynid.recording.write import write_csv
 from dynid.robot import Robot
 
 FRICTION = "viscous,coulomb,offset"
+ONE_LINK = """<robot name="one"><link name="base"/>
+<link name="arm"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
+<inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>"""
 QUICK = ("--method", "wls", "--no-simulation")  # where neither the choice nor the simulation is tested
 
 
@@ -47,6 +51,50 @@ def logs(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+def test_a_motor_that_turns_two_joints_is_stated_on_screen(dynid, logs):
+    robot, rng = Robot.builtin("arm3r"), np.random.default_rng(3)
+    model = Model(robot, make_terms(robot, friction=FRICTION.split(","), rotor=True,
+                                    extra=[{"kind": "coupled-wrist", "joints": [2, 3]}]))
+    values = {"Fv": 0.8, "Fc": 0.6, "Fo": 0.1, "Ia": 0.05, "Iam": 0.03, "Fvm": 0.5, "Fcm": 0.9}
+    theta = [values.get(item.symbol, item.nominal) for item in model.parameters]
+    t = np.arange(4000) / 200
+    w = 2 * np.pi * np.array([0.13, 0.31, 0.47])
+    angle, a = w * t[:, None, None] + rng.uniform(0, 6, (3, 3)), rng.uniform(0.2, 0.6, (3, 3))
+    q, dq, ddq = ((a * f).sum(axis=2) for f in (np.sin(angle), w * np.cos(angle), -w ** 2 * np.sin(angle)))
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.02 * rng.normal(size=q.shape)
+    write_csv(Recording(t, q, tau, joints=robot.joint_names), logs / "coupled.csv")
+    own, other = robot.joint_names[2], robot.joint_names[1]
+    for options in ((), ("--full",)):
+        shown = dynid("identify", "arm3r", "coupled.csv", "--no-simulation", *options)
+        assert f"Found: the motor of {own} also turns with {other} (" in " ".join(shown.out.split())
+    assert "Found:" not in dynid("identify", "arm3r", "one.csv", "--no-simulation").out
+
+
+def test_a_robot_of_robot_descriptions_is_named_as_there(dynid, logs, monkeypatch):
+    """A small fake of the package with its cache: a module per robot, with the path of the URDF."""
+    cache, package = logs / "cache" / "panda", logs / "site" / "robot_descriptions"
+    for folder in (cache, package):
+        folder.mkdir(parents=True)
+    (cache / "panda.urdf").write_text(ONE_LINK, encoding="utf-8")
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "panda_description.py").write_text(f"URDF_PATH = {str(cache / 'panda.urdf')!r}\n", encoding="utf-8")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "robot_descriptions"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(str(logs / "site"))
+    robot = Robot.from_urdf(cache / "panda.urdf")
+    model = Model(robot, make_terms(robot))
+    q, dq, ddq = fourier(1, seconds=10.0, harmonics=2)
+    tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    write_csv(Recording(np.arange(len(q)) / 200, q, tau, joints=("hinge",)), logs / "log.csv")
+    shown = dynid("identify", "panda_description", "log.csv", "--friction", "none", *QUICK, "--json")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "robot_descriptions"]:
+        del sys.modules[name]
+    assert shown.code == 0, shown.err
+    found = {name: one["value"] for name, one in json.loads(shown.out)["parameters"].items()}
+    # About a horizontal axis: the moment 2 kg times 0.1 m, and the inertia 0.02 kg m^2 + 2 kg (0.1 m)^2.
+    assert sorted(abs(value) for value in found.values())[-2:] == pytest.approx([0.04, 0.2], rel=0.02)
+
+
 def test_one_command_from_robot_and_log_to_results(dynid, logs):
     shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--validate", "two.csv", "-o", "out",
                   "--json")
@@ -67,7 +115,8 @@ def test_people_see_verdict_parameters_and_errors(dynid, logs):
 
 def test_a_whole_run_loads_no_library_it_does_not_use(logs):
     """Each takes a tenth of a second or more to load, and a run with its verdict and report about one second more."""
-    heavy = ("scipy.signal", "scipy.stats", "scipy.optimize", "scipy.special", "scipy.interpolate", "pandas")
+    heavy = ("scipy.signal", "scipy.stats", "scipy.optimize", "scipy.special", "scipy.interpolate", "scipy.linalg",
+             "pandas", "dynid.payloads", "dynid.online")
     words = ["identify", "arm3r", "one.csv", "--friction", FRICTION, "--method", "wls", "-o", "out", "--json"]
     code = (f"import sys\nfrom dynid.cli.main import main\ntry:\n    main({words})\nexcept SystemExit as left:\n    "
             f"print(left.code, *(name for name in {heavy} if name in sys.modules), file=sys.stderr)")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from documentation import DOCS, ROOT, run_page
-from examples import blocks, data_of
+from page_blocks import blocks, data_of
 
 import dynid
 

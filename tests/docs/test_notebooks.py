@@ -10,8 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from documentation import DOCS, ROOT
-from examples import data_of
 from make_notebooks import NOTEBOOKS, PAGES, notebook
+from page_blocks import data_of
 
 DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
 

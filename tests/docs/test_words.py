@@ -175,7 +175,7 @@ def test_docstrings_of_public_names_have_no_private_words():
 
 
 def test_reports_and_the_studio_have_no_private_words():
-    pages = [*SOURCE.rglob("*.html"), *(one for one in SOURCE.rglob("*.js") if one.name != "plotly.min.js")]
+    pages = [*SOURCE.rglob("*.html"), *SOURCE.rglob("*.js")]
     assert len(pages) > 50
     assert [one for path in sorted(pages) for one in found(page(path), path)] == []
 

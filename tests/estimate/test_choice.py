@@ -113,6 +113,16 @@ def test_no_consistent_method_is_taken_where_the_data_contradict_pc_wls(monkeypa
     assert choice.choose(noisy(12), fits, {}, {}, tuple(errors)).method == "pc-wls"
 
 
+@pytest.mark.parametrize(("share", "expected"), [(0.95, "pc-wls"), (0.8, "pc-ridge")])
+def test_the_nominal_model_is_used_where_it_reduces_the_error_by_a_tenth(monkeypatch: pytest.MonkeyPatch, share: float,
+                                                                         expected: str) -> None:
+    uneven = np.array([1.0] * 9 + [20.0])  # no difference is significant
+    errors = {"wls": 1.1 * uneven, "pc-wls": uneven, "pc-ridge": np.append(uneven[:9], 29.0 * share - 9.0)}
+    monkeypatch.setattr(choice, "cross_validate_blocks", lambda problem, name, *_: left_out(name, list(errors[name])))
+    fits = dict.fromkeys(errors, identify(noisy(12), method="wls"))
+    assert choice.choose(noisy(12), fits, {}, {}, tuple(errors)).method == expected
+
+
 def test_a_decomposition_that_does_not_converge_ends_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     def one(problem: Problem, *, method: str, **options: object) -> object:
         if method == "pc-wls":

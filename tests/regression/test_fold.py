@@ -320,3 +320,14 @@ def test_fewer_rows_than_columns_fold_too() -> None:
     assert factor.r.shape == (7, 7) and np.abs(factor.r[3:]).max() < 1e-14
     whole = np.column_stack([matrix, tau])
     np.testing.assert_allclose(factor.r.T @ factor.r, whole.T @ whole, atol=1e-12)
+
+
+def test_prior_rows_weigh_as_the_noise_of_all_joints() -> None:
+    """Without weights, prior rows in units of their standard deviation are multiplied by that of the residuals."""
+    model, theta = arm()
+    samples = motion(model, theta, 0.3 * np.random.default_rng(4).normal(size=(600, 3)), seconds=3.0)
+    base = base_parameters(model)
+    found = fold(TorqueEquations.of(model, samples, base)).prior_weight(None)
+    dense = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent].reshape(-1, len(base))
+    squares = float(np.linalg.lstsq(dense, samples.tau.reshape(-1), rcond=None)[1][0])
+    assert found == pytest.approx(np.sqrt(squares / (3 * 600 - len(base))), rel=1e-9)

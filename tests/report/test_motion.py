@@ -15,7 +15,7 @@ from dynid.report import render
 from dynid.report.pages.motion import MOTION, MotionData, joints, limits, preview
 from dynid.report.pages.motion.expected import expected_figure
 from dynid.report.pages.motion.search import search_figure
-from dynid.report.rendering import PLOTLY_SCRIPT
+from dynid.report.rendering import plotly_script
 from dynid.robot import BASE, Robot
 from dynid.runs.design_motion import MotionRequest, design_motion
 
@@ -29,7 +29,7 @@ def motion() -> MotionData:
 
 
 def test_page_is_complete_and_self_contained(motion: MotionData) -> None:
-    text = render(MOTION, motion).replace(PLOTLY_SCRIPT.read_text(encoding="utf-8"), "")
+    text = render(MOTION, motion).replace(plotly_script(), "")
     names = ["overview", "joints", "expected", "preview", "limits", "search"]
     assert re.findall(r'<section id="(\w+)"', text) == names
     assert re.findall(r'href="#(\w+)"', text) == names

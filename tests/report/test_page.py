@@ -18,7 +18,7 @@ from dynid.errors import DynidError
 from dynid.findings import Finding, Note
 from dynid.report import SECTIONS, Figure, ReportData, Section, render, write_report
 from dynid.report.pages.identification import IDENTIFICATION
-from dynid.report.rendering import PLOTLY_SCRIPT
+from dynid.report.rendering import plotly_script
 from dynid.robot import Robot
 from dynid.validate import physics, simulation_checks
 
@@ -89,8 +89,8 @@ def test_every_report_is_complete_and_self_contained(report: ReportData) -> None
     assert len(ids) == len(set(ids))
     # Nothing asks for anything outside: no source, no link, no style that loads, and a policy that forbids it.
     assert not page.having("src") and not any(tag in ("link", "iframe", "img", "object") for tag, _ in page.elements)
-    assert text.count(PLOTLY_SCRIPT.read_text(encoding="utf-8")) == 1
-    own = text.replace(PLOTLY_SCRIPT.read_text(encoding="utf-8"), "")
+    assert text.count(plotly_script()) == 1
+    own = text.replace(plotly_script(), "")
     assert not re.search(r"https?://|url\(|@import", own)
     assert "default-src 'none'" in own
 

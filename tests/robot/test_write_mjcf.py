@@ -112,3 +112,18 @@ def test_bodies_that_cannot_exist_are_refused() -> None:
         to_mjcf(robot, np.eye(10)[[6, 6]], unchecked=True)
     with pytest.raises(ModelError, match="2 x 10"):
         to_mjcf(robot, bad[:1])
+
+
+def test_inertias_are_written_as_principal_moments_with_all_digits() -> None:
+    """MuJoCo's own diagonalisation is exact to 1e-7 only in some versions; a link it refuses keeps its matrix."""
+    for body in random_robot(np.random.default_rng(3), 6).bodies:
+        found = ten.to_mujoco_attributes(body.inertia)
+        turn = np.zeros(9)
+        mujoco.mju_quat2Mat(turn, found["quat"])
+        axes = turn.reshape(3, 3)
+        _, _, central = ten.to_central(body.inertia)
+        np.testing.assert_allclose(axes * found["diaginertia"] @ axes.T, central, rtol=0.0,
+                                   atol=1e-15 * np.abs(central).max() * 10)
+    assert "quat" not in ten.to_mujoco_attributes([0.1, 0, 0, 0.2, 0, 0.2, 0, 0, 0, 1.0])
+    negative = [-0.1, 0.01, 0, 0.2, 0, 0.2, 0, 0, 0, 1.0]
+    assert set(ten.to_mujoco_attributes(negative)) == {"pos", "mass", "fullinertia"}

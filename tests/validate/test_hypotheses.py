@@ -19,13 +19,13 @@ from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
 from dynid.validate.hypotheses.backlash import lag_of_link
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
 from dynid.validate.hypotheses.hypothesis import Hypothesis
-from dynid.validate.hypotheses.motions import delay, gear_ratio, held_for, hoped, refined, worth_of_delay
+from dynid.validate.hypotheses.motions import backlash, delay, gear_ratio, held_for, hoped, refined, worth_of_delay
 from dynid.validate.hypotheses.plausible import reach_of
 from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import assignment
 from dynid.validate.hypotheses.trial import mean_score, score, try_out
-from dynid.validate.hypotheses.weigh import hypothesis_excerpt
+from dynid.validate.hypotheses.weigh import hypothesis_excerpt, is_presliding
 
 
 def judged(log, others=()) -> Verdict:
@@ -62,6 +62,39 @@ def test_scales_of_three_joints_at_once(simulate):
     assert found is not None and found.joints == (1, 3, 4) and found.rivals == ()
     assert np.abs(np.array(found.gains) - gains[[1, 3, 4]]).max() < 4.0 * max(found.std) and max(found.std) < 0.03
     assert found.removed > 0.95
+
+
+@pytest.mark.parametrize("gain", [0.6, -1.0])
+def test_two_joints_do_not_show_whose_scale_is_wrong(simulate, gain):
+    """A coupling between the joints looks the same; the nominal model or a negative scale decides."""
+    lengths, masses = np.array([0.4, 0.3]), np.array([3.0, 2.0])
+    own, none = masses * lengths ** 2, np.zeros(2)
+    inertias = np.column_stack([0.02 * own, none, none, own / 3.0, none, own / 3.0, masses * lengths / 2.0, none, none,
+                                masses])
+    robot = Robot.from_mdh([(0.0, 0.0, 0.0, 0.0), (0.0, 0.4, 0.0, 0.0)], gravity=(0.0, -9.81, 0.0), inertias=inertias)
+    model = Model(robot, (RigidBodies(),))
+    log = simulate(model, theta=inertias.ravel(), noise=0.005)
+    regression = log.with_torque(log.samples.tau * [gain, 1.0]).problem().regression
+    noise = try_out(regression).noise()
+    alone, confirmed = wrong_scales(regression, noise, 1.0), wrong_scales(regression, noise, 1.0, (gain, 1.0))
+    assert (alone is None) == (gain > 0.0)
+    assert confirmed is not None and confirmed.joints == (0,) and confirmed.gains[0] == pytest.approx(gain, abs=0.03)
+
+
+@pytest.mark.parametrize("is_gap", [True, False])
+def test_presliding_friction_is_not_a_gap(simulate, is_gap):
+    """The link lags behind its encoder by a gap, or only its friction does."""
+    log = simulate("arm3r", noise=0.0, changes={"Fc2": 8.0})
+    samples, rng, cutoff = log.samples, np.random.default_rng(3), 10.0
+    off = lag_of_link(samples.q[:, 1], 0.02, samples.rate, cutoff, samples.segments)
+    link = [np.array(x) for x in (samples.q, samples.dq, samples.ddq)]
+    for x, lag, lags in zip(link, off, (is_gap, True, is_gap), strict=True):
+        x[:, 1] += lag if lags else 0.0
+    tau = log.model.regressor(*link) @ log.theta
+    tau += 0.005 * np.sqrt(np.mean(tau ** 2, axis=0)) * rng.normal(size=tau.shape)
+    problem = log.with_torque(tau).problem()
+    noise = try_out(problem.regression).noise()
+    assert is_presliding(problem, problem.data, noise, backlash(1, 0.02)) is not is_gap
 
 
 def test_misfit_between_joints_vanishes_at_the_right_scales(simulate):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -21,7 +23,9 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.validate import free_fall, physics, positive_inertia_line, positive_inertia_share, wrench_comparison
-from dynid.validate.physical import random_postures, thickness
+from dynid.validate.physical import FreeFall, random_postures, thickness
+from dynid.validate.suspicions.body import energy_grows
+from dynid.validate.suspicions.case import Case
 
 MASS, REACH, INERTIA = 2.0, 0.3, 0.05
 
@@ -114,6 +118,27 @@ def test_growing_energy_is_seen() -> None:
     theta[model.parameters.index("Fv3")] = -0.02
     found = free_fall(model, theta, seconds=4.0)
     assert not found.stable and ("of energy within" in found.sentence or "diverged" in found.sentence)
+
+
+def test_energy_before_a_row_is_judged_without_what_follows() -> None:
+    """Energy that grows only in the second half of a fall."""
+    t = np.arange(100) / 10.0
+    kinetic = np.where(t < 5.0, 1.0, t)
+    fall = FreeFall(t, np.zeros((100, 1)), np.zeros((100, 1)), kinetic, np.zeros(100), True, 1e-3, 10.0)
+    assert not fall.stable and fall.until(50).stable and not fall.until(70).stable and fall.until(0).stable
+
+
+@pytest.mark.parametrize(("logged", "positive", "kind"), [(2.0, 1.0, "validation"), (20.0, 1.0, "suspicious"),
+                                                          (2.0, 0.9, "suspicious")])
+def test_energy_that_grows_above_the_logged_speeds_is_a_remark(logged: float, positive: float, kind: str) -> None:
+    """A fall whose speed rises to 10 rad/s and whose energy grows from 5 rad/s on, beside a log of some speed."""
+    t = np.arange(100) / 10.0
+    fall = FreeFall(t, np.zeros((100, 1)), t[:, None], np.where(t < 5.0, 1.0, t), np.zeros(100), True, 1e-3, 10.0)
+    log = SimpleNamespace(dq=np.array([[logged], [-0.5]]))
+    case = SimpleNamespace(physics=SimpleNamespace(fall=fall, positive_share=positive),
+                           problem=SimpleNamespace(data=(log,)))
+    [found] = energy_grows(cast(Case, case))
+    assert found.code == "energy-grows" and found.kind == kind
 
 
 def test_forces_that_torques_do_not_show() -> None:

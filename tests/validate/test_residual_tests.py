@@ -25,6 +25,7 @@ from dynid.recording import Decimation
 from dynid.regression.residuals import Residuals
 from dynid.robot import Robot
 from dynid.validate import reconstruct, residual_tests
+from dynid.validate.candidates import fit_candidates
 from dynid.validate.residual_tests import autocorrelation, filter_memory, normality, whiteness
 
 
@@ -112,6 +113,22 @@ def test_a_missing_friction_term_is_named_and_sized(simulate, friction, missing,
         assert joint.explained_by.candidate == candidate
         assert joint.notes[0].code == f"residual-follows-{candidate}"
         assert joint.explained_by.coefficient == pytest.approx(BIG[f"{missing}{joint.joint[-1]}"], rel=0.1)
+
+
+@pytest.mark.parametrize(("share", "is_named"), [(0.3, True), (3.0, False)])
+def test_a_candidate_larger_than_the_torque_is_none(simulate, share, is_named):
+    """The model has a smooth Coulomb friction, and the residual is a multiple of what this lacks of the sign."""
+    log = simulate("arm3r", changes=BIG)
+    rows = residual_tests(reconstruct(log.fitted()[1], log.samples)).rows
+    sign, smooth = rows.signs[:, 2], np.tanh(rows.dq[:, 2] / 0.02)
+    basis = np.column_stack([smooth, rows.dq[:, 2], np.ones(len(smooth))])
+    lacks = sign - basis @ np.linalg.lstsq(basis, sign, rcond=None)[0]
+    measured = rows.measured.copy()
+    residual = np.zeros_like(measured)
+    residual[:, 2] = share * np.std(measured[:, 2]) * lacks
+    changed = replace(rows, columns=(*rows.columns[:2], basis), residual=residual, predicted=measured - residual)
+    found = {fit.candidate for fit in fit_candidates(changed, 2, log.model.robot.joint_names, True)}
+    assert ("velocity-sign" in found) is is_named
 
 
 def test_share_and_coefficient_are_those_of_the_added_column(simulate):

@@ -1,6 +1,6 @@
 """Actuators without torque sensors: drive laws, friction, delay and armature from positions and commands."""
 
-from dynid.actuators.bam_files import BamParameters, bam_log, read_bam_parameters, write_bam_parameters
+from dynid.actuators.bam_files import BamParameters, bam_log, bench_law, read_bam_parameters, write_bam_parameters
 from dynid.actuators.chains import pendulum
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.experiment_plan import ActuatorExperiment, ExperimentPart, plan_text
@@ -14,5 +14,5 @@ from dynid.recording.bam_logs import PendulumBench, bam_bench, write_bam
 __all__ = ["FRICTION_MODELS", "LAWS", "ActuatorEstimate", "ActuatorExperiment", "ActuatorLog", "ActuatorParameter",
            "ActuatorValue", "BamParameters", "CascadeLaw", "CurrentLaw", "DriveLaw", "DriveSignals", "ExperimentPart",
            "FrictionTrial", "PDLaw", "PIDLaw", "PendulumBench", "SimulatedLog", "VoltageLaw", "bam_bench", "bam_log",
-           "design_actuator_experiment", "identify_actuators", "pendulum", "plan_text", "read_bam_parameters",
-           "write_bam", "write_bam_parameters"]
+           "bench_law", "design_actuator_experiment", "identify_actuators", "pendulum", "plan_text",
+           "read_bam_parameters", "write_bam", "write_bam_parameters"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,18 +15,25 @@ from dynid.actuators.chains import pendulum
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
 from dynid.actuators.problem import ActuatorLog
+from dynid.arrays import Bools
 from dynid.errors import ModelError, RecordingError
 from dynid.files import read_small, write_json
-from dynid.recording.bam_logs import bam_bench, has_switch
+from dynid.recording import Recording
+from dynid.recording.bam_logs import PendulumBench, bam_bench, has_switch
 from dynid.recording.log_reading import read
 
 MIN_SUPPLY_VOLTAGE = 1.0  # V; recorders that do not measure it write zero
-# Duty cycle per unit of kp and rad of error, and largest duty cycle, of families of servos by the names of motors. BAM
-# measured those of Feetech and Dynamixel MX by oscilloscope; those of Dynamixel X follow from its manual: 4096 ticks a
-# turn, kp / 128 of the error in ticks, of 885 units of PWM.
+# Duty cycle per unit of kp and rad of error, and largest duty cycle, of families of servos by the names of motors; the
+# first that fits counts. BAM measured those of Feetech, Dynamixel MX, XL-320 and XL330; those of other Dynamixel X
+# follow from their manual: 4096 ticks a turn, kp / 128 of the error in ticks, of 885 units of PWM.
 SERVO_FAMILIES: Mapping[str, Mapping[str, float]] = {
     r"(sts?|sms|scs)_?-?\d+": {"gain": 0.166, "limit": 0.97}, r"mx_?-?\d+": {"gain": 0.158, "limit": 0.9625},
+    r"xl_?-?320": {"gain": 0.05048199, "limit": 1.0}, r"x[lc]_?-?330": {"gain": 0.00246, "limit": 1.0},
     r"x[lcmhw]_?-?\d+": {"gain": 0.00575504, "limit": 1.0}}
+# Motors that receive currents kp (q_des - q) - damping sqrt(kp) dq from the recorder: largest current, A, and damping.
+CURRENT_FAMILIES: Mapping[str, Mapping[str, float]] = {
+    r"erob.*50": {"current_limit": 12.0, "damping": 1.0}, r"erob": {"current_limit": 12.0, "damping": 2.0},
+    r"hls": {"current_limit": 0.36, "damping": 0.08}}
 _BAM_NAMES = {
     "kt": "kt", "resistance": "R", "armature": "armature", "coulomb": "friction_base", "viscous": "friction_viscous",
     "stribeck": "friction_stribeck", "stribeck_speed": "dtheta_stribeck", "stribeck_shape": "alpha",
@@ -55,11 +62,35 @@ class BamParameters:
 
 def servo_constants(motor: str) -> Mapping[str, float]:
     """Return gain and limit of the drive of a servo by the name of its motor, such as "sts3215"; empty if unknown."""
-    return next((found for family, found in SERVO_FAMILIES.items() if re.match(family, motor.strip().lower())), {})
+    return _of_family(SERVO_FAMILIES, motor)
+
+
+def _of_family(families: Mapping[str, Mapping[str, float]], motor: str) -> Mapping[str, float]:
+    name = motor.strip().lower()
+    return next((found for family, found in families.items() if re.search(rf"(?<![a-z]){family}", name)), {})
+
+
+def bench_law(paths: Sequence[str | Path]) -> str:
+    """Return the drive law of logs of BAM: "cascade" for motors that receive currents, else "voltage".
+
+    Raises:
+        RecordingError: the logs are of different motors, whose parameters have no common value.
+    """
+    motors: dict[str, str | Path] = {}
+    for path in paths:
+        try:
+            motors.setdefault(bam_bench(path).motor.strip().lower(), path)
+        except RecordingError:  # is stated where the log is read
+            continue
+    if len(motors) > 1:
+        (one, first), (other, second) = list(motors.items())[:2]
+        raise RecordingError(f"the logs are of different motors: '{one[:40]}' in {first}, '{other[:40]}' in {second}",
+                             "give the logs of one motor at a time", "different-motors")
+    return "cascade" if any(_of_family(CURRENT_FAMILIES, motor) for motor in motors) else "voltage"
 
 
 def bam_log(path: str | Path, given: Collection[str] = ()) -> ActuatorLog:
-    """Return a log of BAM with its pendulum and gains, ready for `dynid.identify_actuators` with the voltage law.
+    """Return a log of BAM with its pendulum and gains, ready for `identify_actuators` with the law of `bench_law`.
 
     The gain of the servo's firmware and its supply voltage are those of the file. A logged supply voltage is used
     instead, unless the recorder wrote zeros. While the torque is switched off, the supply voltage of the log is zero.
@@ -72,25 +103,48 @@ def bam_log(path: str | Path, given: Collection[str] = ()) -> ActuatorLog:
     # The switch travels in the place of the duty cycle, so that rows that are left out take it along.
     recording = read(path, {"preset": "bam", "enabled": None, "duty": "torque_enable"}
                      if has_switch(path) else {"preset": "bam"})
+    recording = replace(recording, joints=(bench.motor.strip() or "joint",))
+    is_on = np.ones_like(recording.q, dtype=bool) if recording.duty is None else recording.duty > 0.5
+    recording = replace(recording, duty=None)
+    constants = _of_family(CURRENT_FAMILIES, bench.motor)
+    if constants:
+        recording, gains = _current_bench(bench, constants, recording, is_on)
+    else:
+        recording, gains = _voltage_bench(path, bench, given, recording, is_on)
+    robot = pendulum(bench.mass, bench.length, bench.arm_mass, joint=recording.joints[0])
+    return ActuatorLog(recording, {name: value for name, value in gains.items() if name not in given}, robot)
+
+
+def _voltage_bench(path: str | Path, bench: PendulumBench, given: Collection[str], recording: Recording,
+                   is_on: Bools) -> tuple[Recording, dict[str, float]]:
+    """The log of a servo that applies voltages, and the gains of its drive."""
     if recording.voltage is not None and np.median(recording.voltage) < MIN_SUPPLY_VOLTAGE:
         recording = replace(recording, voltage=None)
-    if recording.duty is not None:
-        is_on = recording.duty > 0.5
-        if not is_on.all():
-            supply = recording.voltage if recording.voltage is not None else bench.vin
-            if supply is None:
-                raise RecordingError(f"{path}: states no supply voltage 'vin'", 'add "vin" in V to the file')
-            recording = replace(recording, voltage=np.where(is_on, supply, 0.0))
-        recording = replace(recording, duty=None)
-    gains = {name: value for name, value in (("kp", bench.kp), ("vin", bench.vin)) if value is not None}
+    if not is_on.all():
+        supply = recording.voltage if recording.voltage is not None else bench.vin
+        if supply is None:
+            raise RecordingError(f"{path}: states no supply voltage 'vin'", 'add "vin" in V to the file')
+        recording = replace(recording, voltage=np.where(is_on, supply, 0.0))
     constants = servo_constants(bench.motor)
     if not constants and "gain" not in given:
         raise ModelError(f"{path}: the drive of motor '{bench.motor[:40]}' is not known: how its error and kp become a "
                          "duty cycle", "add --gain gain=0.166 if it works as Feetech STS, 0.158 as Dynamixel MX, "
                          "0.00576 as Dynamixel X", "unknown-motor")
-    gains = {name: value for name, value in {**gains, **constants}.items() if name not in given}
-    robot = pendulum(bench.mass, bench.length, bench.arm_mass, joint=recording.joints[0])
-    return ActuatorLog(recording, gains, robot)
+    gains = {name: value for name, value in (("kp", bench.kp), ("vin", bench.vin)) if value is not None}
+    return recording, {**gains, **constants}
+
+
+def _current_bench(bench: PendulumBench, constants: Mapping[str, float], recording: Recording,
+                   is_on: Bools) -> tuple[Recording, dict[str, float]]:
+    """The log of a motor that receives currents, and the gains of the recorder's position loop as a cascade."""
+    kp = 1.0 if bench.kp is None else bench.kp
+    damping = (constants["damping"] if bench.damping is None else bench.damping) * math.sqrt(kp)
+    limit = constants["current_limit"] if bench.max_amps is None else bench.max_amps
+    if damping <= 0.0:
+        raise RecordingError("a motor that receives currents needs a damping above zero",
+                             'correct "kp" and "damping" in the file', "wrong-gain")
+    return replace(recording, voltage=None if is_on.all() else is_on.astype(float)), {
+        "kp": kp / damping, "kv": damping, "current_limit": limit}
 
 
 def read_bam_parameters(path: str | Path) -> BamParameters:

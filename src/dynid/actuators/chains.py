@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.actuators.columns import COLUMNS
-from dynid.actuators.rollout import WORK_ROWS, rollout
+from dynid.actuators.rollout import WORK_ROWS, limit_speed, rollout
 from dynid.arrays import Array, Ints
 from dynid.dynamics.state import pack
 from dynid.dynamics.tree import Tree, tree_of
@@ -105,8 +105,6 @@ class LogSignals:
         assert log.reference is not None
         t, q = np.ascontiguousarray(log.t), np.ascontiguousarray(log.q[:, joints])
         command = np.ascontiguousarray(log.reference[:, joints])
-        held = command[:-1] * np.diff(t)[:, None]
-        total = np.vstack([np.zeros((1, len(joints))), np.cumsum(held, axis=0)])
         rate = np.gradient(command, t, axis=0) if log.reference_velocity is None else log.reference_velocity[:, joints]
         ones = np.ones_like(q)
         starts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(t) > gap)])
@@ -116,11 +114,25 @@ class LogSignals:
             starts = np.concatenate([piece if len(piece) < 2 or stop - piece[-1] > 10 else piece[:-1] for piece, stop in
                                      zip(pieces, [*starts[1:], len(t)], strict=True)])
         first = np.array([_state(t, q, int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(t)], strict=True)])
-        return LogSignals(t, q, command, total, np.ascontiguousarray(rate),
+        return LogSignals(t, q, command, _integral(t, command), np.ascontiguousarray(rate),
                           np.ascontiguousarray(signals.get("feed", 0.0 * ones)[:, joints] if "feed" in signals
                                                else 0.0 * ones),
                           np.ascontiguousarray(signals["supply"][:, joints] if "supply" in signals else ones),
                           starts.astype(np.int64), first)
+
+
+    def at_speeds(self, limits: Array) -> LogSignals:
+        """The signals with the targets of drives that follow their commands at limited speeds (n,)."""
+        if not np.isfinite(limits).any():
+            return self
+        target = np.empty_like(self.command)
+        limit_speed(self.t, self.command, self.starts, limits, target)
+        return replace(self, command=target, total=_integral(self.t, target))
+
+
+def _integral(t: Array, held: Array) -> Array:
+    """Integral over time (rows, n) of values that are held after each row, from the first row to each."""
+    return np.vstack([np.zeros((1, held.shape[1])), np.cumsum(held[:-1] * np.diff(t)[:, None], axis=0)])
 
 
 _STATE_WINDOW = 0.05  # s of the positions whose parabola gives the state at the start of a simulation

@@ -30,7 +30,7 @@ class ActuatorValue:
         std: standard error, NaN where there is none.
         identified: whether the data determine it. Only then it has an interval.
         is_given: whether it was given and not estimated.
-        linear: value of the first stage, NaN where it has none.
+        linear, linear_std: value and standard error of the first stage, NaN where it has none.
     """
 
     joint: str
@@ -41,6 +41,7 @@ class ActuatorValue:
     identified: bool
     is_given: bool = False
     linear: float = float("nan")
+    linear_std: float = float("nan")
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -50,13 +51,14 @@ class ActuatorValue:
         return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std
 
     @output_fields(joint=str, name=str, unit=str, value=float | None, std=float | None, identified=bool,
-                   interval=list[float | None] | None, given=bool, linear=float | None)
+                   interval=list[float | None] | None, given=bool, linear=float | None,
+                   linear_std=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return {"joint": self.joint, "name": self.name, "unit": self.unit, "value": finite(self.value),
                 "std": finite(self.std) if self.identified else None, "identified": self.identified,
                 "interval": None if self.interval is None else [finite(x) for x in self.interval],
-                "given": self.is_given, "linear": finite(self.linear)}
+                "given": self.is_given, "linear": finite(self.linear), "linear_std": finite(self.linear_std)}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,11 +20,16 @@ from dynid.progress import Tell, prefixed
 _BLOCKS = 10  # of time of each part that is left out: neighbours are nearly independent
 _SIGNIFICANT = 2.0  # standard errors of the mean improvement
 _MIN_IMPROVEMENT = 0.01  # relative: a model with more parameters must predict at least so much better
-_MANY_LOGS = 4  # logs from which on whole logs are left out, not halves of each
+_MANY_LOGS = 8  # logs from which on whole logs are left out, not halves of each: each half must have every condition
+FOLDS = 2  # parts of the logs, each of which is fitted while the other is left out
 _FOLD_ITERATIONS = 15  # of a fit in the comparison; it starts near its solution
+_START_ITERATIONS = 3  # of a fit of the states at the starts of a log that was left out
 # Models that are tried after those before it were compared, and the simpler models it is an extension of.
 _EXTENDS: Mapping[str, tuple[str, ...]] = {"m1": (), "m2": ("m1",), "m3": ("m1",), "m4": ("m2", "m3"), "m5": ("m4",),
                                            "m6": ("m5",)}
+
+
+JointValues = list[dict[str, float]]  # values of the parameters of each joint of a chain by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,52 +49,70 @@ def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
         halves = []
         for log in logs:
             middle, gap = len(log.signals.t) // 2, GAP_INTERVALS * float(np.median(np.diff(log.signals.t)))
-            halves.append((log.part(problem.law, 0, middle, gap, restart),
-                           log.part(problem.law, middle, len(log.signals.t), gap, restart)))
+            halves.append((log.part(0, middle, gap, restart),
+                           log.part(middle, len(log.signals.t), gap, restart)))
         first, second = tuple(one for one, _ in halves), tuple(one for _, one in halves)
     return [Fold(first, second), Fold(second, first)]
 
 
 @dataclass(frozen=True, eq=False)
 class ModelErrors:
-    """Validation errors of a model.
+    """Errors of a model on the parts that were left out.
 
-    They are the mean squares of blocks (blocks,), in units of the residuals of M1, and the mean absolute error, rad.
+    Attributes:
+        blocks: mean squares of blocks (blocks,), in units of the residuals of M1.
+        mean: mean absolute error, rad.
+        fitted: values of each fit, two for each chain.
     """
 
     blocks: Array
     mean: float
+    fitted: list[JointValues]
 
 
-def left_out_errors(problems: Sequence[ChainProblem], starts: Sequence[Array], restart: float | None,
-                    scale: list[Array], tell: Tell) -> ModelErrors:
-    """Return the validation errors of one friction model over all chains.
-
-    scale: RMS residuals of each chain (dof,), set by the first model.
-    """
-    blocks, sums, count = [], 0.0, 0
-    for k, (problem, start) in enumerate(zip(problems, starts, strict=True)):
+def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
+                    restart: float | None, scale: list[Array], tell: Tell) -> ModelErrors:
+    """Errors of one friction model over all chains. start: gives the values from which the fit of a part of the logs of
+    a chain starts. scale: rms residuals of each chain (dof,), filled by the first."""
+    blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
+    for k, problem in enumerate(problems):
         for part, fold in enumerate(folds_of(problem, restart), 1):
             place = f"chain {k + 1} of {len(problems)}, part {part} of 2"
-            fit = refine(problem.with_logs(fold.fitted), start, max_iterations=_FOLD_ITERATIONS, finish=False,
+            own_logs = problem.with_logs(fold.fitted)
+            fit = refine(own_logs, start(len(fitted), own_logs), max_iterations=_FOLD_ITERATIONS, finish=False,
                          tell=prefixed(tell, f"{place}, "))
+            fitted.append(own_logs.values(fit.x))
             if len(scale) <= k:
                 scale.append(np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-6))
             for log in fold.left_out:
-                own = problem.with_logs((log,)).residuals(fit.x)
-                if own is None:
-                    raise NotPossibleError("the simulation of a part that was left out diverges")
+                own = _predicted(problem, fit.x, log)
                 blocks += [float(np.mean((part / scale[k]) ** 2)) for part in np.array_split(own, _BLOCKS)]
                 sums, count = sums + float(np.sum(np.abs(own))), count + own.size
-    return ModelErrors(np.array(blocks), sums / count)
+    return ModelErrors(np.array(blocks), sums / count, fitted)
 
 
-def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list[ChainProblem], list[Array]]],
+def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
+    """Return measured minus simulated positions (rows, dof) of a log that was left out, with parameters x (unknowns,).
+
+    Only the state at its start is fitted: a pendulum that swings freely keeps an error of it to the end.
+    """
+    known = replace(problem, known=tuple(problem.values(x)), unknowns=(), logs=(log,))
+    return refine(known, np.zeros(0), max_iterations=_START_ITERATIONS, finish=False).residual
+
+
+def choose_friction(make: Callable[[str], list[ChainProblem]],
+                    start: Callable[[int, ChainProblem, str, JointValues | None], Array],
                     restart: float | None, tell: Tell) -> tuple[str, tuple[FrictionTrial, ...]]:
     """Return the simplest model that is not significantly worse than any other, and the comparison.
 
-    make: returns problems and initial values of all chains for a model. A model is tried if a model that it extends was
-    significantly better than the one before; Coulomb and viscous friction come first.
+    A model is tried where one that it extends was significantly better than the model that was kept before it; Coulomb
+    and viscous friction come first.
+
+    Args:
+        make: gives the problems of all chains for a model.
+        start: gives the values from which a model of a chain starts, beside the solution of a simpler model.
+        restart: see `LogSignals.of`.
+        tell: is called with what is being done.
     """
     kept, scale = "m1", list[Array]()
     errors: dict[str, ModelErrors] = {}
@@ -98,8 +122,8 @@ def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list
             continue
         title = f"friction model {model.upper()} ({FRICTION_TITLES[model]})"
         try:
-            problems, starts = make(model, None)
-            errors[model] = left_out_errors(problems, starts, restart, scale, prefixed(tell, f"{title}: "))
+            errors[model] = left_out_errors(make(model), partial(_start_after, start, model, errors.get(kept)),
+                                            restart, scale, prefixed(tell, f"{title}: "))
         except NotPossibleError:
             continue
         if model == "m1":
@@ -114,7 +138,17 @@ def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list
                        for model, found in errors.items())
 
 
+def _start_after(start: Callable[[int, ChainProblem, str, JointValues | None], Array], model: str,
+                 kept: ModelErrors | None, fit: int, problem: ChainProblem) -> Array:
+    """Values from which fit number `fit` of a model starts, also from the solution of the model that was kept."""
+    return start(fit // FOLDS, problem, model, None if kept is None else kept.fitted[fit])
+
+
 def improvement(simple: ModelErrors, richer: ModelErrors) -> float:
-    """Return the mean decrease of the squared errors of the blocks, in units of its standard error."""
-    decrease = simple.blocks - richer.blocks
+    """Mean decrease of the logarithm of the squared errors of the blocks, in its standard errors.
+
+    Single blocks have much larger errors than others. Their ratios have the same weight as those of other blocks; their
+    differences would hide all others.
+    """
+    decrease = np.log(np.maximum(simple.blocks, 1e-300) / np.maximum(richer.blocks, 1e-300))
     return float(np.mean(decrease) / max(np.std(decrease, ddof=1) / np.sqrt(len(decrease)), 1e-12))

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from dynid.actuators import columns as c
-from dynid.actuators.chains import LARGEST_STEP, STEPS, Chain, chains_of
+from dynid.actuators.chains import LARGEST_STEP, STEPS, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
-from dynid.actuators.friction_choice import choose_friction
+from dynid.actuators.first_stage import (
+    Stage,
+    chain_problem,
+    first_stage,
+    quick_enough,
+    step_errors,
+    with_friction,
+)
+from dynid.actuators.friction_choice import JointValues, choose_friction
 from dynid.actuators.identifiability import identifiability
-from dynid.actuators.input_checks import GAP_INTERVALS, MIN_MOTION, log_entries, still_joints, usable_logs
+from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.linear_stage import LinearFit, filtered_logs, linear_fit
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParameter
 from dynid.actuators.posterior import posterior_of
-from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
+from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
-from dynid.actuators.suspicions import given_values, saturation, unequal_joints
-from dynid.arrays import Array, Bools, Ints
+from dynid.actuators.suspicions import causes, unequal_joints
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.findings import Finding, Note
 from dynid.progress import Tell, prefixed
@@ -30,26 +35,11 @@ from dynid.regression.correlation import autocovariance
 from dynid.robot import Robot
 
 Gain = float | Sequence[float] | Mapping[str, float]
-_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
-_MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
-_RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
-_ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
-_MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints, which the second stage starts from at least
-_DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
-ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
-
-
-@dataclass(frozen=True, eq=False)
-class _Stage:
-    """A chain, the values of its first stage by joint, and the delay with the smallest simulation error."""
-
-    problem: ChainProblem
-    linear: list[LinearFit]
-    values: list[dict[str, float]]
+ALSO = ("bias", "backlash", "torque_limit", "current_limit", "speed_limit", "link_scale", "stribeck_shape")
 
 
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
@@ -67,7 +57,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
             law that are not given are estimated.
         friction: "m1" to "m6", or "auto" for the simplest model that none predicts significantly better than.
         delay: delay of the commands, s. Default: estimated, one for each chain of joints.
-        also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "link_scale".
+        also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "speed_limit",
+            "link_scale".
         diagnose: whether to test the given gains, masses and limits against the data.
         tell: is called with a sentence on what is being done.
 
@@ -96,7 +87,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     stages = []
     for k, chain in enumerate(moving, 1):
         tell(f"first stage: least squares, chain {k} of {len(moving)}")
-        stages.append(_first_stage(robot, chain, entries, chosen_law, known, also, delay, restart, still))
+        problem = chain_problem(robot, chain, entries, chosen_law, known, delay, restart, still)
+        stages.append(first_stage(with_friction(problem, "m1", also, delay)))
 
     def refined(problems: Sequence[ChainProblem], starts: Sequence[Array]) -> list[Refinement]:
         return [refine(problem, start, finish=False,
@@ -106,22 +98,24 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     comparison: tuple[FrictionTrial, ...] = ()
     plain: list[Refinement] | None = None
 
-    def make(model: str, _: Any = None) -> tuple[list[ChainProblem], list[Array]]:
-        problems = [_with_friction(stage.problem, model, also, delay) for stage in stages]
-        starts = [_friction_start(stage, problem, model, None if plain is None else plain[k])
-                  for k, (stage, problem) in enumerate(zip(stages, problems, strict=True))]
-        return problems, starts
+    def make(model: str) -> list[ChainProblem]:
+        return [with_friction(stage.problem, model, also, delay) for stage in stages]
+
+    def start(k: int, problem: ChainProblem, model: str, simpler: JointValues | None = None) -> Array:
+        values = stages[k].values if plain is None else stages[k].problem.values(plain[k].x)
+        return _friction_start(problem, model, [values] if simpler is None else [values, simpler])
 
     if friction == "auto":
-        problems, starts = make("m1")
-        plain = refined(problems, starts)
-        stages = [replace(stage, problem=_quick_enough(stage.problem, fit.x)) for stage, fit in
+        problems = make("m1")
+        plain = refined(problems, [start(k, problem, "m1") for k, problem in enumerate(problems)])
+        stages = [replace(stage, problem=quick_enough(stage.problem, fit.x)) for stage, fit in
                   zip(stages, plain, strict=True)]
-        friction, comparison = choose_friction(make, restart, tell)
-    problems, starts = make(friction)
+        friction, comparison = choose_friction(make, start, restart, tell)
+    problems = make(friction)
+    starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
-    problems = [_fine_enough(_quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
-    fits = [refine(problem, fit.x, share=fit.share,
+    problems = [_fine_enough(quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
+    fits = [refine(problem, fit.solution, share=fit.share,
                    tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
@@ -133,30 +127,11 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     An error e of the simulated positions changes an estimate by at most |e| / sigma standard errors, where sigma is the
     standard deviation of independent residuals.
     """
-    for step, error, finer in _step_errors(problem, fit.x):
+    for step, error, finer in step_errors(problem, fit.x):
         weight = [_independent_rows(one) / max(float(np.mean(one ** 2)), 1e-300) for one in finer.T]
         if step <= LARGEST_STEP and float(np.mean(error ** 2, axis=0) @ weight) < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
     return replace(problem, step=STEPS[-1])
-
-
-def _quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
-    """Return the problem with the longest step whose error is small compared with the residuals of every joint at x
-    (unknowns,)."""
-    for step, error, finer in _step_errors(problem, x):
-        if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
-            return replace(problem, step=step, slope_step=step)
-    return replace(problem, step=STEPS[-1], slope_step=STEPS[-1])
-
-
-def _step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
-    """Yield steps of the simulation with their errors, and the residuals at half the step (rows, dof), longest step
-    first."""
-    interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
-    for step in STEPS:  # no step is longer than the interval between two rows
-        own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))
-        if own is not None and finer is not None:
-            yield step, _RICHARDSON * (own - finer), finer
 
 
 def _independent_rows(residual: Array) -> float:
@@ -199,91 +174,20 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
     return tables
 
 
-def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,
-                 known: Sequence[Mapping[str, float]], also: Sequence[str], delay: float | None,
-                 restart: float | None, still: Ints) -> _Stage:
-    """Return the problem of chain k with its first stage, at the delay with the smallest simulation error."""
-    logs = []
-    chain = chains_of(robot)[k]
-    for entry in entries:
-        own: Chain = chains_of(entry.robot)[k] if entry.robot is not None else chain
-        gap = GAP_INTERVALS * float(np.median(np.diff(entry.recording.t)))
-        gains = dict(entry.gains)
-        if law.name == "voltage" and entry.recording.voltage is not None:
-            gains["vin"] = float("nan")  # the logged voltage takes its place
-        logs.append(ChainLog.of(own, ActuatorLog(entry.recording, gains), law, gap, restart))
-    names = tuple(robot.joint_names[j] for j in chain.joints)
-    fixed = {} if delay is None else {"delay": delay}
-    tables = tuple({**known[j], **fixed} for j in chain.joints)
-    problem = ChainProblem(law, names, tuple(logs), tables, (),
-                           still=tuple(np.flatnonzero(np.isin(chain.joints, still)).tolist()))
-    problem = _with_friction(problem, "m1", also, delay)
-    filtered = filtered_logs(problem)
-    interval = float(np.median(np.diff(logs[0].signals.t)))
-    best: tuple[float, list[LinearFit], list[dict[str, float]]] | None = None
-    for late in [delay] if delay is not None else [share * interval for share in _DELAYS]:
-        found = linear_fit(problem, filtered, late)
-        values = [{**fit.values, "delay": late} for fit in found]
-        for start in (values, _calmed(problem, values, interval)):
-            residual = problem.residuals(problem.start(start))
-            cost = np.inf if residual is None else float(np.mean(residual ** 2))
-            if best is None or cost < best[0]:
-                best = cost, found, start
-    assert best is not None
-    return _Stage(_quick_enough(problem, problem.start(best[2])), best[1], best[2])
-
-
-def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
-    """Return first-stage values with enough armature and damping that no joint oscillates faster than the log can
-    resolve.
-
-    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
-    whose gains are not given may also get zero for these and does not follow its commands; it then gets a fraction of
-    the gains of the other joints.
-    """
-    found = []
-    usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
-             if all(name in own for own in values)}
-    for known, first in zip(problem.known, values, strict=True):
-        own = {**first, **{name: max(first[name], _MIN_GAIN_SHARE * value) for name, value in usual.items()}}
-        numbers = problem.law.numbers({**{item.name: item.value for item in problem.law.parameters}, **known, **own})
-        stiffness = abs(numbers.get(c.KP, 0.0) * numbers.get(c.TORQUE_GAIN, 1.0))
-        armature = max(own["armature"], stiffness * (interval * _ROWS_PER_PERIOD / (2.0 * np.pi)) ** 2)
-        damping = max(own["viscous"], 2.0 * _DAMPING_RATIO * float(np.sqrt(stiffness * armature)))
-        found.append({**own, "armature": armature, "viscous": damping})
-    return found
-
-
-def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
-    """Return the problem with the unknowns of a friction model."""
-    drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
-             and not all(name in log.gains for log in problem.logs)]
-    own = {item.name for item in problem.law.parameters}
-    more = [name for name in also if name in MECHANICS or name in own]
-    return problem.estimating(("armature", *FRICTION_MODELS[model], "offset", *drive, *more),
-                              shared=() if delay is not None else ("delay",))
-
-
-def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Refinement | None) -> Array:
-    """Return the initial values (unknowns,) of a friction model: from the fit of M1 if there is one, with friction
-    distributed.
+def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValues]) -> Array:
+    """Values (unknowns,) to start a friction model from: those of simpler models, with friction shared out.
 
     Of several Stribeck speeds and load shares, those with the lowest cost are used, because a search does not change
     from one to another.
     """
     names = FRICTION_MODELS[model]
-    tried = [(speed, share) for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names else 1]
-             for share in _LOAD_SHARES[:None if {"load", "load_motor"} & set(names) else 1]]
+    tried = [(base, speed, share) for base in bases
+             for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names and "stribeck" not in base[0] else 1]
+             for share in _LOAD_SHARES[:None if {"load", "load_motor"} & set(names) - base[0].keys() else 1]]
     best: tuple[float, Array] | None = None
-    for speed, share in tried:
-        values = stage.problem.values(plain.x) if plain is not None else [dict(one) for one in stage.values]
+    for base, speed, share in tried:
+        values = [_extended(own, model, speed, share) for own in base]
         for own in values:
-            dry = own.get("coulomb", 0.0)
-            if "stribeck" in FRICTION_MODELS[model]:
-                own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
-            for name in FRICTION_MODELS[model]:
-                if name.startswith(("load", "stribeck_load", "quadratic")):
-                    own[name] = share if name.startswith("load") else _LOAD_SHARES[0]
             for limit in ("torque_limit", "current_limit"):
                 if any(one.name == limit for one in problem.unknowns):
                     own[limit] = _largest_demand(problem, own)
@@ -296,6 +200,18 @@ def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Ref
     return best[1]
 
 
+def _extended(simpler: Mapping[str, float], model: str, speed: float, share: float) -> dict[str, float]:
+    """Values of a joint with those of a friction model that a simpler model does not have."""
+    own, dry = dict(simpler), simpler.get("coulomb", 0.0)
+    if "stribeck" in FRICTION_MODELS[model] and "stribeck" not in own:
+        own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
+    for name in FRICTION_MODELS[model]:
+        if name not in own and name.startswith(("load", "stribeck_load", "quadratic")):
+            first = share if name.startswith("load") else _LOAD_SHARES[0]
+            own[name] = simpler.get(name.removesuffix("_motor").removesuffix("_external"), first)
+    return own
+
+
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
     """Return the largest output of the law over the logs, from its stiffness, as an initial torque limit."""
     error = max(float(np.max(np.abs(log.signals.command - log.signals.q))) for log in problem.logs)
@@ -303,7 +219,7 @@ def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
     return 0.8 * kp * error
 
 
-def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[_Stage],
+def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[Stage],
               problems: Sequence[ChainProblem], fits: Sequence[Refinement], comparison: tuple[FrictionTrial, ...],
               remarks: Sequence[str], diagnose: bool, tell: Tell) -> ActuatorEstimate:
     parameters: list[ActuatorValue] = []
@@ -325,8 +241,9 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
             first, count = first + float(np.sum(np.abs(start))), count + start.size
         if diagnose:
             tell(f"testing the given values, chain {number} of {len(problems)}")
-            limits = saturation(problem, fit)
-            findings += limits or given_values(problem, fit)
+            wrong, untested = causes(problem, fit)
+            findings += wrong
+            notes += untested
     findings += unequal_joints(parameters)
     notes.append(_scale_note(law, problems[0]))
     order = {joint: j for j, joint in enumerate(robot.joint_names)}
@@ -340,16 +257,17 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
                             posterior_of(robot, entries, problems, fits, determined, simulated))
 
 
-def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: _Stage) -> list[ActuatorValue]:
+def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: Stage) -> list[ActuatorValue]:
     items: dict[str, ActuatorParameter] = {**MECHANICS, **{item.name: item for item in problem.law.parameters}}
     found = []
     for j, joint in enumerate(problem.names):
         for k, one in enumerate(problem.unknowns):
             if one.joint == j or (one.joint < 0 and j not in problem.still):
-                linear = stage.linear[j].values.get(one.name, float("nan"))
+                linear, nan = stage.linear[j], float("nan")
                 found.append(ActuatorValue(joint, one.name, one.item.unit, float(fit.x[k]),
-                                           float(fit.std[k]) if identified[k] else float("nan"), bool(identified[k]),
-                                           linear=linear))
+                                           float(fit.std[k]) if identified[k] else nan, bool(identified[k]),
+                                           linear=linear.values.get(one.name, nan),
+                                           linear_std=linear.std.get(one.name, nan)))
         for name, value in problem.known[j].items():
             found.append(ActuatorValue(joint, name, items[name].unit, value, float("nan"), False, True))
     return found

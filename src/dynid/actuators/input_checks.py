@@ -22,6 +22,7 @@ _MIN_ERROR = 1e-6  # rad: commands as near as this to the positions are copies o
 _MAX_TURNS = 4.0 * np.pi  # rad: positions beyond are hardly those of an arm or a leg
 _NORMALISED_REACH = 100.0  # of positions that a recorder has normalised
 _MAX_MISSING_SHARE = 0.2  # of the rows: with more missing, a closed loop cannot be simulated between the others
+_JUMP = 1.8 * np.pi  # rad between two rows: no joint moves so far, but an encoder of one turn starts again
 MAX_SIMULATED_TIME = 480.0  # s of all logs together, times joints: an arm takes more than half a minute beyond it
 _PIECES = 8  # into which a log that alone is as long as that is cut; at a cut, the state is estimated anew
 _GOLDEN = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
@@ -68,8 +69,9 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
     usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
     for log in entries:
         try:
-            remarks += check_log(log.recording, log.robot or robot, law)
-            usable.append(log)
+            recording, jumps = unwrapped(log.recording, log.robot or robot)
+            remarks += [*check_log(recording, log.robot or robot, law), *jumps]
+            usable.append(replace(log, recording=recording))
         except RecordingError as problem:
             problems.append(problem)
             remarks.append(f"Left out: {problem.reason}")
@@ -90,6 +92,25 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
                        "simulating more takes long. Give fewer logs, or --start and --stop, to choose others.")
         usable = [pieces[k] for k in kept]
     return usable, remarks
+
+
+def unwrapped(log: Recording, robot: Robot) -> tuple[Recording, list[str]]:
+    """Return a log whose positions and commands do not jump by a turn where an encoder starts again, and remarks."""
+    if log.dof != robot.dof or len(log) < 2:
+        return log, []
+    q, command, remarks = log.q.copy(), None if log.reference is None else log.reference.copy(), list[str]()
+    for j, joint in enumerate(robot.joints):
+        own = [array for array in (q, command) if array is not None]
+        counts = [int(np.sum(np.abs(np.diff(array[:, j])) > _JUMP)) for array in own]
+        if joint.prismatic or not any(counts) or max(float(np.ptp(array[:, j])) for array in own) > _MAX_TURNS:
+            continue  # a range of more than two turns is one of degrees or ticks, which is refused
+        for array in own:
+            array[:, j] = np.unwrap(array[:, j])
+        if command is not None:
+            command[:, j] += 2.0 * np.pi * np.round((q[0, j] - command[0, j]) / (2.0 * np.pi))
+        remarks.append(f"{log.source}: {_name(log, j)} jumps by a turn {max(counts)} times, where its encoder starts "
+                       "again; the jumps are taken out")
+    return (replace(log, q=q, reference=command), remarks) if remarks else (log, [])
 
 
 def _duration(log: ActuatorLog) -> float:

@@ -15,6 +15,8 @@ from dynid.errors import ModelError, RecordingError
 from dynid.recording import Recording
 
 _NO_LIMIT = ActuatorParameter("torque_limit", "N m", 1e-3, typical=0.05, value=np.inf)
+# Of the target inside the drive, which follows the command: bus servos limit its speed to a register's value.
+_NO_SPEED_LIMIT = ActuatorParameter("speed_limit", "rad/s", 0.05, typical=0.2, value=np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,10 @@ class _Law:
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = ()
 
     def signals(self, log: Recording) -> dict[str, Array]:
-        return {} if log.target_torque is None else {"feed": log.target_torque}
+        found = {} if log.target_torque is None else {"feed": log.target_torque}
+        if log.voltage is not None and np.any(log.voltage > 0) and not np.all(log.voltage > 0):
+            found["supply"] = (log.voltage > 0).astype(float)  # where it is zero, the drive is switched off
+        return found
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
         return {name: max(value, next(item.lower for item in self.parameters if item.name == name))
@@ -99,7 +104,7 @@ class PDLaw(_Law):
     estimated: ClassVar[tuple[str, ...]] = ("kp", "kd")
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "N m/rad", 1e-6, typical=0.1), ActuatorParameter("kd", "N m s/rad", typical=0.01),
-        _NO_LIMIT, ActuatorParameter("follow", "", value=0.0))
+        _NO_LIMIT, _NO_SPEED_LIMIT, ActuatorParameter("follow", "", value=0.0))
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         return {c.KP: values["kp"], c.KD: values["kd"], c.FOLLOW: values.get("follow", 0.0), c.FEED: 1.0,
@@ -119,7 +124,7 @@ class PIDLaw(_Law):
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "N m/rad", 1e-6, typical=0.1),
         ActuatorParameter("ki", "N m/(rad s)", typical=0.1), ActuatorParameter("kd", "N m s/rad", typical=0.01),
-        _NO_LIMIT, ActuatorParameter("follow", "", value=0.0))
+        _NO_LIMIT, _NO_SPEED_LIMIT, ActuatorParameter("follow", "", value=0.0))
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         return {c.KP: values["kp"], c.KI: values["ki"], c.KD: values["kd"], c.FOLLOW: values.get("follow", 0.0),
@@ -143,7 +148,7 @@ class CascadeLaw(_Law):
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "1/s", 1e-6, typical=0.1), ActuatorParameter("kv", "A s/rad", 1e-9, typical=0.01),
         ActuatorParameter("ki", "A/rad", value=0.0), ActuatorParameter("kt", "N m/A", 1e-9, typical=0.01),
-        ActuatorParameter("current_limit", "A", 1e-3, value=np.inf))
+        ActuatorParameter("current_limit", "A", 1e-3, value=np.inf), _NO_SPEED_LIMIT)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         kp, kv = values["kp"], values["kv"]
@@ -173,9 +178,9 @@ class VoltageLaw(_Law):
     """Voltage law of hobby and bus servos (BAM): V = vin clip(gain kp (q_des - q), +-limit), torque = kt V / R - kt^2
     dq / R.
 
-    The supply voltage is that of the log, if it has one, otherwise `vin`. If it is zero, the drive is switched off:
-    there is no torque and no back-EMF. A logged `duty` is not used, because the simulation needs the voltage at
-    positions that were not measured.
+    The supply voltage is that of the log where it has one, else `vin`. Where it is zero, the drive is switched off:
+    there is no torque and no back-EMF. With `duty` logged, nothing else changes: the simulation must know the voltage
+    at positions that were not measured.
     """
 
     name: ClassVar[str] = "voltage"
@@ -184,7 +189,7 @@ class VoltageLaw(_Law):
         ActuatorParameter("kp", "", 1e-6, typical=0.1), ActuatorParameter("gain", "1/rad", 1e-9, value=1.0),
         ActuatorParameter("limit", "", 1e-6, value=1.0), ActuatorParameter("vin", "V", 1e-3, value=np.nan),
         ActuatorParameter("kt", "N m/A", 1e-6, typical=0.01),
-        ActuatorParameter("resistance", "Ohm", 1e-6, typical=0.01))
+        ActuatorParameter("resistance", "Ohm", 1e-6, typical=0.01), _NO_SPEED_LIMIT)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         kt, resistance = values["kt"], values["resistance"]
@@ -199,11 +204,10 @@ class VoltageLaw(_Law):
                              "add --gain kp=...", "missing-gain")
         duty = np.clip(known.get("gain", 1.0) * known["kp"] * signals.error, -limit, limit)
         volts = duty * signals.supply * (vin if np.isfinite(vin) else 1.0)
-        speed = np.where(signals.supply > 0.0, signals.speed, 0.0)  # a drive that is switched off does not brake
-        parts = {"volts": volts, "speed": -speed}
+        parts = {"volts": volts, "speed": -signals.speed}
         if {"kt", "resistance"} <= known.keys():
             kt, resistance = known["kt"], known["resistance"]
-            return kt / resistance * volts - kt ** 2 / resistance * speed, {}
+            return kt / resistance * volts - kt ** 2 / resistance * signals.speed, {}
         return np.zeros(len(volts)), parts
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:

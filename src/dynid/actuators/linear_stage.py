@@ -7,7 +7,7 @@ filter takes the same from both sides of the equation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -110,32 +110,44 @@ def _cutoff(log: ChainLog, rate: float) -> float:
 
 
 def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
-    """Return the filtered logs of a chain, which are used for every tried delay."""
-    return [_Filtered.of(log) for log in problem.logs]
+    """The logs of a chain, filtered; they serve for every delay that is tried."""
+    known = replace(problem, unknowns=())
+    return [_Filtered.of(replace(log, signals=log.signals.at_speeds(known.speed_limits(np.zeros(0), log))))
+            for log in problem.logs]
 
 
-def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0) -> list[LinearFit]:
-    """Return the estimates of each joint of a chain; delay: of the commands, s."""
+def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0, *, has_errors: bool = True) \
+        -> list[LinearFit]:
+    """Return the estimates of each joint of a chain.
+
+    Args:
+        problem: the chain.
+        logs: its logs, filtered.
+        delay: s by which commands arrive late.
+        has_errors: whether standard errors are wanted, which take most of the time.
+    """
     torques = [log.link_torque() for log in logs]
     found = []
     for j in range(problem.dof):
         matrices, targets, factors = [], [], dict[str, Array]()
         for log, torque in zip(logs, torques, strict=True):
             known = {**problem.known[j], **log.log.gains}
-            fixed, factors = problem.law.terms(known, log.drive(j, delay))
-            dq = log.dq[:, j]
+            drive = log.drive(j, delay)
+            fixed, factors = problem.law.terms(known, drive)
+            dq, is_on = log.dq[:, j], drive.supply > 0.0  # a drive that is switched off neither pushes nor brakes
             rows = np.column_stack([log.ddq[:, j], dq, np.sign(dq), np.ones_like(dq),
-                                    *(-column for column in factors.values()), fixed - torque[:, j]])
+                                    *(-(is_on * column) for column in factors.values()), is_on * fixed - torque[:, j]])
             low = log.low(rows)
             matrices.append(low[:, :-1])
             targets.append(low[:, -1])
         keep = np.concatenate([log.keep for log in logs])
-        found.append(_solve(problem, j, np.concatenate(matrices).T, np.concatenate(targets), keep, tuple(factors)))
+        found.append(_solve(problem, j, np.concatenate(matrices).T, np.concatenate(targets), keep, tuple(factors),
+                            has_errors))
     return found
 
 
 def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bools,
-           factors: tuple[str, ...]) -> LinearFit:
+           factors: tuple[str, ...], has_errors: bool) -> LinearFit:
     size = np.maximum(np.sqrt(np.mean(matrix ** 2, axis=1)), 1e-12)
     scaled = matrix / size[:, None]
     free, found = np.ones(len(scaled), dtype=bool), np.zeros(len(scaled))
@@ -147,9 +159,10 @@ def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bo
         if not wrong.any():
             break
         free &= ~wrong
-    covariance = correlated_covariance(scaled[free], target - scaled[free].T @ found[free], keep)
     std = np.full(len(scaled), np.nan)
-    std[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    if has_errors:
+        covariance = correlated_covariance(scaled[free], target - scaled[free].T @ found[free], keep)
+        std[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     names = (*_MECHANICAL, *factors)
     values = {name: float(value) for name, value in zip(names, found / size, strict=True)}
     law = problem.law.from_factors(problem.known[j], {name: values[name] for name in factors})

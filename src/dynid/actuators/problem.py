@@ -58,22 +58,29 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class ChainLog:
-    """One log of a chain: the chain with the links of that log, its signals and its own gains."""
+    """One log of a chain: the chain with the links of that log, its signals and its own gains.
+
+    drive: signals that the law reads from the recording, see `DriveLaw.signals`.
+    """
 
     chain: Chain
     recording: Recording
     signals: LogSignals
     gains: Mapping[str, float]
     rows: Array
+    drive: Mapping[str, Array]
 
     @staticmethod
     def of(chain: Chain, log: ActuatorLog, law: DriveLaw, gap: float, restart: float | None) -> ChainLog:
-        signals = LogSignals.of(log.recording, chain.joints, law.signals(log.recording), gap, restart)
-        return ChainLog(chain, log.recording, signals, log.gains, chain.packed())
+        drive = law.signals(log.recording)
+        signals = LogSignals.of(log.recording, chain.joints, drive, gap, restart)
+        return ChainLog(chain, log.recording, signals, log.gains, chain.packed(), drive)
 
-    def part(self, law: DriveLaw, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
-        """Return the rows from start to stop as a separate log."""
-        return ChainLog.of(self.chain, ActuatorLog(self.recording[start:stop], self.gains), law, gap, restart)
+    def part(self, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
+        """Rows from start to stop, as a log of their own."""
+        recording, drive = self.recording[start:stop], {name: own[start:stop] for name, own in self.drive.items()}
+        signals = LogSignals.of(recording, self.chain.joints, drive, gap, restart)
+        return replace(self, recording=recording, signals=signals, drive=drive)
 
 
 def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
@@ -183,12 +190,17 @@ class ChainProblem:
         numbers = self.numbers(x, log)
         if encoder is not None:
             numbers[:, c.ENCODER_COUNT], numbers[:, c.ENCODER_ORIGIN] = encoder
-        found = simulate_chain(log.chain, self._started(x, log), numbers, rows=rows.copy(), step=self.step)
+        signals = self._started(x, log).at_speeds(self.speed_limits(x, log))
+        found = simulate_chain(log.chain, signals, numbers, rows=rows.copy(), step=self.step)
         if found is None:
             return None
         for j in self.still:
             found[0, :, j] = np.median(log.signals.q[:, j])
         return found[0]
+
+    def speed_limits(self, x: Array, log: ChainLog) -> Array:
+        """Largest speeds (dof,) of the targets inside the drives, rad/s; infinite where there is no limit."""
+        return np.array([{**values, **log.gains}.get("speed_limit", np.inf) for values in self.values(x)])
 
     def _started(self, x: Array, log: ChainLog) -> LogSignals:
         """Return the signals of a log with the estimated states at its starts."""

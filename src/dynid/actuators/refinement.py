@@ -50,6 +50,7 @@ class Refinement:
         iterations: number of iterations.
         gradient_error: relative difference between differences of two steps, the largest over the unknowns.
         share: steps of the differences, in sizes of the unknowns and of the states at starts.
+        starts: states at the starts of the simulations, as far as they are estimated, in the order of the unknowns.
     """
 
     x: Array
@@ -63,6 +64,12 @@ class Refinement:
     iterations: int
     gradient_error: float
     share: Array
+    starts: Array
+
+    @property
+    def solution(self) -> Array:
+        """Values of the unknowns and of the states at starts, from which a fit of the same logs may start."""
+        return np.concatenate([self.x, self.starts])
 
     @property
     def std(self) -> Array:
@@ -126,8 +133,7 @@ def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[li
 
 def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS, finish: bool = True,
            share: Array | None = None, tell: Tell = lambda sentence: None) -> Refinement:
-    """Return the Levenberg-Marquardt solution from `start` (unknowns,) inside the bounds, joints weighted by their
-    residuals.
+    """Levenberg-Marquardt from `start` inside the bounds, joints weighted by their own residuals.
 
     The states at the starts of the simulations are fitted together with the parameters. Unknowns at a bound whose
     gradient points outward are fixed for a step. Dry friction makes the cost rough on a small scale. The sensitivities
@@ -135,7 +141,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
 
     Args:
         problem: the logs and unknowns.
-        start: initial values.
+        start: first values (unknowns,), or those with states at starts, see `Refinement.solution`.
         max_iterations: of the search.
         finish: whether to search with central differences; otherwise the covariance is that of the last one-sided ones,
             and the Jacobian is empty.
@@ -145,8 +151,8 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     Raises:
         NotPossibleError: the simulation diverges at the start.
     """
-    count, problem = len(start), problem.with_starts()
-    start = np.concatenate([start, np.zeros(len(problem.unknowns) - count)])
+    count, problem = len(problem.unknowns), problem.with_starts()
+    start = np.concatenate([start, np.zeros(len(problem.unknowns) - len(start))])
     x = np.clip(start, problem.lower, problem.upper)
     residual = problem.residuals(x)
     if residual is None:
@@ -162,7 +168,8 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
             at_bound = _at_bound(problem, x, found.scale)[:count]
             covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
             return Refinement(x[:count], covariance, at_bound, np.zeros((0, 0, count)), residual,
-                              scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0, share)
+                              scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0, share,
+                              x[count:])
     for escape in range(_MAX_ESCAPES):
         found = _searched(problem, x, residual, max_iterations, share,
                           prefixed(tell, f"search {escape + 1} with central differences, "))
@@ -349,7 +356,7 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
         singular = np.where(is_noise, 0.0, singular)
     covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
     return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions,
-                      iterations, error, share)
+                      iterations, error, share, x[count:])
 
 
 def _at_bound(problem: ChainProblem, x: Array, scale: Array) -> Bools:

@@ -4,7 +4,8 @@ A step of h is second order: half a step of the positions, a whole step of the v
 the middle and all linear damping by the implicit midpoint rule, and half a step of the positions again. Dry friction is
 within the budget of each joint; a joint that stops or reverses inside a step changes the sign of its friction at that
 time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Commands are the mean of the
-held command over the step, so that the simulated positions are continuous in the delay.
+held command over the step, so that the simulated positions are continuous in the delay. The supply arrives with the
+command: a drive is switched off by a command too.
 """
 
 from __future__ import annotations
@@ -76,12 +77,9 @@ def rounded(position: float, count: float, origin: float) -> float:
 
 
 @njit(**INNER_BORROWING)
-def _mean_command(t: Array, command: Array, total: Array, j: int, start: float, stop: float, at: int) -> float:
-    """Return the mean command of joint j from `start` to `stop`, s, with a zero-order hold.
-
-    total (rows, n): integral of the command up to each row; at: a row not after `stop`, from which the rows are
-    searched.
-    """
+def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, int]:
+    """Rows whose held values are in force at `start` and at `stop`, s; at: a row not after `stop`, from which they are
+    looked for."""
     last = len(t) - 1
     high = min(at, last)
     while high < last and t[high + 1] <= stop:
@@ -91,8 +89,23 @@ def _mean_command(t: Array, command: Array, total: Array, j: int, start: float, 
     low = high
     while low > 0 and t[low] > start:
         low -= 1
-    upper = total[high, j] + command[high, j] * (stop - t[high])
-    return (upper - (total[low, j] + command[low, j] * (start - t[low]))) / (stop - start)
+    return low, high
+
+
+@njit(**INNER_BORROWING)
+def _mean_supply(t: Array, supply: Array, j: int, start: float, stop: float, low: int,
+                 high: int) -> tuple[float, float]:
+    """Mean of the held supply of joint j from `start` to `stop`, s, and the share of that time in which it is not
+    zero; low, high: see `_rows_between`."""
+    if low == high:
+        return supply[high, j], 0.0 if supply[high, j] == 0.0 else 1.0
+    mean, share, since = 0.0, 0.0, start
+    for row in range(low, high + 1):
+        until = stop if row == high else max(t[row + 1], start)
+        mean += supply[row, j] * (until - since)
+        share += 0.0 if supply[row, j] == 0.0 else until - since
+        since = until
+    return mean / (stop - start), share / (stop - start)
 
 
 @njit(**INNER_BORROWING)
@@ -166,6 +179,34 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
     return True
 
 
+@njit(**BORROWING)
+def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, out: Array) -> None:
+    """Targets inside drives that follow commands at a limited speed, as means over the interval after each row.
+
+    Args:
+        t: time stamps (rows,), s.
+        command: commanded positions, held after each row (rows, n).
+        starts: rows at which the target equals the command.
+        limits: largest speeds (n,).
+        out: the targets (rows, n).
+    """
+    for j in range(command.shape[1]):
+        segment, target = 0, command[0, j]
+        for row in range(len(t)):
+            wanted = command[row, j]
+            if segment < len(starts) and starts[segment] == row:
+                target = wanted
+                segment += 1
+            span = t[row + 1] - t[row] if row + 1 < len(t) else 0.0
+            way = wanted - target
+            if abs(way) <= limits[j] * span or span == 0.0:
+                share = 0.0 if way == 0.0 or span == 0.0 else abs(way) / (limits[j] * span)
+                out[row, j], target = wanted - 0.5 * share * way, wanted
+            else:
+                moved = math.copysign(limits[j] * span, way)
+                out[row, j], target = target + 0.5 * moved, target + moved
+
+
 @njit(**INNER_BORROWING)
 def _mean_friction(before: float, free: float, mobility: float, budget: float) -> float:
     """Return the mean dry friction torque of a joint over a step, N m, including a stop or reversal within the step.
@@ -214,15 +255,15 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
         seen = min(max(work[_PLAY, j], work[_HALF, j] - 0.5 * own[BACKLASH]), work[_HALF, j] + 0.5 * own[BACKLASH])
         seen = rounded(seen + own[BIAS], own[ENCODER_COUNT], own[ENCODER_ORIGIN])
         late = now - own[DELAY]
-        error = _mean_command(t, command, total, j, late, late + h, row) - seen
+        low, high = _rows_between(t, late, late + h, row)
+        sent = total[high, j] + command[high, j] * (late + h - t[high])
+        sent -= total[low, j] + command[low, j] * (late - t[low])
+        error = sent / h - seen
         growth = own[INTEGRAL_ERROR] * error - own[INTEGRAL_SPEED] * middle
         u = own[KP] * error + own[KI] * (work[_INTEGRAL, j] + 0.5 * h * growth)
         damping = 0.0
         if own[KD] != 0.0:
-            at = row
-            while at > 0 and t[at] > late + 0.5 * h:
-                at -= 1
-            u += own[KD] * (own[FOLLOW] * rate[at, j] - v)
+            u += own[KD] * (own[FOLLOW] * rate[high if t[high] <= late + 0.5 * h else low, j] - v)
             damping = own[KD]
         if own[FEED] != 0.0:
             u += own[FEED] * feed[row, j]
@@ -232,11 +273,9 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
             damping = 0.0
         elif own[KI] != 0.0:  # the integral waits while the output is cut
             work[_INTEGRAL, j] += h * growth
-        gain = own[TORQUE_GAIN] * supply[row, j]
-        motor = gain * u - own[BACK_EMF] * v
-        damping = gain * damping + own[BACK_EMF]
-        if gain == 0.0:  # the drive is switched off, and its winding is open
-            motor, damping = 0.0, 0.0
+        volts, is_on = _mean_supply(t, supply, j, late, late + h, low, high)  # switched off, its winding is open
+        motor = own[TORQUE_GAIN] * volts * u - is_on * own[BACK_EMF] * v
+        damping = own[TORQUE_GAIN] * volts * damping + is_on * own[BACK_EMF]
         if abs(motor) > own[TORQUE_LIMIT]:
             motor = math.copysign(own[TORQUE_LIMIT], motor)
             damping = 0.0

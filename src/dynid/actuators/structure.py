@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.parameters import mechanical_numbers
-from dynid.actuators.problem import ChainProblem
+from dynid.actuators.problem import ChainProblem, joint_numbers
 from dynid.arrays import Array
 
 STRUCTURE_STEP = 1e-4  # of a parameter's size: step of the differences of the numbers, which are smooth
@@ -48,12 +47,18 @@ def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Arr
     """Return the numbers of all joints; numbers that only act as a sum are added."""
     table = np.zeros((problem.dof, c.COLUMNS))
     for j, values in enumerate(problem.values(x)):
-        own = {**values, **gains}
-        for column, value in {**mechanical_numbers(own), **problem.law.numbers(own)}.items():
-            table[j, column] = value if np.isfinite(value) else 0.0
-        if not np.any(table[j, _LOAD_COLUMNS]):  # then back-EMF is a damping like any other
+        table[j] = joint_numbers(problem.law, {**values, **gains})
+        is_unlimited = table[j, c.U_LIMIT] == np.inf
+        table[j, ~np.isfinite(table[j])] = 0.0
+        if is_unlimited:  # gains act as products with that of the torque
+            table[j, [c.KP, c.KI, c.KD, c.FEED]] *= table[j, c.TORQUE_GAIN]
+            table[j, c.TORQUE_GAIN] = 1.0
+        if not np.any(table[j, _LOAD_COLUMNS]):  # then back-EMF and damping by the law are dampings like any other
             table[j, c.VISCOUS] += table[j, c.BACK_EMF]
             table[j, c.BACK_EMF] = 0.0
+            if table[j, c.FOLLOW] == 0.0 and is_unlimited:
+                table[j, c.VISCOUS] += table[j, c.KD]
+                table[j, c.KD] = 0.0
     links = [values.get("link_scale", 1.0) for values in problem.values(x)]
     return np.concatenate([table.ravel(), links])
 

@@ -12,16 +12,27 @@ import numpy as np
 
 from dynid.actuators import columns as c
 from dynid.actuators.estimate import ActuatorValue
+from dynid.actuators.first_stage import first_stage, largest_speed, with_friction
 from dynid.actuators.parameters import MECHANICS
 from dynid.actuators.problem import ChainProblem, Unknown
-from dynid.actuators.refinement import Refinement, covariance_of, jacobian, refine, scales
-from dynid.findings import Finding
+from dynid.actuators.refinement import Refinement, refine
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.findings import Finding, Note
 
 _SUSPICIOUS = 4.0  # standard errors by which a released value must differ from the given one
 _MIN_CHANGE = 0.05  # relative, of a gain or mass; below it a difference has no practical weight
 _MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cause
 _EQUAL_DECREASE = 0.01  # of the squared error: causes that differ by less explain the motion equally well
 _LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # of the largest torque of the law, tried as limits
+_TESTED_GAINS = ("kp", "ki", "kd", "kv", "gain", "kt", "resistance")
+_TESTED_ERROR = 0.2  # relative error of a given value that must be visible, else the data do not test it
+_MIN_SHARED_CHANGE = 0.05  # relative change of an estimate by the relative change of a given value that is stated
+_MAX_LISTED = 4  # estimates that a note names
+_FASTER_COMMAND = 1.2  # times the largest speed of the motion: commands that are not faster reach no speed limit
+_POOR_FIT = 0.03  # rms residual over rms motion of a joint, beyond which a cause is searched from several starts
+_POOR_LIMIT_SHARES = (0.9, 0.6, 0.4, 0.25, 0.15, 0.08)  # as _LIMIT_SHARES, where the fit is poor
+_SHORT_SEARCH = 6  # iterations from each
 _LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
 _LEG_CHANGE = 0.2  # relative difference between equal joints
 _SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r",
@@ -39,58 +50,139 @@ class Released:
     decrease: float
 
 
-def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | None:
-    """Return the estimate of a given parameter as one value for all joints; None if the data agree with the given
-    value.
+@dataclass(frozen=True, eq=False)
+class Untested:
+    """A given parameter that the data cannot test, and the relative change of estimates with it by their labels."""
 
-    One Gauss-Newton step from the solution decides whether a new fit is made.
+    name: str
+    changes: dict[str, float]
+
+
+def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
+    """What the data say of a parameter that was given, one value for all joints; None where they agree with it.
+
+    The other parameters are fitted again with a value below and one above the given one. If neither makes the errors
+    larger, the data do not test it. If one makes them smaller, the parameter is estimated.
     """
     items = {**MECHANICS, **{item.name: item for item in problem.law.parameters}}
     given = [problem.known[j].get(name, items[name].value) for j in range(problem.dof)]
     if len(set(given)) > 1 or not np.isfinite(given[0]) or any(name in log.gains for log in problem.logs):
         return None
-    wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, -1, items[name])))
-    x = np.append(fit.x, given[0])
-    scale = scales(wider, x)
-    column = jacobian(wider, x, scale, which=np.array([len(x) - 1]))
-    free = np.flatnonzero(~fit.at_bound)
-    slopes = np.concatenate([fit.jacobian[:, :, free], column], axis=2)
-    rows = [len(log.signals.t) for log in problem.logs]
-    covariance = covariance_of(slopes, fit.residual, rows)
-    weights = 1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9)
-    sizes = np.append(scale[free], scale[-1])
-    matrix = (slopes * weights[None, :, None] * sizes).reshape(-1, len(free) + 1)
-    step = np.linalg.lstsq(matrix, (fit.residual * weights).ravel(), rcond=1e-8)[0] * sizes
-    if abs(step[-1]) < _SUSPICIOUS * np.sqrt(max(covariance[-1, -1], 0.0)):
+    weights = _joint_weights(fit)
+    cost = float(np.sum((fit.residual * weights) ** 2))
+    step = {"delay": _interval(problem), "bias": items["bias"].typical}.get(name, _TESTED_ERROR * given[0])
+    trials = []
+    for value in (given[0] - step, given[0] + step):
+        changed = replace(problem, known=tuple({**own, name: value} for own in problem.known))
+        try:
+            again = refine(changed, fit.solution, max_iterations=_SHORT_SEARCH, finish=False)
+        except NotPossibleError:
+            continue
+        trials.append((float(np.sum((again.residual * weights) ** 2)), value, again))
+    best = min(trials, key=lambda one: one[0], default=None)
+    if best is None:
         return None
-    x[-1] += np.clip(step[-1], -0.3 * scale[-1], 0.3 * scale[-1])
-    again = refine(wider, x, max_iterations=15, finish=False)
-    before, after = (float(np.sum((one * weights) ** 2)) for one in (fit.residual, again.residual))
-    found = Released(name, given[0], float(again.x[-1]), float(again.std[-1]), 1.0 - after / before)
+    is_lower = best[0] < (1.0 - _MIN_DECREASE) * cost
+    if not is_lower and best[0] < (1.0 + _MIN_DECREASE) * cost:
+        change = best[1] / given[0] - 1.0 if given[0] else 0.0
+        return None if name in ("delay", "bias") else Untested(name, _shared_changes(problem, fit, best[2], change))
+    if not is_lower and _curved_minimum(cost, trials, given[0], step):
+        return None
+    wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, -1, items[name])))
+    start = best[2] if best[0] < cost else fit
+    free = refine(wider, np.concatenate([start.x, [best[1] if best[0] < cost else given[0]], start.starts]),
+                  max_iterations=15, finish=False)
+    after = float(np.sum((free.residual * weights) ** 2))
+    found = Released(name, given[0], float(free.x[-1]), float(free.std[-1]), 1.0 - after / cost)
+    if is_lower and name not in ("delay", "bias") and found.std > _TESTED_ERROR * abs(given[0]):
+        return Released(name, given[0], best[1], float("nan"), 1.0 - best[0] / cost)  # better, but not determined
     far = abs(found.value - found.given) > max(_SUSPICIOUS * found.std, _MIN_CHANGE * abs(found.given),
-                                               0.5 * items[name].typical if name == "delay" else 0.0)
-    return found if far and found.decrease > _MIN_DECREASE and not again.at_bound[-1] else None
+                                               0.5 * items[name].typical if name in ("delay", "bias") else 0.0)
+    return found if far and found.decrease > _MIN_DECREASE and not free.at_bound[-1] else None
 
 
-def given_values(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """Return findings on given gains, masses and delays that the data contradict: the cause that explains most."""
+def _interval(problem: ChainProblem) -> float:
+    """Median interval between two rows, s."""
+    return float(np.median(np.diff(problem.logs[0].signals.t)))
+
+
+def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement]], given: float, step: float) -> bool:
+    """Whether a parabola through the costs has its minimum near the given value, within _MIN_CHANGE of it."""
+    if len(trials) < 2:
+        return True
+    (low, _, _), (high, _, _) = trials
+    curvature = low - 2.0 * cost + high
+    return curvature <= 0.0 or abs(0.5 * (low - high) / curvature * step) < _MIN_CHANGE * max(abs(given), step)
+
+
+def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
+    """Relative changes of determined estimates over that of a given value, by their labels. given: relative change of
+    the given value."""
+    known = np.abs(fit.x) > _SUSPICIOUS * fit.std
+    changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
+    return {problem.label(k): float(change / given) for k, change in enumerate(changes)
+            if abs(change) > abs(given) * _MIN_SHARED_CHANGE}
+
+
+def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
+    """Findings on the cause that explains most of a chain's errors, and notes on given gains that are not tested."""
+    wrong, notes = given_values(problem, fit)
+    groups = [group for group in (saturation(problem, fit), speed_limit(problem, fit), wrong) if group]
+    if groups:
+        return max(groups, key=lambda group: max(float(np.max(one.evidence["decrease"])) for one in group)), []
+    shares = _error_shares(problem, fit)
+    worst = int(np.argmax(shares))
+    if shares[worst] < _POOR_FIT:
+        return [], notes
+    text = (f"The simulated motion of {problem.names[worst]} differs from the measured one by "
+            f"{100 * shares[worst]:.0f} % of the motion, and neither a wrong gain, mass, delay or zero nor a limit of "
+            "the drive explains it. Check the drive law, the robot file, stops and contacts, and whether the commands "
+            "are those that the drive received.")
+    return [Finding("motion-not-explained", "suspicious", "warning", text, "simulated motion", (problem.names[worst],),
+                    evidence={"share": float(shares[worst])}, second_fit=True)], []
+
+
+def _error_shares(problem: ChainProblem, fit: Refinement) -> Array:
+    """Residuals over motion, root mean squares of each joint (dof,); zero for joints that do not move."""
+    moved = np.concatenate([log.signals.q - np.mean(log.signals.q, axis=0) for log in problem.logs])
+    found = np.std(fit.residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
+    found[list(problem.still)] = 0.0
+    return np.asarray(found)
+
+
+def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
+    """Findings on given gains, masses, delays and zeros that the data contradict: the cause that explains most; and
+    notes on given gains that these data cannot test."""
     estimated = {one.name for one in problem.unknowns}
-    drive = [item.name for item in problem.law.parameters if item.name in problem.law.estimated
+    drive = [item.name for item in problem.law.parameters if item.name in _TESTED_GAINS
              and item.name in problem.known[0] and item.name not in estimated]
     scale_is_known = bool(drive) and not estimated & set(problem.law.estimated)
-    names = [*(["torque_scale"] if scale_is_known else []), *(drive if len(drive) > 1 else []),
-             *(["delay"] if "delay" not in estimated else [])]
-    found = [one for name in names if (one := released(problem, fit, name)) is not None]
+    names = [*(["torque_scale"] if scale_is_known else []), *(drive if len(drive) > 1 or not scale_is_known else []),
+             *(name for name in ("delay", "bias") if name not in estimated)]
+    results = [one for name in names if (one := released(problem, fit, name)) is not None]
+    notes = [_untested_note(problem, one) for one in results if isinstance(one, Untested)]
+    found = [one for one in results if isinstance(one, Released)]
     if not found:
-        return []
+        return [], notes
     most = max(one.decrease for one in found)
     # Causes that explain the motion equally well: the scale of all torques comes first, as it names gains and masses.
-    return [_contradiction(problem, next(one for one in found if one.decrease > most - _EQUAL_DECREASE))]
+    return [_contradiction(problem, next(one for one in found if one.decrease > most - _EQUAL_DECREASE))], notes
+
+
+def _untested_note(problem: ChainProblem, found: Untested) -> Note:
+    value = problem.known[0].get(found.name, 1.0)
+    changes = sorted(found.changes.items(), key=lambda one: -abs(one[1]))[:_MAX_LISTED]
+    listed = ", ".join(f"{label} {10.0 * change:+.0f} %" for label, change in changes)
+    effect = f" If it is 10 % higher in fact, these change with it: {listed}." if listed else ""
+    what = "the scale of all torques" if found.name == "torque_scale" else f"the given {found.name} = {value:.4g}"
+    return Note("given-untested", f"These data cannot test {what}.{effect}", dict(changes))
 
 
 def _contradiction(problem: ChainProblem, found: Released) -> Finding:
     joints = problem.names
-    numbers = {"given": found.given, "estimate": found.value, "std": found.std, "decrease": found.decrease}
+    numbers = {"given": found.given, "estimate": found.value, "decrease": found.decrease}
+    if np.isfinite(found.std):
+        numbers["std"] = found.std
     share = 100.0 * found.decrease
     moved = joints[0] if len(joints) == 1 else f"{joints[0]} to {joints[-1]}"
     if found.name == "torque_scale":
@@ -100,9 +192,16 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
                 "the gains and weigh a link.")
         return Finding("scale-contradicted", "suspicious", "warning", text, "gains or masses", joints,
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
-    unit = " s" if found.name == "delay" else ""
-    text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = {found.value:.4g} +- "
-            f"{found.std:.2g}{unit} than with the given {found.given:.4g}{unit}. Check it, or leave it out so "
+    unit = {"delay": " s", "bias": " rad"}.get(found.name, "")
+    if found.name == "bias":
+        text = (f"The motion of {moved} is explained {share:.0f} % better if the encoder shows {found.value:.4g} +- "
+                f"{found.std:.2g} rad too much: the zero of the positions is not that of the robot file. Add --also "
+                "bias to estimate it.")
+        return Finding("bias-suspected", "suspicious", "warning", text, "encoder bias", joints, ("bias",),
+                       evidence=numbers, second_fit=True)
+    about = f" +- {found.std:.2g}" if np.isfinite(found.std) else ""
+    text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = "
+            f"{found.value:.4g}{about}{unit} than with the given {found.given:.4g}{unit}. Check it, or leave it out so "
             "that it is estimated.")
     code = "delay-contradicted" if found.name == "delay" else "gain-contradicted"
     return Finding(code, "suspicious", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
@@ -110,39 +209,99 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
 
 
 def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """Return a finding for each joint whose motion is explained much better by a torque limit that was not given."""
-    name = next((item.name for item in problem.law.parameters if item.name in ("torque_limit", "current_limit")), None)
-    if name is None or any(name in one for one in problem.known) or any(one.name == name for one in problem.unknowns):
+    """A finding for each joint whose motion is explained much better by a limit of its drive that was not given."""
+    item = next((one for one in problem.law.parameters if one.name in ("torque_limit", "current_limit", "limit")), None)
+    if item is None or _is_settled(problem, item.name):
         return []
-    weights = 1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9)
+    name, weights = item.name, _joint_weights(fit)
     before = float(np.sum((fit.residual * weights) ** 2))
-    item = next(one for one in problem.law.parameters if one.name == name)
     found = []
     for j in problem.moving:
         joint, largest = problem.names[j], 0.0
         for log in problem.logs:
-            gain = problem.numbers(fit.x, log)[j, c.KP]
-            largest = max(largest, gain * float(np.max(np.abs(log.signals.command[:, j] - log.signals.q[:, j]))))
+            numbers = problem.numbers(fit.x, log)[j]
+            error = float(np.max(np.abs(log.signals.command[:, j] - log.signals.q[:, j])))
+            largest = max(largest, float(min(numbers[c.KP] * error, numbers[c.U_LIMIT])))
         wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, j, item)))
-        trials = []
-        for share in _LIMIT_SHARES:
-            x = np.append(fit.x, share * largest)
-            own = wider.residuals(x)
-            trials.append((np.inf if own is None else float(np.sum((own * weights) ** 2)), x))
-        cost, x = min(trials, key=lambda one: one[0])
-        if cost > before * (1.0 - _MIN_DECREASE):
+        again = _limited(wider, fit, largest, weights)
+        if again is None:
             continue
-        again = refine(wider, x, max_iterations=15, finish=False)
         decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
         limit, std = float(again.x[-1]), float(again.std[-1])
         if decrease > 2 * _MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
+            estimated = f", or --also {name} to estimate it" if name != "limit" else ""
+            advice = f"Add --gain {name}={limit:.3g}{estimated}."
             text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
-                    f"{std:.2g} {item.unit}, below the {largest:.3g} that is demanded. Add --gain {name}={limit:.3g}, "
-                    f"or --also {name} to estimate it.")
+                    f"{std:.2g} {item.unit}".rstrip() + f", below the {largest:.3g} that is demanded. {advice}")
             found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
                                  evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease},
                                  second_fit=True))
     return found
+
+
+def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
+    """The fit with a limit as the last unknown, below the largest demand; None where no limit explains the motion.
+
+    Where the fit without a limit is poor, its other values are far from those with one, so each limit gets a search.
+    """
+    before = float(np.sum((fit.residual * weights) ** 2))
+    is_poor = bool(np.any(_error_shares(wider, fit) > _POOR_FIT))
+    trials = []
+    for share in _POOR_LIMIT_SHARES if is_poor else _LIMIT_SHARES:
+        x = np.concatenate([fit.x, [share * largest], fit.starts])
+        if is_poor:
+            try:
+                short = refine(wider, x, max_iterations=_SHORT_SEARCH, finish=False)
+            except NotPossibleError:
+                continue
+            trials.append((float(np.sum((short.residual * weights) ** 2)), short.solution))
+        else:
+            own = wider.with_starts().residuals(x)
+            trials.append((np.inf if own is None else float(np.sum((own * weights) ** 2)), x))
+    best = min(trials, key=lambda one: one[0], default=None)
+    if best is None or best[0] > before * (1.0 - _MIN_DECREASE):
+        return None
+    return refine(wider, best[1], max_iterations=15, finish=False)
+
+
+def _is_settled(problem: ChainProblem, name: str) -> bool:
+    """Whether a parameter is given, for all logs or one of them, or estimated."""
+    return any(name in one for one in problem.known) or any(name in log.gains for log in problem.logs) \
+        or any(one.name == name for one in problem.unknowns)
+
+
+def _joint_weights(fit: Refinement) -> Array:
+    """1 / rms residual of each joint (dof,)."""
+    return np.asarray(1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9))
+
+
+def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
+    """A finding where the motion is explained much better by targets that follow the commands at a limited speed."""
+    item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
+    commanded, measured = largest_speed(problem)
+    if item is None or _is_settled(problem, item.name) or commanded < _FASTER_COMMAND * measured:
+        return []
+    more = tuple(Unknown(item.name, j, item) for j in problem.moving)
+    is_delayed = any(one.name == "delay" for one in problem.unknowns)
+    plain = with_friction(problem, "m1", (item.name,), None if is_delayed else problem.known[0].get("delay"))
+    first = first_stage(plain).values
+    wider = replace(problem, unknowns=(*problem.unknowns, *more))
+    values = [{**own, **start} for own, start in zip(problem.values(fit.x), first, strict=True)]
+    weights, start = _joint_weights(fit), wider.start(values)
+    before = float(np.sum((fit.residual * weights) ** 2))
+    again = refine(wider, start, finish=False)
+    decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
+    limits, stds = again.x[-len(more):], again.std[-len(more):]
+    if decrease < 2 * _MIN_DECREASE or np.all(limits > commanded) or np.any(stds > 0.2 * limits):
+        return []
+    listed = ", ".join(f"{problem.names[one.joint]} {value:.3g} +- {std:.2g}" for one, value, std in
+                       zip(more, limits, stds, strict=True))
+    text = (f"The motion is explained {100 * decrease:.0f} % better if the targets inside the drives follow the "
+            f"commands at a limited speed: {listed} rad/s, below the {commanded:.3g} rad/s of the commands. Add "
+            f"--also speed_limit to estimate it, or --gain speed_limit=... with the register's value.")
+    return [Finding("speed-limited", "suspicious", "warning", text, "speed limit", tuple(problem.names), (item.name,),
+                    evidence={"limits": tuple(limits.tolist()), "std": tuple(stds.tolist()), "decrease": decrease},
+                    second_fit=True)]
 
 
 def role(name: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from dynid.datasets import LogFacts
-    from dynid.estimate import Essential, Estimate
+    from dynid.estimate import Essential, Estimate, FrictionChoice
     from dynid.runs import Run
     from dynid.runs.demonstration import Demo
     from dynid.runs.validation import ValidatedResult
@@ -41,7 +41,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
     from dynid.runs.logs import found_logs_sentence
 
     to, verdict = Screen(console()), result.verdict
-    for line in verdict.summary.lines:
+    for line in (*verdict.summary.lines, *_coupling_sentences(result.friction)):
         to.print(line)
     if result.essential is not None:
         to.print(_essential_sentence(result.essential))
@@ -74,6 +74,24 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
         to.print(line)
 
 
+def _coupling_sentences(choice: FrictionChoice | None) -> list[str]:
+    """Return a sentence on each motor that was found to turn with two joints."""
+    from dynid.model import CoupledWrist
+
+    if choice is None:
+        return []
+    sentences = []
+    for term in choice.tables:
+        if term["kind"] != CoupledWrist.kind:
+            continue
+        other, own = term["joints"]
+        gains = [f"{worth.gain:.0f}" for name in (other, own) for one in choice.joints if one.joint == name
+                 for worth in one.taken if worth.term == CoupledWrist.kind]
+        sentences.append(f"Found: the motor of {own} also turns with {other} (this reduces the cross-validation errors "
+                         f"of {other} and {own} by {' and '.join(gains)} %).")
+    return sentences
+
+
 def _finding_lines(result: Run) -> list[str]:
     """Return the lines of the findings, the most important first, each with its consequences and what to type."""
     from dynid.runs.remedies import remedy
@@ -93,7 +111,7 @@ def _finding_lines(result: Run) -> list[str]:
 
 def _print_whole_run(result: Run, written: Mapping[str, str], notes: Sequence[str]) -> None:
     to = console()
-    for line in result.verdict.summary.lines:
+    for line in (*result.verdict.summary.lines, *_coupling_sentences(result.friction)):
         to.print(line, markup=False)
     to.print()
     to.print(parameter_table(result.estimate))

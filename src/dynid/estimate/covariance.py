@@ -154,15 +154,26 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 
 
 def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
-    """Return the squared error (base, base) by the ridge penalty, as noise of the equations; the error of each
-    penalised value is estimated from all penalised values of its joint and unit."""
+    """Return the squared error (base, base) by the ridge penalty, as noise of the equations.
+
+    The error of each penalised value is estimated from all penalised values of its joint and unit. It is at least that
+    of the joint where its symbol gives the largest torque: where the data leave a value open, the penalty alone makes
+    it small.
+    """
     base, items = regression.base, regression.base.parameters.items
     pulled = np.flatnonzero(base.ridge > 0)
     owner = [(items[base.independent[c]].owner, base.units[c]) for c in pulled]
     size = np.array([sum(abs(solution.beta[c]) for c, other in zip(pulled, owner, strict=True) if other == own)
                      for own in owner])
+    pull = regression.pull(weights)[pulled]
+    norm = np.sqrt(pull / base.ridge[pulled])
+    symbols = np.array([items[base.independent[c]].symbol for c in pulled])
+    for symbol in dict.fromkeys(symbols):
+        same = (symbols == symbol) & (norm > 0.0)
+        torque = np.max(np.abs(solution.beta[pulled[same]]) * norm[same], initial=0.0)
+        size[same] = np.maximum(size[same], torque / norm[same])
     middle = np.zeros((len(base), len(base)))
-    middle[pulled, pulled] = (regression.pull(weights)[pulled] * size) ** 2
+    middle[pulled, pulled] = (pull * size) ** 2
     return middle
 
 

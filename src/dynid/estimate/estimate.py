@@ -246,13 +246,17 @@ class Estimate:
         from dynid.estimate.simulators.exports import export
         return export(self, path, target, **options)
 
-    def draws(self, count: int, seed: int = 0, *, spread: float | None = None) -> Draws:
+    def draws(self, count: int, seed: int = 0, *, spread: float | None = None,
+              regression: Regression | None = None) -> Draws:
         """Return physically consistent models drawn from the posterior, for domain randomisation.
 
         Args:
             count: number of draws.
             seed: of the random numbers.
             spread: relative standard deviation of what the data do not determine, by default 0.2.
+            regression: compressed regression of the estimate; the spread of torques is kept along its data where
+                consistency restricts the draws.
         """
         from dynid.estimate.draws.posterior import PRIOR_SPREAD, posterior_draws
-        return posterior_draws(self, count, seed, spread=PRIOR_SPREAD if spread is None else spread)
+        return posterior_draws(self, count, seed, spread=PRIOR_SPREAD if spread is None else spread,
+                               regression=regression)

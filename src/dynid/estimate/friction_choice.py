@@ -13,7 +13,8 @@ block that no model predicts does not decide. A function of position alone is no
 position it cannot be distinguished from other causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
-whose friction would add energy at some speed keeps viscous and Coulomb friction.
+whose friction would add energy at some speed keeps viscous and Coulomb friction. Offsets are regularised by the size
+that all joints show together (`offset_ridge`).
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
@@ -34,6 +35,7 @@ from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
+from dynid.estimate.offset_ridge import offset_ridge
 from dynid.estimate.passive_friction import passive_joints
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import (
@@ -68,11 +70,12 @@ IMMATERIAL_GAIN = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
-# Share of a column's squares: a joint that hardly ever turns back shows only the sum of Coulomb friction and offset,
-# and the offset is then the smaller one. Where it turns back often, this takes a ten-thousandth of the offset.
-OFFSET_RIDGE = 1e-4
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
+OFFSET = "Fo"  # symbol
+# Share of a column's squares, while other terms are chosen: a joint that hardly ever turns back shows only the sum of
+# Coulomb friction and offset.
+OFFSET_RIDGE = 1e-4
 _EXCLUDED_RIDGE = np.inf  # ridge of a kind that is left out
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
@@ -177,12 +180,16 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
                                                    strict=True) if 0.0 < share < LARGEST]
-    passive = passive_joints(wide, base, search.fitted(regression, ridges, dropped), top_speeds(logs))
+    fitted = search.fitted(regression, ridges, dropped)
+    passive = passive_joints(wide, base, fitted, top_speeds(logs))
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
+    ridge = np.zeros(len(base))
+    ridge[search.places] = search.ridge(ridges, dropped)
+    offset = float(f"{offset_ridge(problem, fitted, ridge, _columns(base, OFFSET)):.3g}")
     names = model.robot.joint_names
     joints = tuple(_joint_choice(name, j, search, ridges, kept, couplings) for j, name in enumerate(names))
-    tables = (*_tables(names, ridges, sign, kept), *(one.table(names, sign) for one in couplings))
+    tables = (*_tables(names, {**ridges, OFFSET: offset}, sign, kept), *(one.table(names, sign) for one in couplings))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
                           {name: ridges[name] for name in GROUPS if kept[name]})
@@ -190,13 +197,18 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
 
 def _groups(base: BaseParameters, has_rotor: bool, couplings: Sequence[Coupling] = ()) -> dict[str, Ints]:
     """Return the columns of the base parameters of each kind of term, and of each parameter of a coupling."""
-    items = [base.parameters.items[c] for c in base.independent]
     wanted = {CURVE: "Ft", LOAD: "Fl", DIFFERENCE: "Fvd", ROTOR: "" if has_rotor else "Ia"}
-    found = {name: [k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == own]
-             for name, own in wanted.items()}
+    found = {name: _columns(base, symbol) for name, symbol in wanted.items()}
+    names = [base.parameters.items[c].name for c in base.independent]
     for name in dict.fromkeys(name for one in couplings for name in one.names):
-        found[name] = [k for k, item in enumerate(items) if item.name == name]
-    return {name: np.array(places, dtype=np.int64) for name, places in found.items()}
+        found[name] = np.array([k for k, own in enumerate(names) if own == name], dtype=np.int64)
+    return found
+
+
+def _columns(base: BaseParameters, symbol: str) -> Ints:
+    """Return the base parameters led by a symbol, whatever its number."""
+    items = [base.parameters.items[c] for c in base.independent]
+    return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
 
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
@@ -229,7 +241,7 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
     if plain:
         yield {"kind": "viscous", **where(plain)}
         yield {"kind": "coulomb", "sign": smooth, **where(plain)}
-    yield {"kind": "offset", "ridge": OFFSET_RIDGE}
+    yield {"kind": "offset", "ridge": ridges[OFFSET]}
     if kept[LOAD]:
         yield {"kind": "load", "ridge": ridges[LOAD], "sign": smooth, **where(kept[LOAD])}
     if kept[DIFFERENCE]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import qr
 
 from dynid import dynamics
 from dynid.arrays import Array, Bools
@@ -117,6 +116,8 @@ def null_rows(jacobian: Array, owners: Sequence[int], standing: Bools, noise: Ar
         mixing: (samples, coordinates, coordinates), zero in rows that do not remain.
         keep: rows that remain (samples, coordinates).
     """
+    from scipy.linalg import qr  # loading it takes a tenth of a run, and only robots with a free base need it
+
     samples, _, n = jacobian.shape
     mixing, keep = np.zeros((samples, n, n)), np.zeros((samples, n), dtype=bool)
     changes = 1 + np.flatnonzero(np.any(standing[1:] != standing[:-1], axis=1))

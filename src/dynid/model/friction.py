@@ -198,7 +198,7 @@ def fall_and_rise(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Stribeck:
-    """Friction that first decreases and then increases with speed (Ardiani, eq. 1.15-1.16):
+    """Stribeck friction, which first decreases and then increases with speed (Ardiani, eq. 1.15-1.16).
 
     Fc S + Fsc arctan(delta dq) + Fv dq + Fo + Fnl |dq|^alpha S,   S = 2/pi arctan(Kv dq).
 

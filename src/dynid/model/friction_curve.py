@@ -93,7 +93,7 @@ class ViscousDifference:
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurve:
-    """Friction as a free function of velocity, linear in its parameters, none of which is negative:
+    """Friction as a free function of velocity, linear in its parameters, none of which is negative.
 
         steps:   Fv dq + Fc sign(dq) + sum_k Ftk tanh(dq / w_k)
         spline:  Fv dq + sum_k Ftk hat_k(|dq|) sign(dq), linear between its points and constant after the last

@@ -18,7 +18,8 @@ from dynid.recording.recording import Recording
 
 MAX_ENTRIES = 5_000_000  # samples of one log: seven hours at 200 Hz
 MAX_JSON_BYTES = 256 << 20  # of one file: its text takes many times as much in memory
-_BENCH_NUMBERS = ("mass", "length", "arm_mass", "kp", "vin", "dt")
+_BENCH_FIELDS = ("mass", "length", "arm_mass", "kp", "vin", "damping", "max_amps")
+_BENCH_NUMBERS = (*_BENCH_FIELDS, "dt")
 _ENTRY_NUMBERS = ("timestamp", "position", "speed", "load", "input_volts", "temp", "current", "goal_position",
                   "torque_enable")
 _NEEDED_NUMBERS = ("timestamp", "position", "goal_position")
@@ -36,6 +37,8 @@ class PendulumBench:
         arm_mass: mass of the arm, which is a uniform rod of the same length, kg.
         kp: proportional gain of the servo, in the unit of its firmware, or None.
         vin: supply voltage, V, or None.
+        damping: damping of a recorder that sends currents, A s/rad over the square root of kp, or None.
+        max_amps: largest current of such a recorder, A, or None.
         motor: name of the actuator.
         trajectory: name of the commanded motion.
     """
@@ -47,9 +50,11 @@ class PendulumBench:
     vin: float | None = None
     motor: str = ""
     trajectory: str = ""
+    damping: float | None = None
+    max_amps: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("mass", "length", "arm_mass", "kp", "vin"):
+        for name in _BENCH_FIELDS:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise RecordingError(f"the {name} of a pendulum must be a number of at least zero, got {value}")
@@ -77,7 +82,7 @@ def bam_bench(path: str | Path) -> PendulumBench:
     for name in ("mass", "length"):
         if not isinstance(table.get(name), int | float):
             raise RecordingError(f"{path}: states no {name} of the pendulum", f'add "{name}" in SI units to the file')
-    numbers = {name: float(table[name]) for name in ("mass", "length", "arm_mass", "kp", "vin")
+    numbers = {name: float(table[name]) for name in _BENCH_FIELDS
                if isinstance(table.get(name), int | float)}
     return PendulumBench(**numbers, motor=str(table.get("motor", "")), trajectory=str(table.get("trajectory", "")))
 
@@ -114,8 +119,8 @@ def write_bam(recording: Recording, bench: PendulumBench, path: str | Path, join
     rows = np.column_stack([recording.t, recording.q[:, column], speed[:, column], load, volts, temperature,
                             recording.reference[:, column]]).tolist()
     names = ("timestamp", "position", "speed", "load", "input_volts", "temp", "goal_position")
-    facts = {"mass": bench.mass, "length": bench.length, "arm_mass": bench.arm_mass, "kp": bench.kp,
-             "vin": bench.vin, "motor": bench.motor, "trajectory": bench.trajectory}
+    facts = {**{name: getattr(bench, name) for name in _BENCH_FIELDS}, "motor": bench.motor,
+             "trajectory": bench.trajectory}
     table = {**{name: value for name, value in facts.items() if value is not None},
              "entries": [{**dict(zip(names, row, strict=True)), "torque_enable": True} for row in rows]}
     with write_whole(Path(path)) as file:

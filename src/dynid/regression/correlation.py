@@ -9,7 +9,8 @@ and X_j' C_j X_j is X_j' times X_j convolved with c_j, which takes one more pass
 
 Residuals are smaller than the noise, mainly at the low frequencies of the motion, where the parameters absorb it.
 With q_i the columns of w_j X_j made orthonormal in H, the absorbed share at a frequency is the sum of |q_i|^2 there
-divided by the number of rows; c_j is corrected for it.
+divided by the number of rows; c_j is corrected for it. Noise whose memory is long against the motion is fitted by a
+model of its spectrum (`dynid.regression.noise_spectrum`), because a window of the log's length cannot resolve it.
 
 If two equations i and j use the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j is added. With
 each residual in units of its standard deviation, their sum and difference are assumed uncorrelated: the
@@ -28,14 +29,15 @@ from numpy.fft import irfft, rfft
 from dynid.arrays import Array, Bools, Ints
 from dynid.regression.derived import same_torque
 from dynid.regression.equations import Equations, Piece, Rows
+from dynid.regression.noise_spectrum import MOST_ABSORBED, LowFrequencyNoise, spectrum
 from dynid.regression.residuals import PIECE, excerpt_pieces, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
 
 _ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
-_MOST_ABSORBED = 0.9  # share of the noise that may be gone at a frequency before nothing can be said of it
 PARZEN_FREEDOM = 3.71  # degrees of freedom of a spectrum by a Parzen window, times lags over rows
 _LAG_EXTENSION = 3  # how much longer autocovariances get when what was absorbed is put back
+_LONG_WINDOW = 0.5  # of the longest window: from here on it may cut the correlation off, and slow noise is fitted
 _PIECES_AT_ONCE = 64  # whose sums are held together
 
 
@@ -74,57 +76,69 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
     return _lag_window_estimate(residual, keep, absorbed)[0]
 
 
-def _lag_window_estimate(residual: Array, keep: Bools, absorbed: Array | None) -> tuple[Array, float]:
-    """Return the result of `autocovariance`, and its degrees of freedom at the absorbed frequencies.
+def _lag_window_estimate(residual: Array, keep: Bools, absorbed: Array | None) -> tuple[Array, float, float]:
+    """Return the result of `autocovariance`, its degrees of freedom at the absorbed frequencies, and the part of its
+    sum over all lags that is fitted slow noise.
 
     A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2),
     reduced by the share that the fit absorbs.
     """
     x = np.where(keep, residual, 0.0)
     count = int(keep.sum())
-    if count < 2:
-        return np.zeros(1), np.inf
-    size = fast_length(2 * len(x))
-    product = irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)]
-    # The biased estimate, over all rows whatever the lag: gaps thin it out no more than they thin the data.
-    raw = product / count
-    limit = max(1, len(x) // 5)
+    raw = _raw_autocovariance(x, count)
     if raw[0] <= 0:
-        return np.zeros(1), np.inf
-    # Sokal's rule: the integrated correlation time, summed up to the first lag beyond six times itself.
-    time = 1.0 + 2.0 * np.cumsum(raw[1:limit] / raw[0])
-    lags = np.arange(1, len(time) + 1)
-    beyond = np.flatnonzero(lags >= 6.0 * np.maximum(time, 1.0))
-    last = int(lags[beyond[0]]) if len(beyond) else limit
-    last = int(np.clip(2 * last, 8, limit))
+        return np.zeros(1), np.inf, 0.0
+    last, limit = _window_lags(raw), max(1, len(x) // 5)
     u = np.arange(last) / last
     parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
     shape = raw[:last] * parzen
     freedom = PARZEN_FREEDOM * count / last
     if absorbed is None:
-        return shape, freedom
+        return shape, freedom, 0.0
     reach = min(last, len(absorbed))
-    found, left = _put_back(shape, absorbed[:reach] * parzen[:reach] / count)
-    return found, freedom * left
+    low = LowFrequencyNoise.of(x, absorbed[:len(x)], count) if last > _LONG_WINDOW * limit else None
+    found, left, slow = _put_back(shape, absorbed[:reach] * parzen[:reach] / count, low)
+    return found, freedom * left, slow
 
 
-def _put_back(shape: Array, absorbed: Array) -> tuple[Array, float]:
+def _raw_autocovariance(x: Array, count: int) -> Array:
+    """Return the biased autocovariance (m,) of a series (m,) that is zero in its gaps, zero for fewer than two rows.
+
+    It is over all rows whatever the lag: gaps thin it out no more than they thin the data.
+    """
+    size = fast_length(2 * len(x))
+    return irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)] / count if count > 1 else np.zeros(1)
+
+
+def _window_lags(raw: Array) -> int:
+    """Return the length of the window for an autocovariance (m,), about ten correlation times, at most a fifth of the
+    rows. Sokal's rule: the integrated correlation time is summed up to the first lag beyond six times itself."""
+    limit = max(1, len(raw) // 5)
+    time = 1.0 + 2.0 * np.cumsum(raw[1:limit] / raw[0])
+    lags = np.arange(1, len(time) + 1)
+    beyond = np.flatnonzero(lags >= 6.0 * np.maximum(time, 1.0))
+    last = int(lags[beyond[0]]) if len(beyond) else limit
+    return int(np.clip(2 * last, 8, limit))
+
+
+def has_long_memory(residual: Array, keep: Bools) -> bool:
+    """Return whether residuals (m,) are correlated over so much of their length that a window may cut it off."""
+    raw = _raw_autocovariance(np.where(keep, residual, 0.0), int(keep.sum()))
+    return bool(raw[0] > 0.0) and _window_lags(raw) > _LONG_WINDOW * max(1, len(residual) // 5)
+
+
+def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> tuple[Array, float, float]:
     """Return the autocovariance of the noise, its spectrum being that of the residuals divided by the remaining
-    share, and the mean of this share over the absorbed frequencies."""
+    share; the mean of this share over the absorbed frequencies; and the part of the sum over all lags that is slow
+    noise. low: at the frequencies of the motion the spectrum is at least this one, where a window smooths a peak at
+    frequency zero; None if the window is long against the correlation."""
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
-    gone = np.clip(_spectrum(absorbed, size), 0.0, _MOST_ABSORBED)
+    gone = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)
     mean = float(np.sum(gone * (1.0 - gone)) / gone.sum()) if gone.any() else 1.0
-    return irfft(_spectrum(shape, size) / (1.0 - gone), size)[:reach], mean
-
-
-def _spectrum(shape: Array, size: int) -> Array:
-    """Return the spectrum (size // 2 + 1,) of an autocovariance given for lags from zero."""
-    kernel = np.zeros(size)
-    kernel[:len(shape)] = shape
-    if len(shape) > 1:
-        kernel[-(len(shape) - 1):] = shape[:0:-1]
-    return rfft(kernel).real
+    windowed = spectrum(shape, size) / (1.0 - gone)
+    found = windowed if low is None else np.maximum(windowed, low.spectrum(size))
+    return irfft(found, size)[:reach], mean, float(found[0] - windowed[0])
 
 
 def correlation(equations: Equations, beta: Array, *, inverse: Array | None = None, weights: Array | None = None,
@@ -150,7 +164,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     # The shape in time from the longest log, or the mean over all that are as long; the size from all of them.
     lengths = [sum(len(piece.rows) for piece in work if piece.log == log) for log in logs]
     shapes, pairs = [np.zeros(1) for _ in range(count)], same_torque(equations)
-    freedom = np.zeros(count)
+    freedom, slow = np.zeros((2, count))
     between = {pair: (np.zeros(1), np.zeros(1)) for pair in pairs}
     for k, log in enumerate(logs):
         own, is_longest = [piece for piece in work if piece.log == log], lengths[k] == max(lengths)
@@ -163,8 +177,9 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
             rate = r.rate
             gone: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
             for j in range(count):
-                shape, own_freedom = _lag_window_estimate(felt[:, j], r.keep[:, j], gone[j])
+                shape, own_freedom, own_slow = _lag_window_estimate(felt[:, j], r.keep[:, j], gone[j])
                 shapes[j], freedom[j] = _sum_of_lags(shapes[j], shape), freedom[j] + own_freedom
+                slow[j] += own_slow / shape[0] if shape[0] > 0.0 else 0.0
             for i, j in pairs:
                 found = _together(felt[:, [i, j]], r.keep[:, [i, j]], gone[i], gone[j])
                 between[i, j] = _sum_of_lags(between[i, j][0], found[0]), _sum_of_lags(between[i, j][1], found[1])
@@ -180,8 +195,9 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     shapes = [shape / len(longest) * (size[j] / first[j] if first[j] > 0 else 1.0) for j, shape in enumerate(shapes)]
     noise = _over(equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]),
                   threads) if matrices else ()
-    effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
-                          for n, c in zip(total, shapes, strict=True)])
+    # Slow noise is left out: it is the noise of few parameters, those that a constant torque shows.
+    effective = np.array([n * c[0] / max(2.0 * c.sum() - (1.0 + slow[j] / len(longest)) * c[0], 1e-300)
+                          if c[0] > 0 else n for j, (n, c) in enumerate(zip(total, shapes, strict=True))])
     shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
               for (i, j), (_, other) in between.items() if matrices}
     return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
@@ -310,4 +326,4 @@ def _product(x: Array, other: Array, shape: Array) -> Array:
         power[-1] = 1.0 / size
     spectra = rfft(x, size).view(float)  # real and imaginary parts in turn
     others = spectra if other is x else rfft(other, size).view(float)
-    return np.asarray((spectra * np.repeat(power * _spectrum(shape, size), 2)) @ others.T)  # Parseval
+    return np.asarray((spectra * np.repeat(power * spectrum(shape, size), 2)) @ others.T)  # Parseval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
@@ -19,7 +20,7 @@ from dynid.report.figure import CONFIG, LAYOUT, script_json
 from dynid.report.section import Data, Page, Section
 from dynid.version import __version__
 
-PLOTLY_SCRIPT = Path(__file__).with_name("static") / "plotly.min.js"
+_COMPRESSED_SCRIPT = Path(__file__).with_name("static") / "plotly.min.js.gz"
 
 
 def render(page: Page[Data], data: Data) -> str:
@@ -80,10 +81,10 @@ def _environment() -> Environment:
 
 def _script(shown: Sequence[Mapping[str, Any]]) -> Markup:
     """Return plotly's JavaScript for a page with figures; empty for a page without, which saves some megabytes."""
-    return Markup(_plotly() if any('class="figure"' in section["body"] for section in shown) else "")
+    return Markup(plotly_script() if any('class="figure"' in section["body"] for section in shown) else "")
 
 
 @lru_cache(maxsize=1)
-def _plotly() -> str:
+def plotly_script() -> str:
     """Return plotly's JavaScript with the trace types that dynid uses, see report/static/README.md."""
-    return PLOTLY_SCRIPT.read_text(encoding="utf-8")
+    return gzip.decompress(_COMPRESSED_SCRIPT.read_bytes()).decode()

@@ -112,8 +112,7 @@ def _of(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:
 def _full(row: Array, body: str) -> dict[str, str]:
     if row[9] == 0 and np.any(row[6:9] != 0):
         raise RobotError(f"body '{body}' has first moments but no mass, which MJCF cannot express")
-    mass, com, full = ten.to_mujoco(row)
-    return {"pos": _text(*com), "mass": _text(float(mass)), "fullinertia": _text(*full)}
+    return {key: _text(*np.atleast_1d(value)) for key, value in ten.to_mujoco_attributes(row).items()}
 
 
 def _text(*numbers: float) -> str:

@@ -68,6 +68,20 @@ def turn_z_to(axis: Array) -> Array:
     return pose
 
 
+def quaternion(rotation: Array) -> Array:
+    """Return the unit quaternion (4,), w x y z with w >= 0, of a rotation (3, 3)."""
+    r = rotation
+    squares = np.array([1 + r[0, 0] + r[1, 1] + r[2, 2], 1 + r[0, 0] - r[1, 1] - r[2, 2],
+                        1 - r[0, 0] + r[1, 1] - r[2, 2], 1 - r[0, 0] - r[1, 1] + r[2, 2]])
+    k = int(np.argmax(squares))
+    rows = np.array([[squares[0], r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]],
+                     [r[2, 1] - r[1, 2], squares[1], r[0, 1] + r[1, 0], r[0, 2] + r[2, 0]],
+                     [r[0, 2] - r[2, 0], r[0, 1] + r[1, 0], squares[2], r[1, 2] + r[2, 1]],
+                     [r[1, 0] - r[0, 1], r[0, 2] + r[2, 0], r[1, 2] + r[2, 1], squares[3]]])
+    found = rows[k] / np.linalg.norm(rows[k])
+    return np.asarray(found if found[0] >= 0 else -found)
+
+
 def inverse(pose: Array) -> Array:
     """Return the inverse of a rigid pose."""
     back = np.eye(4)

@@ -167,8 +167,8 @@ def _at_zero(tree: Robot, place: Frame) -> Array:
 def _inertial(numbers: Array, link: str) -> str:
     if numbers[9] == 0 and np.any(numbers[6:9] != 0):
         raise RobotError(f"link '{link}' has first moments but no mass, which MJCF cannot express")
-    mass, com, full = ten.to_mujoco(numbers)
-    return f'<inertial pos="{_text(com)}" mass="{_text(mass)}" fullinertia="{_text(full)}"/>'
+    said = " ".join(f'{key}="{_text(value)}"' for key, value in ten.to_mujoco_attributes(numbers).items())
+    return f"<inertial {said}/>"
 
 
 def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
-from dynid.actuators import ActuatorEstimate, ActuatorLog, bam_log, identify_actuators, pendulum
+from dynid.actuators import ActuatorEstimate, ActuatorLog, bam_log, bench_law, identify_actuators, pendulum
 from dynid.errors import DynidError, RecordingError
 from dynid.files import free_paths, write_json
 from dynid.findings import Note
@@ -28,7 +28,7 @@ from dynid.runs.settings import SettingsFile, moved_path, read_table
 POSTERIOR = "posterior.json"  # values and covariance in the folder of a result, for `dynid export`
 FILES = {"actuators": "actuators.json", "posterior": POSTERIOR, "report": "report.html"}  # in the folder of a result
 PENDULUM = "pendulum"  # in place of a robot
-BENCH_LAW = "voltage"  # drive law of logs of BAM where none is given: their bus servos command voltages
+BENCH_ALSO = ["bias"]  # of logs of BAM: the zero of a pendulum is set by eye, and BAM estimates it in every fit
 
 
 class ActuatorSettings(SettingsFile):
@@ -88,7 +88,8 @@ def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any]
         values = assign(values, assignment)
     if values.get("robot") == PENDULUM and "law" not in values and not values.get("pendulum") \
             and all(map(_is_bench, values.get("logs", []))):
-        values["law"] = BENCH_LAW
+        values.setdefault("also", BENCH_ALSO)
+        values["law"] = bench_law([file for log in values.get("logs", []) for file in _bench_files(log)])
     if not values.get("logs"):
         raise DynidError("no log is given", "write dynid actuators ROBOT LOG...", "no-log")
     return ActuatorSettings.of(values, source)

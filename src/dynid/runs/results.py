@@ -14,7 +14,6 @@ from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
 from dynid.estimate.choice import Choice
 from dynid.estimate.consistent_robot import consistent_robot
-from dynid.estimate.controller_fit import ControllerFit
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.iterations import Iteration
@@ -23,7 +22,6 @@ from dynid.files import try_folder
 from dynid.findings import Note
 from dynid.model import Model
 from dynid.output_fields import array_of, map_of, output_fields, record
-from dynid.payloads.result import PayloadEstimate
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
 from dynid.robot.plain_urdf import plain_urdf
@@ -53,6 +51,7 @@ REPORT, SETTINGS, ROBOT, MJCF = "report.html", "run.toml", "robot.urdf", "robot.
 
 PARAMETER = record("BaseParameter", value=float | None, std=float | None, textbook_std=float | None,
                    rel_std=float | None, unit=str, expression=str, identified=bool, poorly_determined=bool)
+_LOOPS, _PAYLOAD = "dynid.estimate.controller_fit:ControllerFit", "dynid.payloads.result:PayloadEstimate"
 _CUTOFF = record("Cutoff", chosen=CutoffChoice | None, dependence=CutoffDependence | None)
 _ESSENTIAL = record("EssentialOnOthers", Essential, validation_before=list[float | None])
 _LEFT_OUT = record("LeftOutLog", log=str, reason=str, code=str | None)
@@ -90,8 +89,8 @@ def _estimate_facts(run: Run) -> dict[str, Any]:
 @output_fields(_estimate_facts, validation=list[Reconstruction], simulation=list[SimulationCheck],
                cross_validation=CrossValidation | None, cutoff=_CUTOFF, physics=Physics | None,
                gravity=Gravity | None, friction=FrictionChoice | None, essential=_ESSENTIAL | None,
-               iterations=list[Iteration], tracking=list[Tracking], loops=list[ControllerFit],
-               breakaway=list[Breakaway], deflection=list[Deflection], payloads=list[PayloadEstimate],
+               iterations=list[Iteration], tracking=list[Tracking], loops=array_of(_LOOPS),
+               breakaway=list[Breakaway], deflection=list[Deflection], payloads=array_of(_PAYLOAD),
                verdict=Verdict, logs=list[LogFacts], left_out=array_of(_LEFT_OUT), steps=list[str],
                notes=list[str], elapsed_s=float)
 def facts(run: Run) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.estimate.draws.posterior import Draws
 from dynid.estimate.draws.table import save_draws
-from dynid.estimate.draws.torque_spread import TorqueSpread
+from dynid.estimate.draws.torque_spread import TorqueSpread, check_same_base
 from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export
 from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for
 from dynid.files import try_folder
@@ -105,7 +105,8 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     estimate, settings = load(folder, trust=trust)
     try_folder(output)
     tell(f"drawing {count} models")
-    draws = estimate.draws(count, seed, spread=spread)
+    regression = _regression(Path(folder), estimate)
+    draws = estimate.draws(count, seed, spread=spread, regression=regression)
     samples, _ = _samples(estimate, settings, options, tell)
     motion = motion_for(estimate, samples) if isinstance(estimate.model, Model) else None
     paths = [output / name for name in TABLES]
@@ -118,16 +119,17 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
             path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
             paths += export(one, path, options.target, samples=samples, drives=drives, source=source,
                             with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction).paths
-    return DrawnFiles(draws, _spread(Path(folder), estimate, draws), tuple(paths))
+    return DrawnFiles(draws, None if regression is None else draws.torque_spread(regression), tuple(paths))
 
 
-def _spread(folder: Path, estimate: Estimate, draws: Draws) -> TorqueSpread | None:
-    """Return the spread of the draws' torques along the data of the result; None if its regression has other
-    parameters."""
+def _regression(folder: Path, estimate: Estimate) -> Regression | None:
+    """Return the compressed regression of the result; None if it has other parameters than the estimate."""
     try:
-        return draws.torque_spread(Regression.load(folder / REGRESSION, estimate.model))
+        regression = Regression.load(folder / REGRESSION, estimate.model)
+        check_same_base(estimate, regression)
     except (ModelError, RecordingError):
         return None
+    return regression
 
 
 def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, tell: Tell

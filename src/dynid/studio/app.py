@@ -29,7 +29,7 @@ from dynid.studio.workspace import RUN, Caps, StudioFolder, digest
 from dynid.version import __version__
 
 PAGE = Path(__file__).parent / "page"
-_PLOTLY_SCRIPT = PAGE.parents[1] / "report" / "static" / "plotly.min.js"  # importing the report would load jinja2
+_PLOTLY_SCRIPT = PAGE.parents[1] / "report" / "static" / "plotly.min.js.gz"  # importing the report would load jinja2
 READING = ("log", "columns")  # tasks that read logs, which may take long and can be stopped
 TASKS = ("catalogue", "robot", "pose", *READING)  # that the page may ask for
 _MAX_BODY_BYTES = 1 << 20  # bytes of a request in JSON
@@ -276,7 +276,8 @@ class Studio:
         return page_file(request.path_params["name"])
 
     async def get_plotly(self, request: Request) -> Response:
-        return FileResponse(_PLOTLY_SCRIPT, media_type="text/javascript", headers={"Cache-Control": "max-age=86400"})
+        return FileResponse(_PLOTLY_SCRIPT, media_type="text/javascript",
+                            headers={"Cache-Control": "max-age=86400", "Content-Encoding": "gzip"})
 
 
 def application(studio: Studio, door: Authentication) -> AuthenticationMiddleware:

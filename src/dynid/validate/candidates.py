@@ -158,16 +158,19 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
         return ()
     rest = residual - basis @ (basis.T @ residual)
     own = max(float(rest @ rest), 1e-300)
-    blocks, found = rows.blocks()[use], []
+    blocks, found = rows.blocks()[use], list[CandidateFit]()
+    torque_size = float(np.std(rows.measured[use, j]))
     for (name, neighbour), columns in _columns(rows, j, use, names, turning).items():
         wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
         left = wide - basis @ (basis.T @ wide)
         new = np.linalg.norm(left, axis=0) > _IN_THE_MODEL
         if not new.any():
             continue
-        direction, _ = np.linalg.qr(left[:, new])
-        gained, better = _left_out(direction, rest, blocks)
+        direction, upper = np.linalg.qr(left[:, new])
         along = direction.T @ rest
+        if np.std(wide[:, new] @ np.linalg.lstsq(upper, along, rcond=None)[0]) > torque_size:
+            continue  # larger than the torque: the model has the candidate, and its remainder is another effect
+        gained, better = _left_out(direction, rest, blocks)
         share = float(along @ along) / power
         variance = _variance_of_mean(rest - direction @ along)
         strength = share * power / len(along) / max(variance, 1e-12 * power) if gained > 0 else 0.0

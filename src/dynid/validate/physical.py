@@ -109,6 +109,12 @@ class FreeFall:
             not self.diverged and self.growth <= _MAX_ENERGY_GROWTH * self.in_play and float(self.kinetic.min()) >= 0.0
         )
 
+    def until(self, row: int) -> FreeFall:
+        """Return the fall before a row, which has at least one."""
+        rows = slice(0, max(row, 1))
+        return replace(self, t=self.t[rows], q=self.q[rows], dq=self.dq[rows], kinetic=self.kinetic[rows],
+                       potential=self.potential[rows], diverged="")
+
     @property
     def sentence(self) -> str:
         how = "with friction" if self.friction else "without friction"

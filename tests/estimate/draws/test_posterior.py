@@ -14,6 +14,7 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.draws import consistent_sets
 from dynid.model import Model, make_terms
 from dynid.regression import Regression
 from dynid.robot import inertia as ten
@@ -130,6 +131,24 @@ def test_draws_at_the_border_are_consistent_and_keep_most_of_the_spread() -> Non
     assert "No consistent robot" in " ".join(draws.sentences)
 
 
+def test_torques_scatter_as_stated_where_consistency_restricts_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Friction at its bound cannot have the stated spread, so the free combinations have more than theirs."""
+    model, theta = arm()
+    estimate, regression = identified(model, theta, 0.01)
+    values, full = estimate.values.copy(), estimate.theta.copy()
+    for name in ("Fc1", "Fc2", "Fc3", "Fv1", "Fv3"):
+        values[estimate.names.index(name)] = full[model.parameters.index(name)] = 0.0
+    held = replace(estimate, values=values, theta=full)
+    draws = held.draws(COUNT, seed=2, regression=regression)
+    assert_consistent(held, draws.theta)
+    assert 1.02 < draws.inflation < 1.5 and "so that torques scatter as stated" in " ".join(draws.sentences)
+    assert draws.torque_spread(regression).matches
+    monkeypatch.setattr(consistent_sets, "_MAX_INFLATION", 1.0)
+    plain = held.draws(COUNT, seed=2, regression=regression)
+    measured, without = (np.mean(one.torque_spread(regression).ratio ** 2) for one in (draws, plain))
+    assert abs(measured - 1.0) < 0.03 and without < 0.97
+
+
 def test_known_values_are_in_every_draw_and_seeds_repeat() -> None:
     model, theta = arm()
     samples = motion(model, theta, 0.01 * np.random.default_rng(1).normal(size=(4000, 3)))
@@ -171,3 +190,5 @@ def test_bad_input_is_refused() -> None:
     other, _ = identified(*machines()[1][1:3], 0.01, seconds=5.0)
     with refused(ModelError, "other-parameters"):
         other.draws(3).torque_spread(regression)
+    with refused(ModelError, "other-parameters"):
+        other.draws(3, regression=regression)

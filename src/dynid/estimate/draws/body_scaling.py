@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.consistency import Consistency
 from dynid.consistency.blocks import smat, svec
+from dynid.estimate.draws.eigenvalue_clipping import clip_eigenvalues
 
 # m: thickness that is added to a link for its own scale. A link that is flatter would make the scale of one direction
 # so small that a projection needs many more steps; chosen on the Panda and LWR logs.
@@ -73,9 +74,9 @@ class BodyScaling:
         """Return the nearest consistent points (draws, parameters): negative eigenvalues and values are set to zero."""
         found = x.copy()
         if len(self.places):
-            values, vectors = np.linalg.eigh(smat(x[:, self.places]))
-            clipped = np.maximum(values, SMALLEST_SCALED_EIGENVALUE)
-            found[:, self.places] = svec((vectors * clipped[..., None, :]) @ np.swapaxes(vectors, -1, -2))
+            links = np.ascontiguousarray(x[:, self.places]).reshape(-1, self.places.shape[1])
+            clip_eigenvalues(links, SMALLEST_SCALED_EIGENVALUE)
+            found[:, self.places] = links.reshape(len(x), *self.places.shape)
         found[:, self._limited] = np.maximum(x[:, self._limited], 0.0)
         return found
 

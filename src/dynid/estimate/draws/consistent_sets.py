@@ -12,6 +12,11 @@ eigenvalue problems.
 
 If many draws change b, their covariance shrinks. The set of draws is then alternately mapped to the posterior's mean
 and covariance, by the linear map nearest to the identity, and projected into the consistent set.
+
+Mean and covariance cannot always be matched together. If the estimate is on the border of the consistent set, any
+distribution of consistent robots with its mean stays in that face of the border and has no variance across it. The
+covariance aimed at is then c times the posterior's, with c such that the variance of torques is the stated one: the
+combinations that consistency leaves free make up for those that it restricts.
 """
 
 from __future__ import annotations
@@ -29,7 +34,12 @@ _SPLITTING_RELAXATION = 1.6  # of the splitting (Boyd et al. 2011, s. 3.4.3)
 _NULL_WEIGHT = 1e-4  # of the distance from the drawn point, beside squared standard errors
 _FIRST_STEPS = 60  # of the splitting; on real logs the distance is then within 0.3 standard errors of the smallest one
 _ROUND_STEPS = 10  # of the splitting after each matching of moments
-_MOMENT_ROUNDS = 18  # matchings of the moments; chosen on the Panda and LWR logs
+_MOMENT_ROUNDS = 14  # matchings of the moments; chosen on the Panda and LWR logs
+_ROUNDS_OF_POSTERIOR = 3  # first matchings, toward the posterior's own covariance: draws lack spread everywhere before
+_LONG_ROUNDS = 2  # last matchings, with more steps after them
+_LONG_STEPS = 150  # of the splitting after these: base values that are known to 1e-3 of a link need so many
+_FREE_SHARE = 0.9  # of the variance aimed at, above which a combination counts as not restricted by consistency
+_MAX_INFLATION = 2.0  # of the variance aimed at: free combinations get at most 1.4 times their standard errors
 _SLICE_STEPS = 12  # of elliptical slice sampling, from the middle of the prior
 _MAX_SHRINKS = 60  # of an ellipse's bracket: it is then shorter than rounding
 _SAME_BASE = 1e-6  # standard errors below which base values count as kept
@@ -44,11 +54,14 @@ class BaseMap:
         rows: (combinations, parameters), W A in the coordinates of `BodyScaling`; those of known values last.
         centre: (combinations,), whitened values of the estimate.
         spread: number of combinations that are drawn; the others are known and have no spread.
+        torque_weight: (spread, spread), the mean over joints of the variance of torques, relative to the stated one, is
+            the trace of this matrix times the covariance of the drawn combinations. Its own trace is one.
     """
 
     rows: Array
     centre: Array
     spread: int
+    torque_weight: Array
 
     def null_part(self, x: Array) -> Array:
         """Return the part of moves x (draws, parameters) that leaves the combinations as they are."""
@@ -74,6 +87,7 @@ class ConsistentDraws:
         kept_base: (draws,), which have the base values that were drawn for them.
         distance: (draws,), standard errors between the base values and those drawn.
         rounds: how often moments were matched.
+        inflation: variance that was aimed at where consistency does not restrict it, relative to the posterior's.
     """
 
     x: Array
@@ -81,6 +95,7 @@ class ConsistentDraws:
     kept_base: Bools
     distance: Array
     rounds: int = 0
+    inflation: float = 1.0
 
 
 def made_consistent(scaling: BodyScaling, base: BaseMap, centre: Array, prior: Array, targets: Array,
@@ -141,27 +156,41 @@ def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentD
                          ) -> ConsistentDraws:
     """Return the draws with sample mean and covariance of base values as near to the posterior's as the set allows.
 
+    The variance of torques is the stated one, by an inflation of the covariance where the set restricts a part of it.
+
     targets: (draws, combinations), the whitened values that were drawn.
     """
-    splitting = _Splitting.at(scaling, base, found.x, found.x)
+    splitting, inflation = _Splitting.at(scaling, base, found.x, found.x), 1.0
     for k in range(_MOMENT_ROUNDS):
-        is_last = k == _MOMENT_ROUNDS - 1
-        splitting = splitting.after(_matched(splitting.inside @ base.rows.T, base),
-                                    _FIRST_STEPS if is_last else _ROUND_STEPS)
+        away = (splitting.inside @ base.rows.T)[:, :base.spread]
+        away = away - away.mean(axis=0)
+        size, directions = np.linalg.eigh(away.T @ away / max(len(away) - 1, 1))
+        if k >= _ROUNDS_OF_POSTERIOR:
+            # After few steps, a variance above the one aimed at is an error that later steps remove.
+            is_exact = k > _MOMENT_ROUNDS - _LONG_ROUNDS
+            weights = np.einsum("ik,ij,jk->k", directions, base.torque_weight, directions)
+            inflation = _inflation(size if is_exact else np.minimum(size, inflation), weights, inflation)
+        # Symmetric, so of all maps to this covariance the one nearest to the identity.
+        stretch = np.sqrt(inflation / np.maximum(size, _MAX_STRETCH ** -2))
+        aims = np.tile(base.centre, (len(away), 1))
+        aims[:, :base.spread] += away @ ((directions * stretch) @ directions.T)
+        splitting = splitting.after(aims, _ROUND_STEPS if k < _MOMENT_ROUNDS - _LONG_ROUNDS else _LONG_STEPS)
     distance = np.linalg.norm(splitting.inside @ base.rows.T - targets, axis=1)
     return replace(found, x=splitting.inside, distance=distance, kept_base=distance <= _SAME_BASE,
-                   rounds=_MOMENT_ROUNDS)
+                   rounds=_MOMENT_ROUNDS, inflation=inflation)
 
 
-def _matched(values: Array, base: BaseMap) -> Array:
-    """Return whitened values (draws, combinations) mapped to the posterior's mean and covariance with the smallest
-    change."""
-    away = (values - values.mean(axis=0))[:, :base.spread]
-    size, directions = np.linalg.eigh(away.T @ away / max(len(away) - 1, 1))
-    stretch = 1.0 / np.sqrt(np.maximum(size, _MAX_STRETCH ** -2))
-    found = np.tile(base.centre, (len(values), 1))
-    found[:, :base.spread] += away @ ((directions * stretch) @ directions.T)
-    return found
+def _inflation(size: Array, weights: Array, before: float) -> float:
+    """Return the variance to aim at, so that torques have the stated variance.
+
+    Args:
+        size: (directions,), variances of the draws along principal directions, relative to the posterior's.
+        weights: (directions,), share of each direction in the variance of torques.
+        before: variance that was aimed at.
+    """
+    free = float(weights[size >= _FREE_SHARE * before].sum())
+    lacking = 1.0 - float(weights @ size)
+    return float(np.clip(before + lacking / free, 1.0, _MAX_INFLATION)) if free > 0.0 else before
 
 
 def _with_base_kept(scaling: BodyScaling, base: BaseMap, x: Array, targets: Array) -> Array:

@@ -13,7 +13,7 @@ from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.draws.body_scaling import BodyScaling
 from dynid.estimate.draws.consistent_sets import BaseMap, ConsistentDraws, made_consistent, with_matched_moments
-from dynid.estimate.draws.torque_spread import TorqueSpread, torque_spread
+from dynid.estimate.draws.torque_spread import TorqueSpread, check_same_base, torque_spread
 from dynid.estimate.estimate import Estimate
 from dynid.regression import Regression
 from dynid.threads import one_blas_thread
@@ -24,6 +24,7 @@ _KNOWN_STD = 1e-7  # of known values, relative: a draw keeps them, and the last 
 _SMALLEST_STD = 1e-12  # of a base parameter, relative: one without any spread can then be whitened too
 _FEW_MOVED = 0.01  # share of draws without their base values above which moments are matched
 _DRAWS_PER_PARAMETER = 4  # draws per base parameter below which a sample covariance cannot be matched
+_NOTED_INFLATION = 0.02  # of the variance: below, standard errors differ by less than 1,000 draws can show
 _OTHER_SCALE = 1e-3  # of parameters that are zero everywhere: N m, N m s/rad or kg m^2
 
 
@@ -43,6 +44,8 @@ class Draws:
         seed: of the random numbers.
         spread: relative standard deviation of the prior.
         rounds: how often sample moments were matched to the posterior's, 0 where that was not needed.
+        inflation: variance that was aimed at in the matching, relative to the posterior's. It is above one where
+            consistency restricts some combinations and the others make up for the spread of torques.
     """
 
     estimate: Estimate
@@ -53,6 +56,7 @@ class Draws:
     seed: int
     spread: float
     rounds: int
+    inflation: float = 1.0
 
     def __len__(self) -> int:
         return len(self.theta)
@@ -79,6 +83,10 @@ class Draws:
         if self.rounds:
             lines.append("Mean and covariance of the draws were matched to the posterior as far as consistent robots "
                          "allow, so the draws are not independent of each other.")
+        if self.inflation > 1.0 + _NOTED_INFLATION:
+            lines.append("Consistency takes spread away from some base parameters. Where it does not, standard errors "
+                         f"are {100 * (np.sqrt(self.inflation) - 1):.0f} % above those of the posterior, so that "
+                         "torques scatter as stated.")
         lines.append(f"Parameters that the data do not determine vary by {100 * self.spread:g} % about the estimate.")
         return tuple(lines)
 
@@ -87,7 +95,8 @@ class Draws:
         return torque_spread(self.estimate, self.values, regression)
 
 
-def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: float = PRIOR_SPREAD) -> Draws:
+def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: float = PRIOR_SPREAD,
+                    regression: Regression | None = None) -> Draws:
     """Return physically consistent models drawn from the posterior of an estimate.
 
     Base parameters are normal with the estimate's values and covariance. What the data do not determine is normal about
@@ -100,13 +109,18 @@ def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: fl
         count: number of draws.
         seed: of the random numbers.
         spread: relative standard deviation of the prior, above 0.
+        regression: of the estimate. The spread of torques is kept along its data where consistency restricts draws;
+            without it, the mean variance of base parameters in squared standard errors is kept.
 
     Raises:
+        ModelError: if the regression is of other base parameters.
         NotPossibleError: if the estimate has base parameters only.
     """
     theta, covariance = _checked(estimate, count, spread)
+    if regression is not None:
+        check_same_base(estimate, regression)
     with one_blas_thread():
-        scaling, base, known = _coordinates(estimate, theta, covariance)
+        scaling, base, known = _coordinates(estimate, theta, covariance, regression)
         found, targets = _drawn(scaling, base, scaling.inverse @ theta, count, seed, spread)
         moved = float(np.mean(~found.kept_base))
         enough = _DRAWS_PER_PARAMETER * base.spread
@@ -118,7 +132,7 @@ def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: fl
     for name, value in known.items():
         all_theta[:, estimate.base.parameters.index(name)] = value
     return Draws(estimate, all_theta, found.as_drawn[:count], found.kept_base[:count], found.distance[:count], seed,
-                 spread, found.rounds)
+                 spread, found.rounds, found.inflation)
 
 
 def check_draws(count: int, spread: float) -> None:
@@ -146,7 +160,8 @@ def _checked(estimate: Estimate, count: int, spread: float) -> tuple[Array, Arra
     return estimate.theta, covariance
 
 
-def _coordinates(estimate: Estimate, theta: Array, covariance: Array) -> tuple[BodyScaling, BaseMap, dict[str, float]]:
+def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression: Regression | None
+                 ) -> tuple[BodyScaling, BaseMap, dict[str, float]]:
     """Return scaled coordinates around the estimate, the whitened base map in them, and known values by name."""
     base, items = estimate.base, estimate.base.parameters.items
     consistency = Consistency(base.parameters)
@@ -163,7 +178,23 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array) -> tuple[B
     for k, (name, value) in enumerate(known.items()):
         fixed[k, base.parameters.index(name)] = 1.0 / (_KNOWN_STD * max(abs(value), 1e-3))
     whole = np.vstack([rows, fixed])
-    return scaling, BaseMap(whole @ scaling.matrix, whole @ theta, len(rows)), known
+    weight = np.eye(len(rows)) / len(rows) if regression is None else _torque_weight(estimate, regression, factor)
+    return scaling, BaseMap(whole @ scaling.matrix, whole @ theta, len(rows), weight), known
+
+
+def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) -> Array:
+    """Return how covariances of whitened base values (identified, identified) weigh in the mean over joints of the
+    variance of torques relative to the stated one. factor: (identified, identified), base values are factor @ whitened.
+    """
+    total = np.zeros_like(factor)
+    for joint in regression.factors:
+        rows = np.zeros((len(joint.r), len(estimate.values)))
+        rows[:, joint.columns] = joint.r[:, :-1]
+        torques = rows[:, estimate.identified] @ factor
+        whole = float(np.sum(torques ** 2))
+        if whole > 0.0:
+            total += torques.T @ torques / whole
+    return total / max(float(np.trace(total)), np.finfo(float).tiny)
 
 
 def _inside(consistency: Consistency, theta: Array) -> Array:

@@ -12,10 +12,10 @@ from dynid.errors import DynidError
 from dynid.escape import csv_line
 from dynid.estimate.draws.posterior import Draws
 from dynid.estimate.simulators.friction_fit import PASSIVE, JointMotion, passive_table
-from dynid.estimate.simulators.usd_table import quaternion
 from dynid.files import write_whole
 from dynid.model import Model
 from dynid.robot import inertia as ten
+from dynid.robot.pose import quaternion
 
 TABLE_SUFFIXES = (".npz", ".csv")
 

@@ -56,8 +56,7 @@ def torque_spread(estimate: Estimate, values: Array, regression: Regression) -> 
     Raises:
         ModelError: if the regression is of other base parameters.
     """
-    if regression.base.expressions != estimate.base.expressions:
-        raise ModelError("the regression has other base parameters than the estimate", code="other-parameters")
+    check_same_base(estimate, regression)
     away = values - values.mean(axis=0)
     stated, drawn = np.zeros(regression.dof), np.zeros(regression.dof)
     for j, factor in enumerate(regression.factors):
@@ -68,3 +67,9 @@ def torque_spread(estimate: Estimate, values: Array, regression: Regression) -> 
         stated[j] = np.sqrt(max(float(np.einsum("ki,ij,kj->", rows, covariance, rows)), 0.0) / count)
         drawn[j] = np.sqrt(float(np.sum((away[:, own] @ rows.T) ** 2)) / max(len(away) - 1, 1) / count)
     return TorqueSpread(regression.joints, stated, drawn)
+
+
+def check_same_base(estimate: Estimate, regression: Regression) -> None:
+    """Refuse a regression of other base parameters than those of the estimate."""
+    if regression.base.expressions != estimate.base.expressions:
+        raise ModelError("the regression has other base parameters than the estimate", code="other-parameters")

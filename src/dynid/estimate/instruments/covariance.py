@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate.instruments.projection import Projected
 from dynid.estimate.instruments.residuals import LowRate
-from dynid.regression.correlation import autocovariance
+from dynid.regression.correlation import autocovariance, has_long_memory
+from dynid.regression.noise_spectrum import LowFrequencyNoise
 
 Spectra = NDArray[np.complex128]
 
@@ -47,7 +48,7 @@ def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> floa
     """
     spectra = _instrument_spectra(low, residual_amplitude(low))
     count = len(_multiplicity(low))
-    free = _free(spectra, low.columns, weights, projected.kept, _multiplicity(low))
+    free = [_free(share) for share in _leverage(spectra, low.columns, weights, projected.kept, _multiplicity(low))]
     means = [np.sum((1.0 - share) * share) / np.sum(1.0 - share) for share in free if np.any(share < 1.0)]
     return 2.0 * (2 * _half_width(count) + 1) * float(min(means, default=1.0))
 
@@ -76,12 +77,17 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
     amplitude, kept = residual_amplitude(low), low.kept.T
     instruments, multiplicity = _instrument_spectra(low, amplitude), _multiplicity(low)
     spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
-    free = _free(instruments, low.columns, weights, projected.kept, multiplicity)
+    taken = _leverage(instruments, low.columns, weights, projected.kept, multiplicity)
+    free = [_free(share) for share in taken]
     middle = np.zeros((projected.base, projected.base))
     for j in range(dof):
         for other in range(j, dof):
             count = max(float(np.sum(kept[j] * kept[other])), 1.0)
             power = _near(spectra[j] * spectra[other].conj()) / (count * np.sqrt(free[j] * free[other]))
+            if other == j and has_long_memory(low.residual[:, j] / amplitude[j], low.kept[:, j] > 0.0):
+                # Slow noise: neighbours of a frequency near zero have less of it.
+                slow = LowFrequencyNoise.from_periodogram(np.abs(spectra[j]) ** 2 / count, taken[j], rows, rows)
+                power = np.maximum(power.real, slow.spectrum(rows)).astype(complex)
             part = np.real((instruments[j] * (multiplicity * power.conj())) @ instruments[other].conj().T) / rows
             part *= weights[j] ** 2 * weights[other] ** 2
             middle[np.ix_(low.columns[j], low.columns[other])] += part
@@ -120,10 +126,15 @@ def _amplitude(residual: Array, counts: Bools, rows: int) -> Array:
     return np.asarray(np.sqrt(power / np.maximum(share, 1.0 / rows)))
 
 
-def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,
-          multiplicity: Array) -> list[Array]:
-    """Return the share of the noise that remains in the residuals of each joint, near each frequency (frequencies,):
-    one minus the leverage of a frequency, 1 - w^2 z* (Z'W^2 Z)^-1 z."""
+def _free(taken: Array) -> Array:
+    """Return the share of the noise that remains in the residuals of a joint, near each frequency (frequencies,)."""
+    return np.maximum(1.0 - _near(taken.astype(complex)).real, _LEAST_FREE)
+
+
+def _leverage(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,
+              multiplicity: Array) -> list[Array]:
+    """Return the share of the noise that the fit absorbs at each joint and frequency (frequencies,), its leverage:
+    w^2 z* (Z'W^2 Z)^-1 z."""
     wide = []
     for weight, z, own in zip(weights, instruments, columns, strict=True):
         full = np.zeros((int(max(kept.max(), own.max())) + 1, z.shape[1]), dtype=complex)
@@ -132,8 +143,7 @@ def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Arra
     gram = np.sum([np.real((z * multiplicity) @ z.conj().T) for z in wide], axis=0)
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))[:, None]
     inverse = np.linalg.pinv(gram / (scale * scale.T), hermitian=True)
-    taken = [np.real(np.sum((z / scale).conj() * (inverse @ (z / scale)), axis=0)) for z in wide]
-    return [np.maximum(1.0 - _near(share.astype(complex)).real, _LEAST_FREE) for share in taken]
+    return [np.real(np.sum((z / scale).conj() * (inverse @ (z / scale)), axis=0)) for z in wide]
 
 
 def _near(spectrum: Spectra) -> Spectra:

@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.estimate.simulators.joint_values import SimulatedJoint
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
+from dynid.robot.pose import quaternion
 from dynid.version import __version__
 
 _DEGREE = float(np.pi / 180.0)
@@ -60,17 +61,3 @@ def _joint(one: SimulatedJoint, is_prismatic: bool, lower: float, upper: float) 
         if gain is not None:
             found[f"drive:{drive}:physics:{key}"] = gain * unit
     return found
-
-
-def quaternion(rotation: Array) -> Array:
-    """Return the unit quaternion (4,), w x y z with w >= 0, of a rotation (3, 3)."""
-    r = rotation
-    squares = np.array([1 + r[0, 0] + r[1, 1] + r[2, 2], 1 + r[0, 0] - r[1, 1] - r[2, 2],
-                        1 - r[0, 0] + r[1, 1] - r[2, 2], 1 - r[0, 0] - r[1, 1] + r[2, 2]])
-    k = int(np.argmax(squares))
-    rows = np.array([[squares[0], r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]],
-                     [r[2, 1] - r[1, 2], squares[1], r[0, 1] + r[1, 0], r[0, 2] + r[2, 0]],
-                     [r[0, 2] - r[2, 0], r[0, 1] + r[1, 0], squares[2], r[1, 2] + r[2, 1]],
-                     [r[1, 0] - r[0, 1], r[0, 2] + r[2, 0], r[1, 2] + r[2, 1], squares[3]]])
-    found = rows[k] / np.linalg.norm(rows[k])
-    return np.asarray(found if found[0] >= 0 else -found)

@@ -32,5 +32,5 @@ def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confine
 
 
 def _summary(term: type) -> str:
-    """Return the first sentence of a term's description."""
-    return (term.__doc__ or "").strip().partition("\n")[0]
+    """Return the first paragraph of a term's description, on one line."""
+    return " ".join((term.__doc__ or "").strip().partition("\n\n")[0].split())

@@ -74,7 +74,9 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
     """Return the smallest set of joints whose scales explain the inconsistency between joints, or None.
 
     Each joint in turn is assumed to be correct and the others are measured relative to it; the joint with which most
-    others agree is correct. If there are several, those whose scale the nominal model (dof entries) confirms.
+    others agree is correct. If there are several, those whose scale the nominal model (dof entries) confirms. Two
+    joints that contradict each other do not show which of them is wrong, nor that it is a scale: a second joint has to
+    agree with the correct one, or the nominal model with the scales.
     """
     t, dof = between_joints(regression, noise), regression.dof
     total = float(np.sum(t.sum(axis=1) ** 2))
@@ -91,7 +93,7 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
     # The nominal model may contradict the set that most joints agree with; the next one is asked then.
     for most in sorted(found, reverse=True):
         scales = _measured(t, most[3], inflation, total)
-        if scales is not None and not _denied(scales, nominal):
+        if scales is not None and not _denied(scales, nominal) and (most[0] > 1 or _is_confirmed(scales, nominal)):
             rivals = sorted({j for count, doubt, right, wrong in found if count == most[0] and doubt >= most[1] - 0.1
                              for j in wrong if j not in scales.joints})
             return replace(scales, rivals=tuple(rivals))
@@ -103,6 +105,11 @@ def _denied(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
     pairs = [(gain, nominal[j]) for j, gain in zip(scales.joints, scales.gains, strict=True)] if nominal else []
     return any(value is not None and (value * gain <= 0 or abs(np.log(value / gain)) > np.log(NOMINAL_DENIES))
                for gain, value in pairs)
+
+
+def _is_confirmed(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
+    """Whether the nominal model knows some of the joints, or all scales are negative: no coupling inverts a torque."""
+    return max(scales.gains) < 0.0 or (nominal is not None and any(nominal[j] is not None for j in scales.joints))
 
 
 def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) -> Scales | None:

@@ -114,6 +114,17 @@ def backlash(j: int, gap: float) -> Hypothesis:
     return Hypothesis("residual-follows-backlash", (j,), change, values=(gap,), parameters=1, between_rows=True)
 
 
+def presliding(j: int, width: float) -> Hypothesis:
+    """The friction of joint j changes its sign gradually, over a displacement (rad or m) after each reversal.
+
+    The link follows its encoder, so that inertia and gravity are as logged: this distinguishes it from backlash.
+    """
+    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
+        return model, tuple(replace(log, dq=_without_gap(log, j, width).dq) for log in logs)
+
+    return Hypothesis("residual-follows-reversal", (j,), change, values=(width,), parameters=1, between_rows=True)
+
+
 def _without_gap(log: Samples, j: int, gap: float) -> Samples:
     q, dq, ddq = log.q.copy(), log.dq.copy(), log.ddq.copy()
     lag = lag_of_link(log.q[:, j], gap, log.rate, position_cutoff(log), log.segments)

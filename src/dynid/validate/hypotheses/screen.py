@@ -50,7 +50,8 @@ class HypothesisScreen:
     whole: tuple[Samples, ...]
     step: int
     noise: Array
-    seen: dict[bytes, list[Rows]] = field(default_factory=dict, repr=False)  # by motion: the first and the last
+    # By motion, of the first and the last: rows of each piece, and the products of each joint's rows.
+    seen: dict[bytes, tuple[list[Rows], list[list[Array]]]] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> HypothesisScreen:
@@ -62,7 +63,11 @@ class HypothesisScreen:
         return self._few(self.whole)
 
     def _few(self, logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
-        few = tuple(decimated(log).every(self.step) for log in logs)
+        # Torques that a hypothesis leaves as they are need not be filtered again.
+        few = tuple(decimated(log).every(self.step) if log is one or log.tau is not one.tau else
+                    replace(log.every(log.decimated_by).every(self.step), tau=known.tau, raw_tau=known.raw_tau)
+                    for log, one, known in zip(logs, self.whole, self.logs if logs is not self.whole else logs,
+                                               strict=True))
         if isinstance(self.model, Model) and self.model.channels:
             return few
         # Columns that depend on one sample alone need no borders: one piece of work a log is faster than many.
@@ -118,29 +123,25 @@ class HypothesisScreen:
 
     def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Array, int]]:
         """Return for each joint in each piece: the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and its number of
-        rows."""
-        for rows in self._rows(self._changed(hypothesis)):
-            all_kept = rows.keep.all()
-            for j in range(len(rows.layout.columns)):
-                own = rows.joint(j) if all_kept else rows.joint(j)[:, rows.keep[:, j]]
-                yield j, own @ own.T, own.shape[1]
-
-    def _rows(self, equations: TorqueEquations) -> list[Rows]:
-        """Return the rows of each piece. Hypotheses about torques alone reuse the columns of the same motion."""
+        rows. Hypotheses about torques alone reuse the columns of the same motion, and their products."""
+        equations = self._changed(hypothesis)
         motion = b"".join(x.tobytes() for log in equations.logs for x in (log.t, log.q, log.dq, log.ddq))
         pieces, found = equations.pieces(), self.seen.get(motion)
+        is_new = found is None
         if found is None:
-            found = [equations.rows(piece) for piece in pieces]
             for last in list(self.seen)[1:]:
                 del self.seen[last]
-            self.seen[motion] = found
-            return found
-        for piece, rows in zip(pieces, found, strict=True):
-            tau = equations.logs[piece.log].tau[piece.rows.start:piece.rows.stop:piece.rows.step]
-            for j in range(tau.shape[1]):
-                known = 0.0 if rows.known is None else rows.known[j]
-                rows.entries[rows.layout.joint(j).stop - 1] = tau[:, j] - known
-        return found
+            rows = [equations.rows(piece) for piece in pieces]
+            found = self.seen[motion] = rows, [[own @ own.T for own in _by_joint(one)] for one in rows]
+        for piece, one, products in zip(pieces, *found, strict=True):
+            if not is_new:
+                tau = equations.logs[piece.log].tau[piece.rows.start:piece.rows.stop:piece.rows.step]
+                for j in range(tau.shape[1]):
+                    known = 0.0 if one.known is None else one.known[j]
+                    one.entries[one.layout.joint(j).stop - 1] = tau[:, j] - known
+            for j, (own, product) in enumerate(zip(_by_joint(one), products, strict=True)):
+                product[-1] = product[:, -1] = own @ own[-1]  # also if new: results do not depend on the order
+                yield j, product, own.shape[1]
 
     def _changed(self, hypothesis: Hypothesis) -> TorqueEquations:
         if hypothesis.between_rows:
@@ -152,3 +153,10 @@ class HypothesisScreen:
         equations = TorqueEquations(model, logs, self.base)
         vars(equations)["layout"] = self._layout
         return equations
+
+
+def _by_joint(rows: Rows) -> Iterator[Array]:
+    """Return the columns and the torque of each joint, (k + 1, rows that are kept)."""
+    all_kept = rows.keep.all()
+    for j in range(len(rows.layout.columns)):
+        yield rows.joint(j) if all_kept else rows.joint(j)[:, rows.keep[:, j]]

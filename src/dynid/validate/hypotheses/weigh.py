@@ -22,6 +22,7 @@ from dynid.validate.hypotheses.motions import (
     held_for,
     hoped,
     motion_hypotheses,
+    presliding,
     refined,
     worth_of_delay,
 )
@@ -58,6 +59,7 @@ from dynid.validate.thresholds import (
 EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
 EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
 SCALE_CAUSES = ("drive-gain", "torque-sign")
+BACKLASH_CAUSE = "residual-follows-backlash"
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,8 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     # Scales have thresholds of their own, which are met. Nothing is stated where the data as they are may be right.
     is_likely = (weights[-1] < RIVAL_WEIGHT and least < REMAINING_MISFIT * own
                  and _explains(before, least, own) and _explains(mean_score(null, noise), judged[0].mean, own)
-                 and (before > own or best.cause not in SCALE_CAUSES))
+                 and (before > own or best.cause not in SCALE_CAUSES)
+                 and not (best.cause == BACKLASH_CAUSE and is_presliding(problem, logs, noise, best)))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
                        if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
@@ -198,9 +201,22 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
         start = min((backlash(j, gap) for gap in GAPS), key=left)
         best = refined(start, left, problem.model.dof)
         value = left(best, blocks=BLOCKS)
-        if value < 1.0 - max(GAP_EXPLAINED, clues.followed[j]):
+        if value < 1.0 - max(GAP_EXPLAINED, clues.followed[j]) \
+                and not is_presliding(problem, logs, noise, best):
             found.append((value, best))
     return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def is_presliding(problem: Problem, logs: tuple[Samples, ...], noise: Array, gap: Hypothesis) -> bool:
+    """Whether friction that changes gradually at reversals explains about as much as a gap in a gear.
+
+    A gap delays the sign of friction as well as the link. Only the lag of the link, through inertia and gravity, is
+    evidence of a gap.
+    """
+    [j] = gap.joints
+    left, *others = (float(changed_trial(problem, logs, one, noise).left_out[j])
+                     for one in (gap, *(presliding(j, width) for width in (*GAPS, *gap.values))))
+    return left > MATERIAL * min(others)
 
 
 def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:

@@ -23,6 +23,7 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICION
 
 _LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
 _FOLLOWED_PREFIX = "residual-follows-"
+_FEW_ROWS = "few-independent-samples"  # then parameters absorb too much of the residuals for their structure to count
 _EXPLAINS_CUTOFF = {"overfit"}  # of other logs: what a motion does not show moves with the cut-off too
 
 
@@ -46,7 +47,8 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     said = {finding.code for finding in (*found, *cause.findings)} - {"joint-at-rest"}
     if said:  # what a fault leaves behind is no cause of its own
         fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
-               and not (finding.code.startswith(_FOLLOWED_PREFIX) and _little(cause.case, finding))]
+               and not (finding.code.startswith(_FOLLOWED_PREFIX)
+                        and (_FEW_ROWS in said or _little(cause.case, finding)))]
     transfer = _look("transfer", case)
     explains = said or any(finding.code.startswith(_FOLLOWED_PREFIX) or finding.code in _EXPLAINS_CUTOFF
                            for finding in (*fit, *transfer))

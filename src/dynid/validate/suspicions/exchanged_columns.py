@@ -82,13 +82,14 @@ def _two_columns(case: Case) -> Hypothesis | None:
     contradict = float(np.sum(null.inside / noise ** 2)) > UNEXPLAINED_MISFIT * own_score(null, noise) * rows
     kinds = ([_two_torques(j, k, dof) for j, k in combinations(range(dof), 2) if contradict],
              [swapped_positions(j, k, dof) for j, k in combinations(rough, 2)])
-    signs = [scaled_torques(np.where(np.isin(range(dof), some), -1.0, 1.0))
-             for count in (1, 2) for some in combinations(range(dof), count)]
-    # A wrong sign lets an exchange look likely as well, and explains more.
-    wanted = min(screen.relative_left(same) - 0.5 * SWAP_LOG_GAIN / dof,
-                 *(screen.relative_left(Hypothesis("torque-sign", (), change)) for change in signs))
+    wanted = screen.relative_left(same) - 0.5 * SWAP_LOG_GAIN / dof
     hopes = [min(((screen.relative_left(one), one) for one in kind), key=lambda pair: pair[0])
              for kind in kinds if kind]
+    if any(hope < wanted for hope, _ in hopes):
+        # A wrong sign lets an exchange look likely as well, and explains more.
+        signs = (scaled_torques(np.where(np.isin(range(dof), some), -1.0, 1.0))
+                 for count in (1, 2) for some in combinations(range(dof), count))
+        wanted = min(wanted, *(screen.relative_left(Hypothesis("torque-sign", (), change)) for change in signs))
     likely = [(_left(case, one), one) for hope, one in hopes if hope < wanted]
     least, best = min(likely, key=lambda pair: pair[0], default=(np.inf, same))
     return best if likely and least < _left(case, same) - SWAP_LOG_GAIN / dof else None
