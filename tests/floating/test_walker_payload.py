@@ -54,6 +54,8 @@ def test_a_box_is_found_within_its_intervals(results, leave_out):
     std = np.sqrt(np.diag(found.covariance))[6:]
     assert np.all(np.abs(found.free[6:] - true) < 3.0 * std)
     assert std[3] < 0.15 * MASS and np.abs(found.free[9] - MASS) < 0.1 * MASS
+    least, most = found.mass_bounds()
+    assert least < MASS < most and most - least < 8.0 * std[3]
     assert "payload-not-seen" not in [one.code for one in found.findings]
 
 

@@ -121,8 +121,11 @@ class PayloadEstimate:
         return np.column_stack([self.moment - reach, self.moment + reach])
 
     def mass_bounds(self, level: float = 0.95) -> tuple[float, float]:
-        """Smallest and largest mass, kg, that these data and a centre of mass within `lever` of the frame allow."""
+        """Return the smallest and largest mass, kg, that these data allow; where they leave the mass open, that these
+        data and a centre of mass within `lever` of the frame allow."""
         low, high = np.array([-1.0, 1.0]) * self._quantile(level) * self.mass_std + self.free[9]
+        if self.has_mass:
+            return max(float(low), 0.0), float(high)
         moment = self.moment_int(level)
         apart = np.where(np.prod(moment, axis=1) > 0.0, np.abs(moment).min(axis=1), 0.0)
         least = float(np.linalg.norm(apart)) / self.lever if np.isfinite(self.lever) else 0.0
