@@ -47,14 +47,15 @@ def test_a_switched_off_torque_is_a_supply_of_zero(tmp_path):
     assert np.all(log.recording.voltage[late] == 0) and np.all(log.recording.voltage[log.recording.t < 1.9] > 7)
 
 
-@pytest.mark.parametrize(("motor", "gain"), [("sts3215", 0.166), ("ST3025", 0.166), ("mx106", 0.158),
-                                             ("MX-64", 0.158), ("xl330", 0.00575504), ("xm430-w350", 0.00575504)])
+@pytest.mark.parametrize(("motor", "gain"), [
+    ("sts3215", 0.166), ("ST3025", 0.166), ("mx106", 0.158), ("MX-64", 0.158), ("xl320", 0.05048199),
+    ("xl330", 0.00246), ("xm430-w350", 0.00575504)])
 def test_drives_are_known_by_the_family_of_the_motor(motor, gain):
     assert servo_constants(motor)["gain"] == gain
 
 
 def test_unusable_bam_logs_get_a_sentence(tmp_path):
-    path = bam_file(tmp_path / "1.json", "sin_time_square", motor="erob80_100", duration=1.5)
+    path = bam_file(tmp_path / "1.json", "sin_time_square", motor="lift7", duration=1.5)
     with refused(dynid.ModelError, "unknown-motor"):
         found_in(path)
     assert bam_log(path, ("gain",)).gains["kp"] == 16
