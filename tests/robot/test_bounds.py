@@ -40,7 +40,7 @@ def test_a_file_larger_than_any_robot(tmp_path):
 
 
 @pytest.mark.parametrize("mass", ["1e308", "1e200", "2e9"])
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_mass_that_overflows(tmp_path, mass):
     (tmp_path / "arm.toml").write_text(f'''convention = "dh"\n[[joint]]\nalpha = 0\na = 0\nd = 0
 inertia = {{mass = {mass}, com = [0.1, 0, 0], about_com = [1, 0, 0, 1, 0, 1]}}''')

@@ -98,7 +98,9 @@ def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
 @njit(**OPTIONS)
 def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest, has_zeros, out, origin,
                      start, stop):
-    """Write out (samples, n, 10 n), which begins with the sample `origin`: rows are joints, ten columns per body.
+    """Write out (samples * n * 10 n,), which begins with the sample `origin`: rows are joints, ten columns per body.
+
+    It is flat because code with a reshape needs numba when it runs, and could not be stored for later processes.
 
     bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE: memory to work in, which takes as
     long to allocate as a tile to compute. has_zeros: whether out is zero already where the regressor is zero in every
@@ -106,24 +108,24 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest
     """
     n = len(parent)
     base, joint = base_rows(gravity), np.empty(JOINT * TILE)
-    columns, ten, flat, width = rest[:COLUMNS * TILE], rest[COLUMNS * TILE:], out.reshape(-1), 10 * n * n
+    columns, ten, width = rest[:COLUMNS * TILE], rest[COLUMNS * TILE:], 10 * n * n
     root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         if not has_zeros:
             # In one sweep: the scattered writes below then find their lines in cache.
-            out[lo - origin:lo - origin + m] = 0.0
+            out[(lo - origin) * width:(lo - origin + m) * width] = 0.0
         for i in range(max(root, 0), n):
             wrench_columns_tile(bodies[i], columns, m)
             at = (lo - origin) * width + 10 * i
             for j in range(3 if root > 0 else 0):
-                spread_four(columns, 30 + j, 3, flat, at + j * 10 * n + 6, width, m)
-                spread_ten(columns, j, 3, flat, at + (j + 3) * 10 * n, width, m)
+                spread_four(columns, 30 + j, 3, out, at + j * 10 * n + 6, width, m)
+                spread_ten(columns, j, 3, out, at + (j + 3) * 10 * n, width, m)
             j = i
             while j > root:
                 project_columns_tile(columns, axes[j], ten, m)
-                spread_ten(ten, 0, 1, flat, at + j * 10 * n, width, m)
+                spread_ten(ten, 0, 1, out, at + j * 10 * n, width, m)
                 j = parent[j]
 
 

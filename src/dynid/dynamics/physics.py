@@ -61,7 +61,7 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
         regressor_columns(robot, q, dq, ddq, np.arange(len(columns)).reshape(shape[1:]), columns)
         out[:] = columns.reshape(*shape[1:], len(q)).transpose(2, 0, 1)
         return out[0] if single else out
-    tree, y = tree_of(robot), out
+    tree, y = tree_of(robot), out.reshape(-1)
     over_samples(lambda a, b: kernels.regressor_kernel(*tree, q, dq, ddq, *_working_memory(robot), False, y, 0, a, b),
                  len(q), threads)
     return out[0] if single else out
@@ -91,7 +91,7 @@ def regressor_blocks(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, 
     room = np.zeros((min(samples, count), robot.dof, 10 * robot.dof))
     shown = room.view()
     shown.flags.writeable = False
-    fill = kernels.regressor_kernel.bound(*tree_of(robot), *motion, *_working_memory(robot), True, room)
+    fill = kernels.regressor_kernel.bound(*tree_of(robot), *motion, *_working_memory(robot), True, room.reshape(-1))
     for start in range(0, count, samples):
         stop = min(start + samples, count)
         if carrying:
