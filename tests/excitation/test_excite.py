@@ -31,7 +31,9 @@ from dynid.excitation import (
     magnitudes,
     write_trajectory,
 )
+from dynid.excitation.approach import approach
 from dynid.excitation.trajectories import family_named
+from dynid.excitation.trajectories.polynomial import quintic_between
 from dynid.model import Model, Scara, make_terms
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, base_parameters, fold
@@ -145,6 +147,25 @@ def test_home_and_back() -> None:
     np.testing.assert_allclose(ends.q, [[0.0, 0.3, -0.2]] * 2, atol=1e-9)
     assert found.report.ok
     assert_inside(found)
+
+
+@pytest.mark.parametrize("is_at_end", [True, False])
+def test_home_is_reached_from_a_motion_that_ends_close_to_a_limit(is_at_end: bool) -> None:
+    """At 1 rad/s, 0.2 rad before the limit: 5 rad/s^2 brake it within 0.1 rad, and no single quintic leads home."""
+    robot = Robot.builtin("arm3r")
+    limits = Limits.of(robot, acceleration=[10.0] * 3)
+    top = limits.upper[1]
+    reach = quintic_between([[0.0, top - 1.2, 0.0], [0.0] * 3, [0.0] * 3],
+                            [[0.0, top - 0.2, 0.0], [0.0, 1.0, 0.0], [0.0] * 3], 2.0)
+    turned = quintic_between([[0.0, top - 0.2, 0.0], [0.0, -1.0, 0.0], [0.0] * 3],
+                             [[0.0, top - 1.2, 0.0], [0.0] * 3, [0.0] * 3], 2.0)
+    whole = approach(reach if is_at_end else turned, np.zeros(3), limits)
+    assert check_limits(whole, limits).ok
+    t = np.linspace(0.0, whole.duration, 2001)
+    motion = whole.at(t)
+    np.testing.assert_allclose(motion.q[[0, -1]], 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.gradient(motion.q, t, axis=0), motion.dq, atol=0.01)
+    np.testing.assert_allclose(np.gradient(motion.dq, t, axis=0), motion.ddq, atol=0.3)
 
 
 def test_bandwidth_leaves_harmonics_out() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from dynid.excitation.trajectories.composite import Joined
 from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
 from dynid.excitation.trajectories.trajectory import Trajectory
 
+State = Sequence[Array]  # position, velocity and acceleration of every joint
 _APPROACH_TRIES = 40
 _APPROACH_GROWTH = 1.25
 
@@ -24,7 +25,8 @@ _APPROACH_GROWTH = 1.25
 def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: TorqueLimit | None = None) -> Joined:
     """Return home -> motion -> home, connected by quintics with continuous position, velocity and acceleration.
 
-    Each quintic has the shortest duration, in steps of a quarter, for which it respects every limit.
+    Each quintic has the shortest duration, in steps of a quarter, for which it respects every limit. Where a motion
+    begins or ends too close to a limit for one quintic, two of them stop in between, straight ahead.
     """
     posture = np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
@@ -33,19 +35,43 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
     at_rest = (posture, np.zeros(limits.dof), np.zeros(limits.dof))
     ends = trajectory.at(np.array([0.0, trajectory.duration]))
     first, last = ([x[row] for x in ends[:3]] for row in (0, 1))
-    return Joined((_connect(at_rest, first, free, torque, "from home to its beginning"), trajectory,
-                   _connect(last, at_rest, free, torque, "from its end back home")))
+    return Joined((*_connected(at_rest, first, free, torque, "from home to its beginning"), trajectory,
+                   *_connected(last, at_rest, free, torque, "from its end back home")))
 
 
-def _connect(first: Sequence[Array], last: Sequence[Array], limits: Limits, torque: TorqueLimit | None,
-             what: str) -> Piecewise:
-    duration, worst = 0.2, ""
-    for _ in range(_APPROACH_TRIES):
-        part = quintic_between(first, last, duration)
-        report = check_limits(part, limits, torque, points=1000)
-        if report.ok:
-            return part
-        worst = str(report.violated[0])
-        duration *= _APPROACH_GROWTH
+def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | None, what: str) -> list[Piecewise]:
+    """Return the parts that lead from one state to another, of which one is at rest."""
+    direct, worst = _shortest(lambda duration: (first, last), limits, torque)
+    if direct is not None:
+        return [direct]
+    ahead = 0.5 if first[1].any() else -0.5  # of the velocity times the duration: where a steady braking ends or begins
+    moving = first if first[1].any() else last
+    zero = np.zeros(limits.dof)
+
+    def ends(duration: float) -> tuple[State, State]:
+        stop = (moving[0] + ahead * duration * moving[1], zero, zero)
+        return (moving, stop) if ahead > 0.0 else (stop, moving)
+
+    braking, _ = _shortest(ends, limits, torque)
+    if braking is not None:
+        stop = (braking.at(braking.duration if ahead > 0.0 else 0.0).q[0], zero, zero)
+        rest, _ = _shortest(lambda duration: (stop, last) if ahead > 0.0 else (first, stop), limits, torque)
+        if rest is not None:
+            return [braking, rest] if ahead > 0.0 else [rest, braking]
     raise NotPossibleError(f"the motion cannot be reached along a straight line {what} within all limits ({worst}); "
                            "choose another home posture")
+
+
+def _shortest(ends: Callable[[float], tuple[State, State]], limits: Limits,
+              torque: TorqueLimit | None) -> tuple[Piecewise | None, str]:
+    """Return the shortest quintic between the states of each duration that respects all limits, and the limit that the
+    longest one exceeds."""
+    duration, worst = 0.2, ""
+    for _ in range(_APPROACH_TRIES):
+        part = quintic_between(*ends(duration), duration)
+        report = check_limits(part, limits, torque, points=1000)
+        if report.ok:
+            return part, ""
+        worst = str(report.violated[0])
+        duration *= _APPROACH_GROWTH
+    return None, worst
