@@ -64,9 +64,9 @@ def test_scales_of_three_joints_at_once(simulate):
     assert found.removed > 0.95
 
 
-@pytest.mark.parametrize("gain", [0.6, -1.0])
-def test_two_joints_do_not_show_whose_scale_is_wrong(simulate, gain):
-    """A coupling between the joints looks the same; the nominal model or a negative scale decides."""
+@pytest.mark.parametrize(("gain", "coupling"), [(0.6, 0.0), (-1.0, 0.0), (0.6, 0.3)])
+def test_two_joints_do_not_show_whose_scale_is_wrong(simulate, gain, coupling):
+    """A scale of either joint explains all; where something else is left, only the nominal model shows a scale."""
     lengths, masses = np.array([0.4, 0.3]), np.array([3.0, 2.0])
     own, none = masses * lengths ** 2, np.zeros(2)
     inertias = np.column_stack([0.02 * own, none, none, own / 3.0, none, own / 3.0, masses * lengths / 2.0, none, none,
@@ -74,11 +74,14 @@ def test_two_joints_do_not_show_whose_scale_is_wrong(simulate, gain):
     robot = Robot.from_mdh([(0.0, 0.0, 0.0, 0.0), (0.0, 0.4, 0.0, 0.0)], gravity=(0.0, -9.81, 0.0), inertias=inertias)
     model = Model(robot, (RigidBodies(),))
     log = simulate(model, theta=inertias.ravel(), noise=0.005)
-    regression = log.with_torque(log.samples.tau * [gain, 1.0]).problem().regression
+    other = coupling * np.column_stack([np.cos(log.samples.q[:, 1]), np.sin(log.samples.q[:, 0])])
+    regression = log.with_torque(log.samples.tau * [gain, 1.0] + other).problem().regression
     noise = try_out(regression).noise()
     alone, confirmed = wrong_scales(regression, noise, 1.0), wrong_scales(regression, noise, 1.0, (gain, 1.0))
-    assert (alone is None) == (gain > 0.0)
-    assert confirmed is not None and confirmed.joints == (0,) and confirmed.gains[0] == pytest.approx(gain, abs=0.03)
+    assert (alone is None) == (coupling > 0.0)
+    assert alone is None or {*alone.joints, *alone.rivals} == {0, 1}
+    assert confirmed is not None and confirmed.joints == (0,)
+    assert confirmed.gains[0] == pytest.approx(gain, abs=0.03 + 0.3 * coupling)
 
 
 @pytest.mark.parametrize("is_gap", [True, False])

@@ -76,11 +76,12 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
     Each joint in turn is assumed to be correct and the others are measured relative to it; the joint with which most
     others agree is correct. If there are several, those whose scale the nominal model (dof entries) confirms. Two
     joints that contradict each other do not show which of them is wrong, nor that it is a scale: a second joint has to
-    agree with the correct one, or the nominal model with the scales.
+    agree with the correct one, or the nominal model with the scales, or the scales leave no contradiction.
     """
     t, dof = between_joints(regression, noise), regression.dof
     total = float(np.sum(t.sum(axis=1) ** 2))
-    if dof < 2 or total < SMALL_CONTRADICTION * sum(regression.rows) ** 0.5 * max(inflation, 1.0) ** 2:
+    small = SMALL_CONTRADICTION * sum(regression.rows) ** 0.5 * max(inflation, 1.0) ** 2
+    if dof < 2 or total < small:
         return None
     found = []
     for right in range(dof):
@@ -93,7 +94,8 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
     # The nominal model may contradict the set that most joints agree with; the next one is asked then.
     for most in sorted(found, reverse=True):
         scales = _measured(t, most[3], inflation, total)
-        if scales is not None and not _denied(scales, nominal) and (most[0] > 1 or _is_confirmed(scales, nominal)):
+        if scales is not None and not _denied(scales, nominal) and (
+                most[0] > 1 or _is_confirmed(scales, nominal) or (1.0 - scales.removed) * total < small):
             rivals = sorted({j for count, doubt, right, wrong in found if count == most[0] and doubt >= most[1] - 0.1
                              for j in wrong if j not in scales.joints})
             return replace(scales, rivals=tuple(rivals))
