@@ -22,7 +22,8 @@ PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
 CHOICE_CONFIDENCE = 0.95  # of the paired test between two methods
 _MATERIAL_DIFFERENCE = 0.01  # share of the smaller error: a difference below it is none, however sure
 # Share of the error by which pc-ridge must be better than pc-wls to be used instead, however unsure: it depends on the
-# nominal model, which is worth it only where the data leave much open.
+# nominal model, which is worth it only where the data leave much open. Ratios are averaged over the blocks, so that one
+# bad block does not decide.
 _CLEAR_DIFFERENCE = 0.1
 _MAX_NOISE_SHARE = 0.01  # of the accelerations' mean square; noise biases inertias of least squares by this share
 MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs three
@@ -93,8 +94,9 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     hundredth of the error and beyond its standard error times Student's t of 95 %, with the variance s^2 (1/n +
     1/(n-1)), since the fits share most of their data (Nadeau and Bengio, 2003). Among those that do not differ
     significantly from the best, a physically consistent one is preferred, because other motions extrapolate: pc-wls,
-    or pc-ridge where its error is smaller by more than a tenth. If pc-wls is significantly worse than the best, the
-    data contradict its constraints, and no other method with these constraints is chosen either.
+    or pc-ridge where its errors are smaller by more than a tenth in the geometric mean over the blocks. If pc-wls is
+    significantly worse than the best, the data contradict its constraints, and no other method with these constraints
+    is chosen either.
     A candidate that fails is listed with its reason. candidates: methods by name, by default wls, for models with
     bodies pc-wls, pc-ridge if the robot file has inertias, and iv with a known control law and noisy positions; with
     iv, errors are compared along the references (`dynid.estimate.reference_errors`). options: of candidates, by name.
@@ -178,8 +180,8 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
         close = [name for name in close if not name.startswith("pc-")] or close
     chosen = preferred(close)
     if chosen == "pc-wls" and "pc-ridge" in close:
-        gain = compared["pc-wls"].behind - compared["pc-ridge"].behind
-        chosen = "pc-ridge" if gain > _CLEAR_DIFFERENCE * float(np.nanmean(judged["pc-ridge"])) else chosen
+        ratio = np.exp(np.nanmean(np.log(judged["pc-ridge"] / judged["pc-wls"])))
+        chosen = "pc-ridge" if ratio < 1.0 - _CLEAR_DIFFERENCE else chosen
     listed = tuple(compared.get(name, MethodCandidate(name, failure=failed.get(name))) for name in names)
     return Choice(chosen, _reason(chosen, best, compared), listed)
 
