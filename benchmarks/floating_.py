@@ -17,6 +17,7 @@ from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "reproductions"))
+from _peers import best
 from _walkers import humanoid, quadruped
 
 SAMPLES, CALLS = 4_096, 100
@@ -29,8 +30,9 @@ CHUNK = 64  # samples of the entries that the compressed regression takes at a t
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
     """Microseconds per sample of the dense regressor, one thread.
 
-    Both results are dense and are overwritten by the next ones: Pinocchio's sample by sample, ours block by block. Both
-    leave the entries alone that are zero in every posture. `us_kept` is the time of filling one large array.
+    Both results are dense and are overwritten by the next ones: Pinocchio's sample by sample, ours block by block.
+    Pinocchio writes the entries that are zero in every posture again for each sample, ours are written once per motion.
+    `us_kept` is the time of filling one large array, with all of its zeros.
     """
     result: dict[str, Any] = {"samples": SAMPLES, "threads": 1, "robots": {}}
     # Once a large array was freed, malloc keeps the memory of smaller ones. Otherwise each result of Pinocchio, a new
@@ -64,7 +66,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         times: dict[str, list[float]] = {key: [] for key in works}
         for _ in range(ROUNDS):  # in turn, so that all see the machine equally busy
             for key, (work, samples) in works.items():
-                times[key].append(1e6 * _cpu_seconds(work) / samples)
+                times[key].append(1e6 * best(work, REPEATS, time.thread_time) / samples)
         found = {"joints": robot.dof - 6, **{f"us_{key}": min(found) for key, found in times.items()}}
         for key in ("dynid", "dynid_with_quaternions", "entries", "kept"):
             found[f"speedup_{key}"] = found["us_pinocchio"] / found[f"us_{key}"]
@@ -72,16 +74,6 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         result["robots"][name] = found
     result["smallest_speedup"] = min(one["speedup_dynid"] for one in result["robots"].values())
     return result
-
-
-def _cpu_seconds(work: Callable[[], None]) -> float:
-    """CPU time of the fastest of a few repetitions, s."""
-    times = []
-    for _ in range(REPEATS):
-        start = time.thread_time()
-        work()
-        times.append(time.thread_time() - start)
-    return min(times)
 
 
 def _entries(model: Model, motion: tuple[Any, ...]) -> Callable[[], None]:

@@ -44,20 +44,20 @@ def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | 
     direct, worst = _shortest(lambda duration: (first, last), limits, torque)
     if direct is not None:
         return [direct]
-    ahead = 0.5 if first[1].any() else -0.5  # of the velocity times the duration: where a steady braking ends or begins
-    moving = first if first[1].any() else last
-    zero = np.zeros(limits.dof)
+    is_braking, zero = bool(first[1].any()), np.zeros(limits.dof)
 
     def ends(duration: float) -> tuple[State, State]:
-        stop = (moving[0] + ahead * duration * moving[1], zero, zero)
-        return (moving, stop) if ahead > 0.0 else (stop, moving)
+        """A steady braking covers half of what the velocity would; a start is a braking in reverse."""
+        if is_braking:
+            return first, (first[0] + 0.5 * duration * first[1], zero, zero)
+        return (last[0] - 0.5 * duration * last[1], zero, zero), last
 
-    braking, _ = _shortest(ends, limits, torque)
-    if braking is not None:
-        stop = (braking.at(braking.duration if ahead > 0.0 else 0.0).q[0], zero, zero)
-        rest, _ = _shortest(lambda duration: (stop, last) if ahead > 0.0 else (first, stop), limits, torque)
-        if rest is not None:
-            return [braking, rest] if ahead > 0.0 else [rest, braking]
+    near, _ = _shortest(ends, limits, torque)
+    if near is not None:
+        stop = (near.at(near.duration if is_braking else 0.0).q[0], zero, zero)
+        far, _ = _shortest(lambda duration: (stop, last) if is_braking else (first, stop), limits, torque)
+        if far is not None:
+            return [near, far] if is_braking else [far, near]
     raise NotPossibleError(f"the motion cannot be reached along a straight line {what} within all limits ({worst}); "
                            "choose another home posture")
 
