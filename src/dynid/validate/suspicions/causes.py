@@ -85,10 +85,11 @@ class Explained:
 
 
 def explained(case: Case) -> Explained:
-    """Return the causes that explain the data, in the order in which they can be found: exchanged torque columns,
-    signs, units, then all hypotheses; each is searched in the data with the earlier ones corrected."""
+    """Return the causes that explain the data, in the order in which they can be found: units, which make columns of
+    other joints look likely, exchanged torque columns, signs, then all hypotheses; each is searched in the data with
+    the earlier ones corrected."""
     state = Explained((), case)
-    for look in (_load_step, _exchanged, _signs, _unit, _weighed, _load):
+    for look in (_load_step, _unit, _exchanged, _signs, _too_heavy, _weighed, _load):
         if not state.done:
             state = look(state)
     unrelated = is_unrelated(case) and is_unrelated(state.case)
@@ -264,7 +265,7 @@ def _unit(state: Explained) -> Explained:
     factors = torque_factors(case.sheet, case.problem.model.dof)
     off = wrong_unit(factors)
     if off is None:
-        return _too_heavy(state) if all(value is None for value in factors) else state
+        return state
     names = case.problem.regression.joints
     joints = [names[j] for j, value in enumerate(factors) if value is not None]
     sizes = np.abs(off)
@@ -288,6 +289,8 @@ def _times(factor: float) -> str:
 
 def _too_heavy(state: Explained) -> Explained:
     """Report torques too large for any machine of the robot's size, if there is no nominal model."""
+    if any(value is not None for value in torque_factors(state.case.sheet, state.case.problem.model.dof)):
+        return state
     times = times_solid_steel(state.case.problem, state.case.estimate)
     if times is None or times < 1.0:
         return state
