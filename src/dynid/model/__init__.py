@@ -2,7 +2,14 @@
 
 from dynid.model.breakaway import BreakawayFriction
 from dynid.model.closed_forms import Scara
-from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor
+from dynid.model.complete import (
+    CompleteModel,
+    complete,
+    least_inertia,
+    required_robot_model,
+    robot_model,
+    split_regressor,
+)
 from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
 from dynid.model.differential_drive import DifferentialDrive, MobileBase
@@ -42,6 +49,7 @@ __all__ = [
     "LoadFriction", "LuGreFriction", "MobileBase", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
     "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
     "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "chosen", "complete", "curve",
-    "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",
+    "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term",
+    "required_robot_model", "robot_model", "split_regressor",
     "term_from_table",
 ]

@@ -71,6 +71,11 @@ class Model:
         return self.robot.dof
 
     @property
+    def robot_model(self) -> Model:
+        """The model itself: it consists of a robot and terms."""
+        return self
+
+    @property
     def joint_names(self) -> tuple[str, ...]:
         return self.robot.joint_names
 

@@ -331,9 +331,3 @@ def sorted_by_place(base: BaseParameters) -> BaseParameters:
     return replace(base, independent=base.independent[order], matrix=base.matrix[order])
 
 
-def checked_model(model: object) -> Model:
-    """Return the model if it consists of a robot and terms."""
-    if not isinstance(model, Model):
-        raise ModelError("code can be generated only from a model made of a robot and terms, not from a custom model "
-                         "that returns numbers")
-    return model

@@ -15,7 +15,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, stretches_of, worth_of
 from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
 from dynid.estimate.linear import joint_weights
-from dynid.model import Model, Parameter, Parameters, Term
+from dynid.model import Model, Parameter, Parameters, Term, robot_model
 from dynid.model.kinds import DRY, VISCOUS
 from dynid.model.registry import FRICTION
 from dynid.model.term import Informed
@@ -61,8 +61,8 @@ class SimpleFriction:
 def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth, ...]:
     """Return the benefit of every friction term beyond viscous and Coulomb, joint by joint; empty if there is none,
     or for too few data for cross-validation. Terms that depend on an estimate or have a shape are unchanged."""
-    model = estimate.model
-    if not problem.data or not isinstance(model, Model):
+    model = robot_model(estimate.model)
+    if not problem.data or model is None:
         return ()
     if not _richer(model.parts, model.parameters):
         return ()
