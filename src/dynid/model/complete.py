@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
+from dynid.model.data_context import DataContext
 from dynid.model.elements import Element
 from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
@@ -71,6 +72,13 @@ class CompleteModel(LinearModel, Protocol):
 def complete(model: LinearModel) -> CompleteModel:
     """Return a model with all methods of `Model`. A `Model` or a completed model is returned unchanged."""
     return model if isinstance(model, Model | Completed) else Completed(model)
+
+
+def bound(model: LinearModel, context: DataContext) -> LinearModel:
+    """Return the model with what its terms take from data; a model without a method `bind` takes nothing."""
+    bind = getattr(model, "bind", None)
+    found: LinearModel = model if bind is None else bind(context)
+    return found
 
 
 def robot_model(model: LinearModel) -> Model | None:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
+from dynid.model.data_context import learned_fields
 from dynid.model.kinds import Kind
 from dynid.model.model import Model
 from dynid.model.parameters import Parameter, Parameters
@@ -61,7 +62,7 @@ class FlexibleModel:
             raise ModelError(f"there is no friction term '{unknown[0]}' for motors; there are {', '.join(FRICTION)}")
         robot = self.links.robot
         for term in (*self.links.terms, *self.motors.terms):
-            blank = [name for name in getattr(term, "learned", ()) if getattr(term, name) is None]
+            blank = [name for name in learned_fields(term) if getattr(term, name) is None]
             if blank or isinstance(term, HasHistory) or (isinstance(term, Shaped) and term.shape_names(robot)):
                 raise ModelError(f"term '{getattr(term, 'kind', type(term).__name__)}' depends on the data, which a "
                                  "model with flexible joints does not support; use viscous, coulomb, offset or "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,23 +17,19 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.root_frame import in_root_axes
 from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
+from dynid.model.data_context import DataContext, bind, depends_on_estimate, learned_fields
 from dynid.model.elements import Bodies, Element
 from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.term import (
     DescribingSlowMotion,
     HasHistory,
-    Informed,
-    LoadDependent,
     MotionSegment,
     Physical,
-    Scaled,
     Shaped,
     Simulated,
     SingleSample,
     Term,
-    Timed,
-    Warmed,
     accelerates,
     fill_entries,
     probing_motion,
@@ -302,7 +299,7 @@ class Model:
             return self.forward_dynamics(theta, q[None], dq[None], tau[None])[0]
         inertia = self.inertia_matrix(theta, q)
         found = solve_motion(inertia, tau - self.bias(theta, q, dq))
-        if not self._bodies_matter:
+        if not self._body_fields:
             return found
         # Friction from load is a share below one half of the bodies' torques, so that corrections die out.
         for _ in range(_MAX_LOAD_CORRECTIONS):
@@ -318,56 +315,38 @@ class Model:
         """Which parameters belong to terms that depend on the last estimate (parameters,)."""
         found = np.zeros(len(self.parameters), dtype=bool)
         for term, columns in self.parts:
-            if isinstance(term, LoadDependent | Informed):
-                found[columns] = True
+            found[columns] = depends_on_estimate(term)
         return found
 
     @cached_property
-    def _bodies_matter(self) -> bool:
-        """Whether a term depends on the torques of the bodies."""
-        return any(isinstance(term, LoadDependent) for term in self.terms)
+    def _body_fields(self) -> tuple[tuple[Term, str], ...]:
+        """Terms that depend on the inertias of the bodies, and the field that holds these."""
+        return tuple((term, name) for term in self.terms for name, entry in learned_fields(term).items()
+                     if entry == "bodies")
 
-    def _with_terms(self, kind: type, change: Callable[[Any], Any]) -> Model:
-        """Return a copy with the terms of a kind changed, or the model itself if it has none."""
-        terms = tuple(change(term) if isinstance(term, kind) else term for term in self.terms)
-        return replace(self, terms=terms) if any(isinstance(term, kind) for term in self.terms) else self
-
-    def with_speeds(self, speeds: Array) -> Model:
-        """Return the same model for data in which the joints reach these top speeds (dof,)."""
-        return self._with_terms(Scaled, lambda term: term.with_speeds(speeds))
-
-    def with_times(self, first: float, last: float) -> Model:
-        """Return the model for data taken between two times, s."""
-        return self._with_terms(Timed, lambda term: term.with_times(first, last))
-
-    def with_temperatures(self, mean: Array) -> Model:
-        """Return the same model for data with these mean temperatures of the joints (dof,)."""
-        return self._with_terms(Warmed, lambda term: term.with_temperatures(mean))
+    def bind(self, context: DataContext) -> Model:
+        """Return the model whose terms have taken from logs and estimates what they need of it."""
+        terms = tuple(bind(term, context) for term in self.terms)
+        return self if all(map(operator.is_, terms, self.terms)) else replace(self, terms=terms)
 
     def with_estimate(self, theta: ArrayLike) -> Model:
         """Return a copy with estimate-dependent terms evaluated at theta."""
         if not self.loaded.any():
             return self
-        values = self.parameters.vector(theta)
-        return self._with_bodies(theta)._with_terms(Informed, lambda term: term.with_estimate(values))
+        return self.bind(DataContext(bodies=self.body_numbers(theta), estimate=self.parameters.vector(theta)))
 
     def with_bodies_if_unset(self, theta: ArrayLike) -> Model:
         """Return a copy whose load-dependent terms keep the inertias already set, or else use those of theta.
 
         Base values do not separate link inertias from rotor inertias, so inertias that were set take precedence."""
-        told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, LoadDependent))
-        return self if told else self._with_bodies(theta)
-
-    def _with_bodies(self, theta: ArrayLike) -> Model:
-        """Return a copy whose load-dependent terms use the link inertias of theta."""
-        numbers = self.body_numbers(theta)
-        return self._with_terms(LoadDependent, lambda term: term.with_bodies(numbers))
+        is_set = all(getattr(term, name) is not None for term, name in self._body_fields)
+        return self if is_set else self.bind(DataContext(bodies=self.body_numbers(theta)))
 
     @property
     def learned(self) -> dict[str, list[float]]:
         """Return the fields that terms took from the data, flattened, by number of the term and name of the field."""
         return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
-                for k, term in enumerate(self.terms) for name in getattr(term, "learned", ())
+                for k, term in enumerate(self.terms) for name in learned_fields(term)
                 if getattr(term, name) is not None}
 
     def with_learned(self, learned: Mapping[str, Sequence[float]]) -> Model:

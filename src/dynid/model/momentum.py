@@ -21,13 +21,12 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model.complete import complete, robot_model
+from dynid.model.data_context import depends_on_estimate
 from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
 from dynid.model.term import (
     Entries,
     HasHistory,
-    Informed,
-    LoadDependent,
     MotionSegment,
     Term,
     UnderLoad,
@@ -155,7 +154,7 @@ def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memo
 def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> TermShare:
     robot = model.robot
     name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
-    if isinstance(term, LoadDependent | Informed):
+    if depends_on_estimate(term):
         raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
                          "it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
     if isinstance(term, HasHistory) and _remembers_acceleration(model, term):

@@ -20,13 +20,8 @@ Nothing has to be inherited. Further methods are optional and independent of eac
         it otherwise drops them because Coulomb friction is between its two signs there.
     dissipating(robot, speeds (dof,)) -> rows (k, its parameters): where rows @ values >= 0 and none of its parameters
         that must not be is negative, it dissipates power at all speeds up to these; for methods with constraints.
-    with_speeds(speeds (dof,)) -> the same term for data in which the joints reach these speeds (see `FrictionCurve`).
-    with_times(first, last), with_temperatures(mean (dof,)) -> the same term for data taken between these times, s, and
-        at these mean temperatures of the joints (see `Drift`, `TemperatureFriction`).
-    with_bodies(numbers (dof, 10)) -> the same term where the links have these ten numbers each: the last estimate of
-        them, after which a fit is repeated (see `LoadFriction`).
-    with_estimate(theta (parameters,)) -> the same beside the last estimate of the whole model (see `Delay`).
-    learned: names of its fields that these set; they are kept with an estimate.
+    learned: its fields that logs or an estimate set, each with its entry of `DataContext`: speeds, times,
+        temperatures, bodies, estimate (see `FrictionCurve`, `Drift`, `LoadFriction`). They are saved with an estimate.
     channels(robot), memory(model, motion) -> (samples, channels), remembered(robot, q, dq, ddq, memory) -> entries: a
         term that needs times or the order of samples. memory is asked for once for every stretch of a log without a
         gap; `remembered` then gives the entries of any of its rows, and `entries` those of a motion without times.
@@ -95,41 +90,6 @@ class Dissipating(Protocol):
     def dissipating(self, robot: Robot, speeds: Array) -> Array: ...
 
 
-@runtime_checkable
-class Scaled(Protocol):
-    """A term whose columns depend on the top speeds of the joints in the data."""
-
-    def with_speeds(self, speeds: Array) -> Term: ...
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """A term whose columns depend on the time range of the data."""
-
-    def with_times(self, first: float, last: float) -> Term: ...
-
-
-@runtime_checkable
-class Warmed(Protocol):
-    """A term whose columns depend on the mean temperatures in the data."""
-
-    def with_temperatures(self, mean: Array) -> Term: ...
-
-
-@runtime_checkable
-class LoadDependent(Protocol):
-    """A term whose columns depend on the last estimate of the bodies."""
-
-    def with_bodies(self, numbers: Array) -> Term: ...
-
-
-@runtime_checkable
-class Informed(Protocol):
-    """A term whose columns depend on the last estimate of all parameters."""
-
-    def with_estimate(self, theta: Array) -> Term: ...
-
-
 class MotionSegment(NamedTuple):
     """Motion without a gap: t (samples,), s, q, dq, ddq (samples, dof), and logged temperatures of the joints
     (samples, dof) or None."""
@@ -172,7 +132,7 @@ class Stepping(HasHistory, Protocol):
 
 
 @runtime_checkable
-class UnderLoad(LoadDependent, Protocol):
+class UnderLoad(Protocol):
     """A term that is a function of the torques of the bodies."""
 
     def link_numbers(self, robot: Robot) -> Array: ...

@@ -55,7 +55,7 @@ class _Load:
 def _loads(w: Writer) -> list[_Load]:
     column = {int(place): k for k, place in enumerate(w.base.independent)}
     found = []
-    for k, ((term, places), own) in enumerate(zip(w.plan.terms, w.plan.channels, strict=True)):
+    for k, ((term, places), own) in enumerate(zip(w.plan.terms, w.plan.memory_slices, strict=True)):
         if not isinstance(term, UnderLoad):
             continue
         symbols, friction = w.graph.symbols(f"load{k}", w.plan.dof), list(w.still)

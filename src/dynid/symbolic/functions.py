@@ -83,7 +83,7 @@ def step(w: Writer) -> list[Output]:
     q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
         names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))
     found: Vector = []
-    for (term, _), own in zip(w.plan.terms, w.plan.channels, strict=True):
+    for (term, _), own in zip(w.plan.terms, w.plan.memory_slices, strict=True):
         if isinstance(term, Stepping):
             found += traced_step(w.graph, term, w.plan.model.robot, (q, dq, memory[own]), (w.q, w.dq))
     return [_vector("memory", found)]

@@ -99,7 +99,7 @@ class ModelLayout:
         return explicit_loops(self.chain, self.robot.followers, self.closed_postures)
 
     @cached_property
-    def channels(self) -> tuple[slice, ...]:
+    def memory_slices(self) -> tuple[slice, ...]:
         """Indices of each other term's memory among that of all."""
         counts = [term.channels(self.model.robot) if isinstance(term, Stepping) else 0 for term, _ in self.terms]
         return tuple(slice(sum(counts[:k]), sum(counts[:k + 1])) for k in range(len(counts)))
@@ -107,7 +107,7 @@ class ModelLayout:
     @property
     def remembers(self) -> int:
         """Number of signals that the terms remember between samples."""
-        return self.channels[-1].stop if self.channels else 0
+        return self.memory_slices[-1].stop if self.memory_slices else 0
 
     @cached_property
     def factor(self) -> Array:
@@ -147,7 +147,7 @@ class ModelLayout:
             columns[:, :, :10 * self.bodies] = np.einsum("stj,stc->sjc", rates, rigid)
             scale = np.maximum(np.abs(rates).max(axis=(1, 2)), 1.0) if self.follow else np.ones(len(q))
         memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # which may be anything
-        for (term, places), own in zip(self.terms, self.channels, strict=True):
+        for (term, places), own in zip(self.terms, self.memory_slices, strict=True):
             robot = self.model.robot
             entries = (term.remembered(robot, q, dq, ddq, memory[:, own]) if isinstance(term, Stepping)
                        else term.entries(robot, q, dq, ddq))

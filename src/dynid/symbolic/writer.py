@@ -153,7 +153,7 @@ class Writer:
         load-dependent terms."""
         column = {int(place): k for k, place in enumerate(self.base.independent)}
         found: dict[tuple[int, int], Value] = {}
-        for (term, places), own in zip(self.plan.terms, self.plan.channels, strict=True):
+        for (term, places), own in zip(self.plan.terms, self.plan.memory_slices, strict=True):
             if isinstance(term, UnderLoad) and not loaded:
                 continue
             for joint, parameter, value in traced_entries(self.graph, term, self.plan.model.robot, (self.q, dq, ddq),

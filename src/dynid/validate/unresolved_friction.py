@@ -15,10 +15,9 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, stretches_of, worth_of
 from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
 from dynid.estimate.linear import joint_weights
-from dynid.model import Model, Parameter, Parameters, Term, robot_model
+from dynid.model import DataContext, Model, Parameter, Parameters, Term, robot_model
 from dynid.model.kinds import DRY, VISCOUS
 from dynid.model.registry import FRICTION
-from dynid.model.term import Informed
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
@@ -95,8 +94,7 @@ def _with_simple(model: Model, theta: Array) -> Model:
     wide = Model(model.robot, (*model.terms, SimpleFriction()))
     own = dict(zip(model.parameters.names, theta, strict=True))
     values = np.array([own.get(name, 0.0) for name in wide.parameters.names])
-    return Model(model.robot, tuple(term.with_estimate(values) if isinstance(term, Informed) else term
-                                    for term in wide.terms))
+    return wide.bind(DataContext(estimate=values))
 
 
 def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[tuple[int, str, Ints]]:
