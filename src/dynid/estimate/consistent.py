@@ -22,7 +22,7 @@ from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import complete, robot_model
-from dynid.model.term import Dissipating
+from dynid.model.capabilities import capabilities
 from dynid.regression import Regression, Stacked
 from dynid.threads import one_blas_thread
 
@@ -97,7 +97,8 @@ def dissipating_rows(problem: Problem) -> dict[str, Array]:
         return found
     speeds = np.max([np.abs(part.dq).max(axis=0) for part in problem.data], axis=0)
     for term, places in own_model.parts:
-        for own in term.dissipating(own_model.robot, speeds) if isinstance(term, Dissipating) else ():
+        dissipating = capabilities(term).dissipating
+        for own in () if dissipating is None else dissipating(own_model.robot, speeds):
             row = np.zeros(len(items))
             row[places] = own
             _add_row(problem, found, row)

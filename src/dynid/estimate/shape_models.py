@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.model import LinearModel, Model, Parameter, Parameters, complete, robot_model
-from dynid.model.term import MotionSegment, Shaped
+from dynid.model.capabilities import capabilities
+from dynid.model.term import MotionSegment
 from dynid.regression import BaseParameters
 
 _DIFFERENCE_STEP = 1e-4  # of log s, for derivatives
@@ -48,7 +49,8 @@ class ShapeDependence:
     @staticmethod
     def of(model: Any) -> ShapeDependence:
         own = robot_model(model)
-        part = model if own is None else Model(own.robot, tuple(term for term in own.terms if isinstance(term, Shaped)))
+        part = model if own is None else Model(
+            own.robot, tuple(term for term in own.terms if capabilities(term).shape is not None))
         rng = np.random.default_rng(0)
         motion = MotionSegment(np.arange(64.0), *rng.normal(size=(3, 64, model.dof)))
         if complete(part).channels:  # steps of every size: what is remembered of a way shows at some of them

@@ -20,16 +20,15 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
+from dynid.model.capabilities import Capabilities, History, capabilities, term_name
 from dynid.model.complete import complete, robot_model
 from dynid.model.data_context import depends_on_estimate
 from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
 from dynid.model.term import (
     Entries,
-    HasHistory,
     MotionSegment,
     Term,
-    UnderLoad,
     fill_entries,
     probing_motion,
 )
@@ -87,12 +86,13 @@ class MomentumForm:
         refuse_free_base(robot, "the momentum form of the equations")
         parts, loaded, first = list[TermShare](), list[tuple[LoadEntries, Ints]](), 0
         for term, columns in whole_robot.parts:
-            count = term.channels(robot) if isinstance(term, HasHistory) else 0
+            own = capabilities(term)
+            count = 0 if own.history is None else own.history.channels(robot)
             channels, first = slice(first, first + count), first + count
-            if is_load_given and isinstance(term, UnderLoad):
-                loaded.append((partial(term.under_load, robot), columns))
+            if is_load_given and own.load is not None:
+                loaded.append((partial(own.load.under_load, robot), columns))
             else:
-                parts.append(_term_part(whole_robot, term, columns, channels, symmetric))
+                parts.append(_term_part(whole_robot, term, own, columns, channels, symmetric))
         return MomentumForm(model, tuple(parts), tuple(loaded))
 
     def fill(self, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None = None, *,
@@ -151,16 +151,17 @@ def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memo
     return with_ - without
 
 
-def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> TermShare:
+def _term_part(model: Model, term: Term, offers: Capabilities, columns: Ints, channels: slice,
+               symmetric: bool) -> TermShare:
     robot = model.robot
-    name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
+    name = f"term '{term_name(term)}'"
     if depends_on_estimate(term):
         raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
                          "it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
-    if isinstance(term, HasHistory) and _remembers_acceleration(model, term):
+    if offers.history is not None and _remembers_acceleration(model, offers.history):
         raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
                          "equations = 'torque' (--set prepare.equations=torque)")
-    kernel = getattr(term, "momentum", None) if robot.followers is None else None  # they know trees alone
+    kernel = offers.momentum if robot.followers is None else None  # they know trees alone
     own: Own | None = None if kernel is None else _bound(kernel, robot)
 
     def fill(q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None) -> None:
@@ -177,7 +178,7 @@ def _bound(kernel: Own, robot: Robot) -> Own:
     return own
 
 
-def _remembers_acceleration(model: Model, term: HasHistory) -> bool:
+def _remembers_acceleration(model: Model, term: History) -> bool:
     rng = np.random.default_rng(0)
     t = np.arange(4 * _PROBED_STATES) / 100.0
     q, dq, ddq = rng.normal(size=(3, len(t), model.dof))

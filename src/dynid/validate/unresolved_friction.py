@@ -16,6 +16,7 @@ from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, stretc
 from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
 from dynid.estimate.linear import joint_weights
 from dynid.model import DataContext, Model, Parameter, Parameters, Term, robot_model
+from dynid.model.capabilities import term_name
 from dynid.model.kinds import DRY, VISCOUS
 from dynid.model.registry import FRICTION
 from dynid.regression import TorqueEquations, base_parameters, fold
@@ -101,7 +102,7 @@ def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[
     """Return joint, kind and parameter indices of each term that is friction and not simple."""
     found = []
     for term, places in parts:
-        kind = getattr(term, "kind", type(term).__name__)
+        kind = term_name(term)
         groups = ("friction", "other") if kind in FRICTION else ("friction",)
         own = [] if kind in _SIMPLE_FRICTION else [int(c) for c in places if parameters.items[c].kind.group in groups]
         for j in dict.fromkeys(parameters.items[c].owner for c in own):
