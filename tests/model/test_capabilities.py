@@ -36,15 +36,22 @@ def offered(term) -> set[str]:
 
 
 @pytest.mark.parametrize(("kind", "expected"), [
-    ("viscous", {"single_sample", "elements"}), ("stribeck", {"shape", "elements", "slow_joints", "dissipating"}),
-    ("dahl", {"shape", "history", "step", "elements"}), ("load", {"load", "kernels", "elements"}),
-    ("curve", {"dissipating", "elements"}), ("delay", {"history", "elements"})])
+    ("viscous", {"single_sample", "elements"}), ("stribeck", {"shape", "elements", "slow_joints", "dissipating",
+                                                                           "single_sample"}),
+    ("dahl", {"shape", "history", "step", "elements"}), ("load", {"load", "kernels", "elements",
+                                                                                "single_sample"}),
+    ("curve", {"dissipating", "elements", "single_sample"}), ("delay", {"history", "elements"})])
 def test_capabilities_of_terms(kind, expected):
     assert offered(term_from_table({"kind": kind})) == expected
 
 
-def test_two_methods_offer_nothing_more():
-    assert offered(Bare()) == set()
+def test_two_methods_are_enough_for_single_samples():
+    assert offered(Bare()) == {"single_sample"}
+    model = Model(ROBOT, (*make_terms(ROBOT, friction=("coulomb",)), Bare()))
+    q, dq, ddq = np.random.default_rng(3).normal(size=(3, 4, 3))
+    assert model._instants is not None
+    np.testing.assert_allclose([model.regressor(*one) for one in zip(q, dq, ddq, strict=True)],
+                               model.regressor(q, dq, ddq), atol=1e-13)
 
 
 def test_part_of_a_capability_is_refused():

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
+import numpy as np
+
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model.data_context import DataContext, learned_fields
 from dynid.model.elements import Element
-from dynid.model.term import Entries, MotionSegment, Term, TorqueModel
+from dynid.model.term import Entries, MotionSegment, Term, TorqueModel, probing_motion
 from dynid.robot import Robot
 
 
@@ -58,6 +60,22 @@ class SingleSample(Protocol):
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]: ...
 
 
+@dataclass(frozen=True, eq=False)
+class SampleFromEntries:
+    """Single-sample form of a term that does not have its own, from its entries."""
+
+    term: Term
+
+    def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
+        entries = self.term.entries(robot, q[None], dq[None], ddq[None])
+        return np.array([np.ravel(values)[0] for _, _, values in entries])
+
+    def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
+        pairs = [(joint, parameter) for joint, parameter, _ in self.term.entries(robot, *probing_motion(robot, 1))]
+        joints, parameters = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return joints, parameters
+
+
 Step = Callable[[Robot, tuple[Array, Array, Array], Array, Array], Iterator[Array]]
 # The last method of a group has a name that no field is likely to have, so it shows the intention.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -78,7 +96,7 @@ class Capabilities:
         history: entries that need times or the order of samples.
         load: entries as a function of the torques of the bodies.
         kernels: torques and inertia matrices at once.
-        single_sample: entries of one sample.
+        single_sample: entries of one sample; derived from the entries of a term without history or kernel.
         step: update of its memory from sample to sample, for generated code. It needs a history.
         elements: elements of a compiled simulation.
         momentum: momentum and force without accelerations.
@@ -116,6 +134,8 @@ def capabilities(term: Term) -> Capabilities:
         if missing and methods[-1] not in missing:
             raise _incomplete(term, methods[-1], missing)
         found[name] = None if missing else term if name in GROUPS else getattr(term, name)
+    if found["single_sample"] is None and found["history"] is None and not hasattr(term, "fill"):
+        found["single_sample"] = SampleFromEntries(term)
     if found["step"] is not None and found["history"] is None:
         raise _incomplete(term, "step", list(GROUPS["history"]))
     unknown = [entry for entry in learned_fields(term).values() if entry not in _ENTRIES]

@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.model.elements import Element
 from dynid.model.kinds import Kind
 from dynid.model.parameters import Parameter
-from dynid.model.term import Entries, MotionSegment, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter
 from dynid.robot import Robot
 
@@ -70,9 +70,6 @@ class Delay:
             yield j, k, memory[:, k]
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        yield from ()
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         yield from ()
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:

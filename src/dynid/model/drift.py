@@ -15,7 +15,7 @@ from dynid.model.elements import Dry, Element, Linear, axis, on_joints
 from dynid.model.kinds import FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, MotionSegment, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
@@ -83,11 +83,6 @@ class Drift:
         for n, j in enumerate(chosen(robot, self.joints)):
             for k, share in enumerate(self._last.tolist()):
                 yield j, n * self.knots + k, share * self._carrier(dq[:, j])
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for n, j in enumerate(chosen(robot, self.joints)):
-            for k, share in enumerate(self._last.tolist()):
-                yield j, n * self.knots + k, DQ, j, share if self.viscous else share * self.sign.slope(dq[:, j])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         joints, now = chosen(robot, self.joints), values.reshape(-1, self.knots) @ self._last

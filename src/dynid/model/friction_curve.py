@@ -82,10 +82,6 @@ class ViscousDifference:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, np.abs(dq[:, j])
 
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, DQ, j, np.sign(dq[:, j])
-
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         for j, value in zip(chosen(robot, self.joints), values, strict=True):
             yield Curve(axis(robot.dof, j), two_slopes, (value, -value))

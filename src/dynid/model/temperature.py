@@ -15,7 +15,7 @@ from dynid.model.elements import Dry, Element, Linear, axis, on_joints
 from dynid.model.kinds import FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, MotionSegment, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
@@ -88,13 +88,6 @@ class TemperatureFriction:
         for n, j in enumerate(chosen(robot, self.joints)):
             for k, values in enumerate(self._columns(dq[:, j], float(warmer[j]))):
                 yield j, n * len(self.parts) + k, values
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        warmer = self._now(robot)
-        for n, j in enumerate(chosen(robot, self.joints)):
-            for k, part in enumerate(self.parts):
-                yield (j, n * len(self.parts) + k, DQ, j,
-                       warmer[j] * (self.sign.slope(dq[:, j]) if part == "Fct" else np.ones(len(dq))))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         joints, warmer = chosen(robot, self.joints), self._now(robot)

@@ -6,7 +6,8 @@ A term is any object with
         not always zero, joint and parameter counted from 0.
 Nothing has to be inherited. Further methods are optional; `dynid.model.capabilities` states which of them a term has:
     slopes(robot, q, dq, ddq) -> (joint, parameter, signal, by, values) for each entry's derivative by the signal
-        (Q, DQ, DDQ) of joint `by` that is not always zero; without them derivatives are differences (`pull_back`).
+        (Q, DQ, DDQ) of joint `by` that is not always zero; without them derivatives are computed from the entries
+        (`derived_slopes`).
     elements(robot, values) -> what its parameters `values` add to a simulated machine (`dynid.model.elements`); without
         them a model is simulated in a Python loop.
     fill, pull_back, torques, inertia: its entries, their derivatives, torques and inertia matrix at once, where a
@@ -44,12 +45,14 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.following import random_postures
+from dynid.model.derivatives import Differentiated, Signal
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.sign import Sign
 from dynid.robot import Robot
 
 Entries = Iterator[tuple[int, int, Array]]
-Slopes = Iterator[tuple[int, int, int, int, Array | float]]
+Slope = tuple[int, int, int, int, Array | float]  # joint, parameter, signal, by, values
+Slopes = Iterator[Slope]
 Place = Ints
 
 Q, DQ, DDQ = 0, 1, 2  # signals of a slope
@@ -113,20 +116,37 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
     """Add to out (3, samples, dof) the derivatives by q, dq, ddq of the sum of weights (rows, samples) times a term's
     entries.
 
-    place (dof, the term's parameters): the row of each entry, -1 for none. Exact if the term has `slopes`, otherwise
-    by differences of fourth order.
+    place (dof, the term's parameters): the row of each entry, -1 for none. Exact if the term has `slopes` or its
+    entries can be differentiated (`dynid.model.derivatives`), otherwise by differences of fourth order.
     """
     adjoint, slopes = getattr(term, "pull_back", None), getattr(term, "slopes", None)
     if adjoint is not None:
         adjoint(robot, q, dq, ddq, place, weights, out)
         return
-    if slopes is not None:
-        for joint, parameter, signal, by, values in slopes(robot, q, dq, ddq):
-            row = place[joint, parameter]
-            if row >= 0:
-                out[signal, :, by] += weights[row] * values
+    found = derived_slopes(term, robot, q, dq, ddq) if slopes is None else slopes(robot, q, dq, ddq)
+    if found is None:
+        out += entry_differences(term, robot, q, dq, ddq, place, weights)
         return
-    out += entry_differences(term, robot, q, dq, ddq, place, weights)
+    for joint, parameter, signal, by, values in found:
+        row = place[joint, parameter]
+        if row >= 0:
+            out[signal, :, by] += weights[row] * values
+
+
+def derived_slopes(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array) -> list[Slope] | None:
+    """Return the derivatives of a term's entries, as `slopes` yields them, from its entries; None for a term whose
+    entries use operations that `dynid.model.derivatives` does not have."""
+    if hasattr(term, "fill"):  # its entries come from a kernel
+        return None
+    signals: Any = [Signal(values, number) for number, values in enumerate((q, dq, ddq))]
+    found: list[Slope] = []
+    try:
+        for joint, parameter, values in term.entries(robot, *signals):
+            if isinstance(values, Differentiated):
+                found += [(joint, parameter, signal, by, slope) for (signal, by), slope in values.partials.items()]
+    except Exception:  # whatever an array can do that a signal cannot; an error of the term's own comes again
+        return None
+    return found
 
 
 def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place,
