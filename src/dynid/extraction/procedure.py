@@ -28,7 +28,7 @@ Loss = Literal["full", "partial", "inertia"]
 LOSSES: dict[Loss, str] = {
     "full": "bounds, physically consistent inertias, centres of mass inside their links, total mass",
     "partial": "bounds alone", "inertia": "bounds and physically consistent inertias"}
-_FIRST_WEIGHT, _GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
+_FIRST_WEIGHT, _WEIGHT_GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
 _FINAL_CONSTRAINT_WEIGHT = 1e8  # weight of bounds and physics beside base values at the end of the penalty form
 # Shares of intervals by which a descent aims inside them.
 _INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -185,7 +185,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
             landscape = Landscape(space, conditions, matrix, values, weight)
             x, used = solve(options.search, landscape, x, options.evaluations, rng)
             tried += used
-            weight = _FIRST_WEIGHT if weight == 0.0 else _GROWTH * weight
+            weight = _FIRST_WEIGHT if weight == 0.0 else _WEIGHT_GROWTH * weight
             if options.loss == "partial":
                 break  # no physics to weigh
         theta = space.theta(x)

@@ -128,7 +128,7 @@ def capabilities(term: Term) -> Capabilities:
         ModelError: for a term with some but not all methods of a capability, or with unknown data.
     """
     found: dict[str, Any] = {}
-    for name in _NAMES:
+    for name in _CAPABILITY_NAMES:
         methods = GROUPS.get(name, (name,))
         missing = [one for one in methods if not callable(getattr(term, one, None))]
         if missing and methods[-1] not in missing:
@@ -138,10 +138,10 @@ def capabilities(term: Term) -> Capabilities:
         found["single_sample"] = SampleFromEntries(term)
     if found["step"] is not None and found["history"] is None:
         raise _incomplete(term, "step", list(GROUPS["history"]))
-    unknown = [entry for entry in learned_fields(term).values() if entry not in _ENTRIES]
+    unknown = [entry for entry in learned_fields(term).values() if entry not in _CONTEXT_ENTRIES]
     if unknown:
         raise ModelError(f"term '{term_name(term)}' takes '{unknown[0]}' from data, which is not one of "
-                         f"{', '.join(_ENTRIES)}", code="incomplete-term")
+                         f"{', '.join(_CONTEXT_ENTRIES)}", code="incomplete-term")
     return Capabilities(**found)
 
 
@@ -151,5 +151,5 @@ def _incomplete(term: Term, present: str, missing: list[str]) -> ModelError:
                       code="incomplete-term")
 
 
-_NAMES = tuple(one.name for one in fields(Capabilities))
-_ENTRIES = tuple(one.name for one in fields(DataContext))
+_CAPABILITY_NAMES = tuple(one.name for one in fields(Capabilities))
+_CONTEXT_ENTRIES = tuple(one.name for one in fields(DataContext))

@@ -18,7 +18,7 @@ Partials = dict[tuple[int, int], Any]  # by signal and joint: derivative (sample
 _Rule = Callable[..., Any]  # derivative by one argument, from the result and the arguments
 
 _COMPARISONS = (np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal)
-_RULES: dict[Any, tuple[_Rule, ...]] = {
+_DERIVATIVE_RULES: dict[Any, tuple[_Rule, ...]] = {
     np.add: (lambda f, x, y: 1.0, lambda f, x, y: 1.0), np.subtract: (lambda f, x, y: 1.0, lambda f, x, y: -1.0),
     np.multiply: (lambda f, x, y: y, lambda f, x, y: x), np.divide: (lambda f, x, y: 1.0 / y, lambda f, x, y: -f / y),
     np.power: (lambda f, x, y: np.where(np.equal(y, 0.0), 0.0, y * x ** (y - 1.0)), lambda f, x, y: f * np.log(x)),
@@ -53,13 +53,13 @@ class Differentiated(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         values = [x.value if isinstance(x, Differentiated) else x for x in inputs]
-        if method != "__call__" or options or (ufunc not in _RULES and ufunc not in _COMPARISONS):
+        if method != "__call__" or options or (ufunc not in _DERIVATIVE_RULES and ufunc not in _COMPARISONS):
             return NotImplemented
         found = ufunc(*values)
         if ufunc in _COMPARISONS:
             return found
         partials: Partials = {}
-        for x, rule in zip(inputs, _RULES[ufunc], strict=True):
+        for x, rule in zip(inputs, _DERIVATIVE_RULES[ufunc], strict=True):
             if isinstance(x, Differentiated):
                 slope = rule(found, *values)
                 for key, own in x.partials.items():
