@@ -11,8 +11,8 @@ from drawing import Panel, write
 
 from dynid.arrays import Array
 from dynid.model import LoadFriction, Model, term_from_table
-from dynid.model.capabilities import capabilities
 from dynid.model.term import MotionSegment
+from dynid.model.term_capabilities import capabilities
 from dynid.robot import Robot
 
 ROBOT = Robot.builtin("arm3r")

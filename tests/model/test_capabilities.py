@@ -11,8 +11,8 @@ from refusals import refused
 
 from dynid.errors import ModelError
 from dynid.model import DataContext, Model, Scara, bound, complete, make_terms, robot_model
-from dynid.model.capabilities import capabilities
 from dynid.model.registry import term_from_table
+from dynid.model.term_capabilities import capabilities
 from dynid.robot import Robot
 
 ROBOT = Robot.load("arm3r")

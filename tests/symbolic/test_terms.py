@@ -10,10 +10,10 @@ from robots import gripper, random_robot
 
 from dynid.errors import ModelError
 from dynid.model import Dahl, Delay, LoadFriction, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous
-from dynid.model.capabilities import capabilities
 from dynid.model.registry import KINDS
 from dynid.model.sign import Sign
 from dynid.model.term import MotionSegment
+from dynid.model.term_capabilities import capabilities
 from dynid.robot import Robot
 from dynid.symbolic import generate
 

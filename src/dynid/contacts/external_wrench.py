@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.contacts.free_motion import FreeMotion, check_joints, free_motion
+from dynid.contacts.contact_free_errors import FreeMotion, check_joints, free_motion
 from dynid.contacts.observer import Observer, OutsideTorques, Way
 from dynid.contacts.wrench_posterior import frame_jacobian, link_evidence, posterior
 from dynid.errors import ModelError, NotPossibleError

@@ -19,7 +19,7 @@ from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
 from dynid.model import LinearModel, Model, complete, robot_model
-from dynid.model.capabilities import UnderLoad, capabilities
+from dynid.model.term_capabilities import UnderLoad, capabilities
 from dynid.online.causal import TimedRows
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.motion_rows import RowEntries

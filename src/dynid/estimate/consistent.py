@@ -22,7 +22,7 @@ from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import complete, robot_model
-from dynid.model.capabilities import capabilities
+from dynid.model.term_capabilities import capabilities
 from dynid.regression import Regression, Stacked
 from dynid.threads import one_blas_thread
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.model import LinearModel, Model, Parameter, Parameters, complete, robot_model
-from dynid.model.capabilities import capabilities
 from dynid.model.term import MotionSegment
+from dynid.model.term_capabilities import capabilities
 from dynid.regression import BaseParameters
 
 _DIFFERENCE_STEP = 1e-4  # of log s, for derivatives

@@ -20,7 +20,6 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.model.capabilities import Capabilities, History, capabilities, term_name
 from dynid.model.complete import complete, robot_model
 from dynid.model.data_context import depends_on_estimate
 from dynid.model.linear_model import LinearModel
@@ -32,6 +31,7 @@ from dynid.model.term import (
     fill_entries,
     probing_motion,
 )
+from dynid.model.term_capabilities import Capabilities, History, capabilities, term_name
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 

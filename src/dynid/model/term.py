@@ -4,7 +4,7 @@ A term is any object with
     parameters(robot) -> its parameters in order, with names, units and kinds,
     entries(robot, q, dq, ddq) -> (joint, parameter, values (samples,)) for each entry of its columns that is
         not always zero, joint and parameter counted from 0.
-Nothing has to be inherited. Further methods are optional; `dynid.model.capabilities` states which of them a term has:
+Nothing has to be inherited. Further methods are optional; `dynid.model.term_capabilities` states those of a term:
     slopes(robot, q, dq, ddq) -> (joint, parameter, signal, by, values) for each entry's derivative by the signal
         (Q, DQ, DDQ) of joint `by` that is not always zero; without them derivatives are computed from the entries
         (`derived_slopes`).

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Ints
 from dynid.model import Model
-from dynid.model.capabilities import SingleSample, capabilities
+from dynid.model.term_capabilities import SingleSample, capabilities
 from dynid.regression.equations import Layout
 from dynid.robot import Robot
 

@@ -13,10 +13,10 @@ from dynid.datasets.log_source import LogFacts
 from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
 from dynid.estimate.choice import Choice
-from dynid.estimate.consistent_robot import consistent_robot
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.iterations import Iteration
+from dynid.estimate.nearest_robot import consistent_robot
 from dynid.estimate.reduction import Essential
 from dynid.files import try_folder
 from dynid.findings import Note
@@ -32,12 +32,12 @@ from dynid.runs.models import make_model
 from dynid.runs.result_folder import MANIFEST, new_result, owned, read_result
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
-from dynid.validate.breakaway import Breakaway
+from dynid.validate.breakaway_torque import Breakaway
 from dynid.validate.conclusion import Verdict
-from dynid.validate.counted import Counted, MovingErrors
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.deflection import Deflection
+from dynid.validate.equation_counts import Counted, MovingErrors
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction

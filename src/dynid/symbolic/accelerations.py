@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynid.model.capabilities import capabilities
+from dynid.model.term_capabilities import capabilities
 from dynid.symbolic import matrices
 from dynid.symbolic.derivative import Derivatives
 from dynid.symbolic.graph import Value

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model.capabilities import capabilities
+from dynid.model.term_capabilities import capabilities
 from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
 from dynid.robot.pose import inverse

@@ -20,14 +20,14 @@ from dynid.arrays import Array
 from dynid.dynamics.following import chain_of, closes, random_postures, tree_motion
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Model, Parameter, Parameters, Payload
-from dynid.model.capabilities import History, UnderLoad, capabilities, term_name
 from dynid.model.elements import Bodies
 from dynid.model.following import DependentBodies
 from dynid.model.term import Term
+from dynid.model.term_capabilities import History, UnderLoad, capabilities, term_name
 from dynid.regression.base import BaseParameters, random_factor, reduce_columns
 from dynid.robot import Robot
+from dynid.symbolic.closed_form_loops import ExplicitLoops, explicit_loops
 from dynid.symbolic.closures import LoopMotion, loop_motion, own_joints
-from dynid.symbolic.explicit_loops import ExplicitLoops, explicit_loops
 from dynid.symbolic.frames import Chain, chain
 
 Following = Literal["auto", "given", "solved"]

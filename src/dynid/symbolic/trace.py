@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model.capabilities import Step, capabilities, term_name
 from dynid.model.term import Term
+from dynid.model.term_capabilities import Step, capabilities, term_name
 from dynid.robot import Robot
 from dynid.symbolic.graph import Graph, Value
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dynid.model.capabilities import UnderLoad, capabilities
 from dynid.model.term import Term
+from dynid.model.term_capabilities import UnderLoad, capabilities
 from dynid.regression.base import BaseParameters
 from dynid.symbolic import matrices, motion
 from dynid.symbolic.closures import own_joints, tree_positions

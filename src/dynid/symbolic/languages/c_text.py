@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.escape import c_comment, c_string
-from dynid.model.capabilities import term_name
+from dynid.model.term_capabilities import term_name
 from dynid.symbolic.functions import Function
 from dynid.symbolic.languages.text import Statements, exact
 from dynid.symbolic.numbers import of_the_log

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.model import Model, RigidBodies, Term
-from dynid.model.capabilities import term_name
+from dynid.model.term_capabilities import term_name
 from dynid.robot import Robot
 from dynid.validate.contract.checks import ContractError
 
