@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import NotPossibleError
 from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
 from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_couplings
 from dynid.estimate.fitted import top_speeds
@@ -46,6 +46,7 @@ from dynid.model import (
     RotorInertia,
     Sign,
     ViscousDifference,
+    required_robot_model,
     term_from_table,
 )
 from dynid.model.load_friction import LARGEST
@@ -145,8 +146,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     Raises:
         NotPossibleError: if there are too few intervals of time for a comparison.
     """
-    if not isinstance(model, Model):
-        raise ModelError("friction is chosen for a model made from a robot and terms", code="model-without-robot")
+    model = required_robot_model(model, "the choice of friction")
     logs = (data,) if isinstance(data, Samples) else tuple(data)
     core = tuple(term for term in model.terms if getattr(term, "kind", "") not in REPLACED)
     has_rotor = any(getattr(term, "kind", "") in _HAVE_ROTORS for term in core)

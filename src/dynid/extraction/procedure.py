@@ -22,7 +22,7 @@ from dynid.extraction.extraction import Extraction, outside_bounds
 from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
 from dynid.extraction.searches import Landscape, Search, search_of, solve
 from dynid.extraction.space import Form, SearchSpace, make_space
-from dynid.model import Model
+from dynid.model import required_robot_model
 
 Loss = Literal["full", "partial", "inertia"]
 LOSSES: dict[Loss, str] = {
@@ -131,14 +131,13 @@ def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
     """Return bounds as given, by the name of a width from the robot file, or from a bounds file."""
     if isinstance(bounds, Bounds):
         return bounds
-    if not isinstance(given.model, Model):
-        raise ModelError("bounds from the robot file need a model made from a robot; give Bounds")
+    model = required_robot_model(given.model, "a name or a file of bounds")
     values = np.where(np.isnan(given.known), 0.0, given.known)
     back, *_ = np.linalg.lstsq(given.matrix, given.values, rcond=None)
     for width in WIDTHS:
         if bounds == width:
-            return robot_bounds(given.model, width, values + back)
-    return load_bounds(bounds, given.model, values + back)
+            return robot_bounds(model, width, values + back)
+    return load_bounds(bounds, model, values + back)
 
 
 def _one_step(given: BaseValues) -> BaseValues:

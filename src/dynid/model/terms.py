@@ -13,6 +13,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.following import closed_columns, tree_motion
 from dynid.dynamics.momentum import momentum_columns
+from dynid.dynamics.motion_case import rooted
 from dynid.dynamics.physics import regressor_of_checked
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
@@ -48,11 +49,14 @@ class RigidBodies:
                      for parameter in body_parameters(str(i + 1), i, robot.bodies[i].name, robot.bodies[i].inertia))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        y, shows = dynamics.regressor(robot, q, dq, ddq), _shows(robot)
+        # By the kernel that `fill` needs too: `regressor` has one of its own, which takes seconds to compile.
+        place, shows = np.arange(10 * robot.dof ** 2).reshape(robot.dof, -1), _shows(robot)
+        rows = np.zeros((place.size, len(q)))
+        dynamics.regressor_columns(robot, *rooted(robot, q=q, dq=dq, ddq=ddq)[1], place, rows)
         for first, body in enumerate(_massive(robot)):
             for joint in np.flatnonzero(shows[:, body]):
                 for k in range(10):
-                    yield int(joint), 10 * first + k, y[:, joint, 10 * body + k]
+                    yield int(joint), 10 * first + k, rows[place[joint, 10 * body + k]]
 
     def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
         dynamics.regressor_columns(robot, q, dq, ddq, _on_all(robot, place), out)

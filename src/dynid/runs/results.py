@@ -20,7 +20,7 @@ from dynid.estimate.iterations import Iteration
 from dynid.estimate.reduction import Essential
 from dynid.files import try_folder
 from dynid.findings import Note
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
@@ -199,7 +199,7 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
             shutil.copyfile(present, path)
         if used or not belongs:
             return False, (f"{path.name} is not written, because the folder contains a file of that name",)
-    if not isinstance(run.model, Model):
+    if robot_model(run.model) is None:
         return False, ()
     estimate, notes = run.estimate, list[str]()
     try:

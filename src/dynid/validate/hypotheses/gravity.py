@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import DynidError, NotPossibleError
+from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
-from dynid.model import Model
+from dynid.model import Model, required_robot_model
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
@@ -205,7 +205,4 @@ def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> floa
 
 
 def _robotic(problem: Problem) -> Model:
-    if not isinstance(problem.model, Model):
-        raise DynidError("the direction of gravity can be estimated only for a model made from a robot, not for a "
-                         "custom model")
-    return problem.model
+    return required_robot_model(problem.model, "an estimate of the direction of gravity")

@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dynid.findings import Finding
-from dynid.model import Model, complete, least_inertia, split_regressor
+from dynid.model import complete, least_inertia, robot_model, split_regressor
 from dynid.model.kinds import VISCOUS
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.friction_shape import friction_at, velocity_friction
@@ -96,7 +96,7 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
     """Report joints whose total friction adds energy at some speed of the log by more than its standard error,
     although no parameter has the wrong sign: those of the Stribeck effect may be negative."""
     estimate = case.estimate
-    if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
+    if not case.problem.data or robot_model(estimate.model) is None or _NEGATIVE["friction"] in _negative(case):
         return
     own, found = velocity_friction(estimate), {}
     free = np.array([not item.never_negative for item in estimate.model.parameters])
@@ -126,7 +126,7 @@ def driving_friction(case: Case) -> Iterator[Finding]:
     reported as such.
     """
     estimate, parameters = case.estimate, case.estimate.base.parameters
-    if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
+    if not case.problem.data or robot_model(estimate.model) is None or _NEGATIVE["friction"] in _negative(case):
         return
     known, found = {int(c) for c in estimate.base.independent[estimate.identified]}, []
     dry = np.array([item.kind != VISCOUS for item in parameters])
