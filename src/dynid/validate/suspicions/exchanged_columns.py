@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.findings import Finding
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.recording.decimate import decimated
 from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, scaled_torques
@@ -60,8 +60,8 @@ def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
 
 def _gravity_explains_more(case: Case, exchange: Hypothesis) -> bool:
     """Whether another direction of gravity, which lets an exchange look likely, explains more than the exchange."""
-    model = case.problem.model
-    if not isinstance(model, Model) or not np.any(model.robot.gravity) or not case.problem.data:
+    model = robot_model(case.problem.model)
+    if model is None or not np.any(model.robot.gravity) or not case.problem.data:
         return False
     gravity = estimate_gravity(case.problem, tuple(map(decimated, hypothesis_excerpt(case.problem.data))))
     return gravity.angle > GRAVITY_TURNED and _left(case, mounted(gravity)) < _left(case, exchange)
