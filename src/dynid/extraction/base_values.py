@@ -89,8 +89,7 @@ class BaseValues:
                 raise ModelError(f"the combination '{name[:60]}' has a factor or value that is above "
                                  f"{MAX_BASE_VALUE:g} or not a number, which is not plausible; use SI units")
         _refuse_dependent(matrix, tuple(table))
-        return BaseValues(model, matrix, values,
-                          np.full(len(model.parameters), np.nan), tuple(table))
+        return BaseValues(model, matrix, values, np.full(len(model.parameters), np.nan), tuple(table))
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> BaseValues:

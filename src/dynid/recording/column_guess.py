@@ -15,12 +15,9 @@ _SIGNAL_WORDS = {
     "time": "t time times stamp stamps timestamp timestamps clock",
     "position": "q qm pos position positions angle angles theta",
     "velocity": "dq qd qdot qp dqm vel velocity velocities speed speeds omega",
-    "torque": "tau taum torque torques effort efforts trq moment moments",
-    "current": "current currents curr cur amps",
-    "acceleration": "ddq qdd qddot acc accel acceleration accelerations",
-    "wrench": "wrench",
-    "temperature": "temperatures",
-}
+    "torque": "tau taum torque torques effort efforts trq moment moments", "current": "current currents curr cur amps",
+    "acceleration": "ddq qdd qddot acc accel acceleration accelerations", "wrench": "wrench",
+    "temperature": "temperatures"}
 _KIND = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())

@@ -373,8 +373,7 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
         return [value.get(name, default) for name in names]
     if isinstance(value, list):
         if len(value) != count:
-            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints",
-                                 where=f"log.{what}")
+            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints", where=f"log.{what}")
         return list(value)
     return [value] * count
 

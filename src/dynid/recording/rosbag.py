@@ -184,8 +184,7 @@ class Bag:
     def defaults(self) -> dict[str, str]:
         signals = {"position": "position", "velocity": "velocity", "effort": "torque"}
         found = {signals[part]: part + "/{joint}" for part in PARTS if self._found[part]}
-        return {"time": self._clock, **found, **({"wrench": self._wrenches[0]} if len(self._wrenches) == 1
-                                                 else {})}
+        return {"time": self._clock, **found, **({"wrench": self._wrenches[0]} if len(self._wrenches) == 1 else {})}
 
     def value(self, name: str) -> Values:
         return np.concatenate([block.values[name] for block in self.blocks([name], None, None)])

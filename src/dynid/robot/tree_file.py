@@ -211,8 +211,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
     return tree, {} if robot.followers is None else dict(robot.followers.mimics)
 
 
-def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float,
-           also: Sequence[str] = ()) -> tuple[int, Array]:
+def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float, also: Sequence[str] = ()) -> tuple[int, Array]:
     """Return body and pose of a place {link, xyz, rpy}."""
     if not isinstance(row, dict):
         raise RobotError(f'{where} must be a point such as {{link = "rod", xyz = [0, 0, 0.8]}}, got {row!r}')
