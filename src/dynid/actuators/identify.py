@@ -105,11 +105,12 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         values = stages[k].values if plain is None else stages[k].problem.values(plain[k].x)
         return _friction_start(problem, model, [values] if simpler is None else [values, simpler])
 
-    if friction == "auto":
+    if friction != "m1":  # richer models start from the solution of M1: from the first stage they end in other minima
         problems = make("m1")
         plain = refined(problems, [start(k, problem, "m1") for k, problem in enumerate(problems)])
         stages = [replace(stage, problem=quick_enough(stage.problem, fit.x)) for stage, fit in
                   zip(stages, plain, strict=True)]
+    if friction == "auto":
         friction, comparison = choose_friction(make, start, restart, tell)
     problems = make(friction)
     starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
