@@ -21,7 +21,7 @@ from dynid.actuators.friction_choice import JointValues, choose_friction
 from dynid.actuators.identifiability import identifiability
 from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParameter
+from dynid.actuators.parameters import ALSO, FRICTION_MODELS, MECHANICS, ActuatorParameter
 from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
@@ -39,7 +39,6 @@ _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop s
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
-ALSO = ("bias", "backlash", "torque_limit", "current_limit", "speed_limit", "link_scale", "stribeck_shape")
 
 
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
