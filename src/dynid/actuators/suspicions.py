@@ -101,10 +101,14 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
                   max_iterations=15, finish=False)
     after = float(np.sum((free.residual * weights) ** 2))
     found = Released(name, given[0], float(free.x[-1]), float(free.std[-1]), 1.0 - after / cost)
-    if is_lower and name not in ("delay", "bias") and found.std > _TESTED_ERROR * abs(given[0]):
-        return Released(name, given[0], best[1], float("nan"), 1.0 - best[0] / cost)  # better, but not determined
-    far = abs(found.value - found.given) > max(_SUSPICIOUS * found.std, _MIN_CHANGE * abs(found.given),
-                                               0.5 * items[name].typical if name in ("delay", "bias") else 0.0)
+    change = abs(found.value - found.given)
+    is_wide = found.std > _TESTED_ERROR * abs(given[0]) or (
+        _MIN_CHANGE * abs(given[0]) < change <= _SUSPICIOUS * found.std and found.decrease > 2 * _MIN_DECREASE)
+    if is_lower and name not in ("delay", "bias") and is_wide:
+        least, value = min((best[0], best[1]), (after, found.value))
+        return Released(name, given[0], value, float("nan"), 1.0 - least / cost)  # better, but not determined
+    far = change > max(_SUSPICIOUS * found.std, _MIN_CHANGE * abs(found.given),
+                       0.5 * items[name].typical if name in ("delay", "bias") else 0.0)
     return found if far and found.decrease > _MIN_DECREASE and not free.at_bound[-1] else None
 
 
