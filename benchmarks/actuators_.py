@@ -26,7 +26,7 @@ from _actuator_rivals import PACE_POPULATION, CmaFit, fit_by_cma, fit_by_mujoco
 from _servos import Servo, motions, simulate
 
 ROLLOUTS = int(os.environ.get("DYNID_CMA_ROLLOUTS", "10000"))  # of CMA-ES; BAM's users take 10,000, its default is more
-LEG_ROLLOUTS = int(os.environ.get("DYNID_CMA_LEG_ROLLOUTS", "10000"))  # of each leg of the quadruped; time is linear
+LEG_ROLLOUTS = int(os.environ.get("DYNID_CMA_LEG_ROLLOUTS", "2000"))  # of each leg of the quadruped; time is linear
 PACE_GENERATIONS = int(os.environ.get("DYNID_PACE_GENERATIONS", "12"))  # at most, of 4096 rollouts each
 JUDGE_STEP = 5e-4  # s, of the simulation of logs left out
 MASS, LENGTH, RATE, ROWS = 0.5, 0.15, 100.0, 600  # pendulum, kg and m; logs of 6 s as BAM records them
