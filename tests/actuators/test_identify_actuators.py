@@ -236,6 +236,8 @@ def test_bad_logs_are_refused_with_a_reason(log):
                       ("dropped-packets", changed(log, t=np.cumsum(np.tile([0.01, 0.01, 0.05], 200))))):
         with refused(kind, code):
             identify_actuators(ROBOT, bad, gains=GAINS, friction="m1")
+    with refused(kind, "wrong-unit", "commands of j", "units are not the same", "convert the commands"):
+        identify_actuators(ROBOT, changed(log, reference=np.rad2deg(log.reference)), gains=GAINS, friction="m1")
     for code, options in (("unknown-law", {"law": "magic"}), ("unknown-friction", {"friction": "m9"}),
                           ("unknown-gain", {"gains": {"kz": 1.0}}), ("missing-gain", {"law": "voltage"}),
                           ("unknown-parameter", {"also": ("mass",)})):
