@@ -433,10 +433,10 @@ def test_a_plain_table_and_its_units(tmp_path: Path) -> None:
     np.testing.assert_allclose(ticks.q[:, 0], 1000 * TICK * q, atol=TICK)
 
 
-@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("shift", [-1, 0, 1])
 def test_a_command_that_is_the_position_is_refused(tmp_path: Path, shift: int) -> None:
     q = np.sin(np.arange(ROWS) / 30)
-    command = np.append(q[shift:], np.full(shift, q[-1]))
+    command = np.roll(q, -shift)
     with refused(RecordingError, "command-is-position", "log.csv", "joint"):
         read(plain(tmp_path / "log.csv", q, command), torque_free=True)
 
