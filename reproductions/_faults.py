@@ -159,7 +159,7 @@ def _speed(log: Recording) -> Array:
     from scipy.signal import butter, sosfiltfilt
 
     rate = log.rate
-    return np.asarray(sosfiltfilt(butter(4, 15.0, fs=rate, output="sos"),
+    return np.asarray(sosfiltfilt(butter(4, min(15.0, 0.4 * rate), fs=rate, output="sos"),
                                   np.gradient(log.q, 1.0 / rate, axis=0), axis=0))
 
 

@@ -33,12 +33,13 @@ REAL = "real logs"
 
 
 def run(progress: Callable[[str], None], seeds: int = SEEDS, turns: int = TURNS,
-        names: Sequence[str] = (*CHOSEN_ON, *JUDGED_ON), real: Sequence[str] = tuple(OPEN)) -> dict[str, Any]:
+        names: Sequence[str] = (*CHOSEN_ON, *JUDGED_ON), real: Sequence[str] = tuple(OPEN), seed: int = FIRST
+        ) -> dict[str, Any]:
     robots = [*CHOSEN_ON, *JUDGED_ON]
     whole = seeds >= SEEDS and turns <= TURNS
-    tasks = [Task(f"{'robots chosen on' if robot in CHOSEN_ON else 'robots judged on'}, {how}", robot, FIRST + seed,
-                  in_turn(robots.index(robot) + seed, turns), how)
-             for how in (DEFAULTS, NAMED) for seed in range(seeds) for robot in robots if robot in names]
+    tasks = [Task(f"{'robots chosen on' if robot in CHOSEN_ON else 'robots judged on'}, {how}", robot, seed + own,
+                  in_turn(robots.index(robot) + own, turns), how)
+             for how in (DEFAULTS, NAMED) for own in range(seeds) for robot in robots if robot in names]
     tasks += [Task(f"{REAL}, {DEFAULTS}", name, None, in_turn(place, turns))
               for place, name in enumerate(OPEN) if name in real and DATA.is_dir()]
     progress(f"faults in logs of {len(tasks)} machines")

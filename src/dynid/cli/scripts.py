@@ -56,15 +56,19 @@ class Scripts:
         results: dict[str, Any] = {}
         for one in self.chosen(name, every, json):
             module = self.load(one)
-            taken = signature(module.run).parameters
-            refused = next((key for key in options if every or key not in taken), None)
-            if refused is not None:
-                raise DynidError(f"{self.noun} '{one}' has no option '{refused}'", "leave it out")
+            self.check_options(module, one, every, options)
             results[one] = self.run(module, one, **options)
             if not json:
                 self.show(module, one, results[one])
         if json and results:
             print_json(results[name] if name else results)
+
+    def check_options(self, module: ModuleType, name: str, every: bool, options: Mapping[str, Any]) -> None:
+        """Raise if a script does not take some option, or if options are given for all scripts."""
+        taken = signature(module.run).parameters
+        refused = next((key for key in options if every or key not in taken), None)
+        if refused is not None:
+            raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "leave it out")
 
     def chosen(self, name: str | None, every: bool, json: bool) -> list[str]:
         """Return the names to run. If none is requested, print the list of all and return none."""
