@@ -120,7 +120,7 @@ def test_limits_reach_the_methods() -> None:
     mass, com, _ = ten.to_central(estimate.full[problem.model.parameters.bodies[body]])
     assert mass == pytest.approx(2.5, abs=1e-6)
     assert np.abs(com).max() <= 0.1 + 1e-9
-    with pytest.raises(ModelError, match="keys.*it takes"):
+    with refused(ModelError, "bad-model", "mass", "weight"):
         identify(problem, method="pc-wls", masses=[{"weight": 3}])
     with refused(ModelError, "no-collision-shapes"):
         identify(problem, method="pc-wls", shapes=True)
@@ -210,8 +210,9 @@ def test_the_evidence_of_one_body_agrees_with_integration() -> None:
 
 def test_wrong_options_are_refused() -> None:
     problem, _ = arm()
-    for options, words in (({"metric": "manhattan"}, "entropic"), ({"strength": -1.0}, "above zero")):
-        with pytest.raises(ModelError, match=words):
+    for options, words in (({"metric": "manhattan"}, ("unknown-metric", "'entropic'")),
+                           ({"strength": -1.0}, ("bad-strength", "-1.0"))):
+        with refused(ModelError, *words):
             identify(problem, method="pc-ridge", **options)
     with refused(ModelError, "unknown-fill", "central", "nominal"):
         identify(problem, method="pc-wls", fill_with="sand")

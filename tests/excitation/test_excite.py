@@ -218,7 +218,7 @@ def test_budget_is_kept_and_a_users_model_works() -> None:
         excite(model("arm3r"), criterion="best")
     with refused(DynidError, "no-budget"):
         Search(budget=None)
-    with pytest.raises(DynidError, match="sampling rate must be between"):
+    with refused(DynidError, "bad-call", "rate", "1e+07 Hz"):
         Measurement(rate=0.0)
 
 
@@ -269,7 +269,7 @@ def test_files(tmp_path: Path) -> None:
     text = (tmp_path / "a.yaml").read_text()
     assert text.startswith("header:\n  stamp: {sec: 0, nanosec: 0}\n") and text.count("time_from_start") == 201
     assert "time_from_start: {sec: 0, nanosec: 20000000}" in text and "joint_names:\n- 'joint1'\n" in text
-    with pytest.raises(DynidError, match="should end in"):
+    with refused(DynidError, "unknown-extension", "a.mat"):
         write_trajectory(found.trajectory, tmp_path / "a.mat")
     plots = found.plots()
     assert plots["q"].shape == (401, 3) and plots["upper"].shape == (3,)

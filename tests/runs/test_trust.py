@@ -104,7 +104,7 @@ def test_in_python_trust_is_said_by_a_keyword(made: Path, monkeypatch: pytest.Mo
     for refused in (lambda: load(RESULT), lambda: make_model(RunSettings.load("run.toml")),
                     lambda: make_model(RunSettings.of(values)),
                     lambda: make_model(FleetSettings.load("fleet.toml").run_settings((LOG,), {}))):
-        with pytest.raises(DynidError, match=r"evil\.py.*--trust") as problem:
+        with refused(DynidError, "not-trusted", "evil.py", "--trust") as problem:
             refused()
         assert problem.value.code == "not-trusted" and not (made / "ran").exists()
     estimate, settings = load(RESULT, trust=True)

@@ -89,7 +89,7 @@ class ExternalWrench:
         model = estimate.model
         if not isinstance(model, Model):
             raise ModelError("forces on a frame can be estimated only with a model made from a robot, not with a "
-                             "custom regressor")
+                             "custom regressor", code="model-without-robot")
         for size in prior:
             check_quantity(FORCE, size, "a standard deviation of the prior of a wrench", ModelError)
         self.estimate, self.robot, self.axes = estimate, model.robot, axes

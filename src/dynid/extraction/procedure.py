@@ -132,7 +132,8 @@ def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
     if isinstance(bounds, Bounds):
         return bounds
     if not isinstance(given.model, Model):
-        raise ModelError("bounds from the robot file need a model made from a robot; give Bounds")
+        raise ModelError("bounds from the robot file need a model made from a robot; give Bounds",
+                         code="model-without-robot")
     values = np.where(np.isnan(given.known), 0.0, given.known)
     back, *_ = np.linalg.lstsq(given.matrix, given.values, rcond=None)
     for width in WIDTHS:

@@ -109,7 +109,7 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
     parameters."""
     model = estimate.model
     if not isinstance(model, Model):
-        raise DynidError("only a result with a model made from a robot can be checked")
+        raise DynidError("only a result with a model made from a robot can be checked", code="model-without-robot")
     options = settings.options
     shapes = bool(options.get("shapes")) if shapes is None else shapes
     centres, masses = limits_from_tables(options.get("centres", {}), options.get("masses", ()))

@@ -59,7 +59,8 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
     name, said = next(iter(known.items()))
     model = first_model(settings, robot)
     if not isinstance(model, Model):
-        raise DynidError('drive_gain = "known-load" needs a model made from a robot')
+        raise DynidError('drive_gain = "known-load" needs a model made from a robot',
+                         code="model-without-robot")
     gains = gains_from_known_load(model, _currents(settings.unloaded, settings, robot),
                                   _currents(settings.with_payload(name), settings, robot), known_load(robot, said))
     if not gains.identified.any():
@@ -158,7 +159,7 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
         tell("determining drive gains from a known load")
         model = first_model(settings, robot)
         if not isinstance(model, Model):
-            raise DynidError("drive gains from a known load need a model made from a robot")
+            raise DynidError("drive gains from a known load need a model made from a robot", code="model-without-robot")
         carrying = [_in_currents(LogSettings(file=log), settings, robot) for log in loaded]
         chosen = Preparation.of(settings.prepare, "[prepare]")
         samples = [prepare(one, chosen) for one in (*recordings, *carrying)]

@@ -74,7 +74,8 @@ def compare_sets(sets: Sequence[Extraction], motion: Samples, references: Mappin
         raise ModelError("there are no extracted sets to compare")
     model = sets[0].given.model
     if not isinstance(model, Model):
-        raise ModelError("extracted sets can be compared only for a model made from a robot")
+        raise ModelError("extracted sets can be compared only for a model made from a robot",
+                         code="model-without-robot")
     every = {**references, **{one.name: one.theta for one in sets}}
     if len(every) < len(references) + len(sets):
         raise ModelError("two extracted sets have the same name; give each its own")

@@ -235,7 +235,7 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
 
 def _made_from_a_robot(model: LinearModel, what: str) -> Model:
     if not isinstance(model, Model) or not set(model.robot.body_names) <= set(model.parameters.bodies):
-        raise ModelError(f"{what} need a model made from a robot with its bodies")
+        raise ModelError(f"{what} need a model made from a robot with its bodies", code="model-without-robot")
     return model
 
 

@@ -207,5 +207,5 @@ def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> floa
 def _robotic(problem: Problem) -> Model:
     if not isinstance(problem.model, Model):
         raise DynidError("the direction of gravity can be estimated only for a model made from a robot, not for a "
-                         "custom model")
+                         "custom model", code="model-without-robot")
     return problem.model
