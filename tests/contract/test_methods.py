@@ -21,11 +21,24 @@ from dynid.validate.contract.arm import arm
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = [name for name in dynid.methods() if name != "equal-power"]  # the example of a page, which has its own test
 
+OPTIONS: dict[str, dict[str, Any]] = {"extract": {"runs": 2}}  # of twenty; a search of values that no body has is long
+# Methods that simulate or filter the log at every step of an iteration: most of the time of all checks.
+ITERATE = {"cloe", "clie", "ekf", "ukf", "sls", "pc-sls", "didim", "pc-didim", "iv", "pc-iv"}
+AMONG_SLOW = {"any-order-of-logs", "any-unit-of-torque", "any-blocks", "one-block", "one-log", "no-noise",
+              "constant-torque"}
 
-@pytest.mark.parametrize(("name", "check"), [(name, check) for name in METHODS for check in CHECKS
-                                             if CHECKS[check].applies(dynid.methods()[name])])
+
+def cases() -> Iterator[Any]:
+    """Every method with every check that applies to it; the second half of those that iterate among the slow tests."""
+    for name in METHODS:
+        for check in CHECKS:
+            if CHECKS[check].applies(dynid.methods()[name]):
+                yield pytest.param(name, check, marks=[pytest.mark.slow] * (name in ITERATE and check in AMONG_SLOW))
+
+
+@pytest.mark.parametrize(("name", "check"), cases())
 def test_contract(name: str, check: str) -> None:
-    check_method(name, checks=[check])
+    check_method(name, checks=[check], **OPTIONS.get(name, {}))
 
 
 @pytest.fixture

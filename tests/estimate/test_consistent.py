@@ -150,6 +150,7 @@ def off(problem: Problem, truth: np.ndarray, theta: np.ndarray, speed: float) ->
     return 100.0 * float(np.linalg.norm(problem.model.inverse_dynamics(theta, *motion) - right) / np.linalg.norm(right))
 
 
+@pytest.mark.slow
 def test_a_prior_by_evidence_pays_over_many_robots() -> None:
     """A prior is a bet: it may lose on one robot, not over many. On motions twice as fast as those seen, its mean
     square error must be far below that of least squares and of the nominal model; with a nominal model that is all

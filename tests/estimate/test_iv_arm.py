@@ -52,6 +52,7 @@ def test_a_hard_sign_leaves_no_bias_of_its_own() -> None:
     assert np.max(np.abs(quiet.bias) / loud.stated) < 0.02
 
 
+@pytest.mark.slow
 def test_intervals_hold_where_a_coarse_encoder_errs_most_at_low_speed() -> None:
     """Twelve bits a turn, no filter: noise whose power follows the speed of each joint."""
     result = run_study(Study.of({

@@ -129,11 +129,12 @@ def test_without_reference_or_controller_it_says_so() -> None:
     assert [note.code for note in estimate.diagnostics["notes"]] == ["controller-assumed", "reference-from-positions"]
 
 
-def test_a_users_model_goes_the_same_way() -> None:
+@pytest.mark.parametrize("method", ["iv", pytest.param("didim", marks=pytest.mark.slow)])
+def test_a_users_model_goes_the_same_way(method: str) -> None:
     short = log().between(0.0, 11.0)
     samples = prepare(short, cutoff=20, decimate=10, slow=0.0)
     mine = Scara()
-    estimate = identify(Problem.of(mine, samples, recordings=short, controller=LAW), method="didim", transient=3.0,
+    estimate = identify(Problem.of(mine, samples, recordings=short, controller=LAW), method=method, transient=3.0,
                         start="wls")
     truth = np.array([3.44, 0.03, 0.82, 0.062, 0.121, 0.007, 0.013, 0.137])
     assert np.all(np.abs(estimate.values - truth)[[0, 3, 4]] < 0.05 * truth[[0, 3, 4]])

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from _simionato import published_bounds
 from refusals import refused
 from scipy.optimize import approx_fprime
 
@@ -22,6 +21,7 @@ from dynid.recording import Samples
 from dynid.regression import base_parameters, equations_of
 from dynid.regression.compression import fold
 from dynid.robot import Robot
+from reproductions._simionato import published_bounds
 
 
 def arm(name: str = "arm3r", friction: bool = False) -> tuple[Model, np.ndarray, BaseValues]:

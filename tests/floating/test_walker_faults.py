@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from _walking_world import WorldLog, _compiled, quadruped_walker, world_log
 from walking_runs import codes, identified, walk
+
+from reproductions._walking_world import WorldLog, _compiled, quadruped_walker, world_log
 
 
 def changed(**signals: np.ndarray) -> WorldLog:

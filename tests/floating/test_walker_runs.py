@@ -7,8 +7,6 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 import pytest
-from _walking_truth import compared, floating_log, truth_of
-from _walking_world import humanoid_walker, world_log
 from refusals import refused
 from walking_runs import codes, identified, walk
 
@@ -16,6 +14,8 @@ from dynid.errors import RecordingError
 from dynid.estimate.export import write_mjcf
 from dynid.robot import Robot
 from dynid.robot.write_urdf import urdf_with_inertias
+from reproductions._walking_truth import compared, floating_log, truth_of
+from reproductions._walking_world import humanoid_walker, world_log
 
 
 @pytest.mark.parametrize(("leave_out", "kind", "count"), [

@@ -218,10 +218,9 @@ def test_intervals_hold(machine, estimate):
 @pytest.mark.parametrize("which", ["panda", "kuka_lwr4"])
 def test_real_logs_with_and_without_a_load_that_was_added(data, which):
     """Torques of 2 kg added to half of a real log, or to another one: found, and nothing where none was."""
-    from _data import log as read_log
-
     from dynid.model import Model, make_terms
     from dynid.robot import Robot
+    from reproductions._data import log as read_log
 
     folder, load = data(which), ten.from_central(2.0, np.array([0.02, 0.0, 0.08]), 0.004 * np.eye(3))
     if which == "panda":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._actuator_rivals import fit_by_cma, fit_by_mujoco
 from dynid import Recording, Robot, read
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
 from dynid.actuators.chains import chains_of
@@ -18,10 +18,7 @@ from dynid.actuators.input_checks import GAP_INTERVALS
 from dynid.actuators.laws import drive_law
 from dynid.actuators.parameters import FRICTION_MODELS
 from dynid.actuators.problem import ChainLog, ChainProblem
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reproductions"))
-from _actuator_rivals import fit_by_cma, fit_by_mujoco
-from _servos import Servo, motions, simulate
+from reproductions._servos import Servo, motions, simulate
 
 ROLLOUTS = int(os.environ.get("DYNID_CMA_ROLLOUTS", "10000"))  # of CMA-ES; BAM's users take 10,000, its default is more
 LEG_ROLLOUTS = int(os.environ.get("DYNID_CMA_LEG_ROLLOUTS", "10000"))  # of each leg of the quadruped
