@@ -45,6 +45,7 @@ def test_instruments_stop_where_their_deviations_say() -> None:
     assert np.allclose(short.std, end.std, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_a_hard_sign_leaves_no_bias_of_its_own() -> None:
     study = {**STUDY, "repetitions": 2, "noise": {**STUDY["noise"], "factors": [0.0, 1.0]}}
     result = run_study(Study.of(study), workers=1)

@@ -76,6 +76,7 @@ def coarse() -> tuple[Problem, np.ndarray]:
     return found, found.base.reduce(theta)
 
 
+@pytest.mark.slow
 def test_a_light_arm_is_found_from_counts_and_its_deviations_hold() -> None:
     found, truth = coarse()
     estimate = identify(found, method="ekf")
@@ -84,6 +85,7 @@ def test_a_light_arm_is_found_from_counts_and_its_deviations_hold() -> None:
     assert np.mean(np.abs(estimate.values - truth) <= 1.96 * estimate.std) > 0.8
 
 
+@pytest.mark.slow
 def test_a_filter_that_goes_astray_says_so() -> None:
     with refused(NotPossibleError, "filter-astray"):
         identify(coarse()[0], method="ekf", start_deviation=3.0, passes=1)
