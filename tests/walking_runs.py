@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import walkers  # noqa: F401 - puts the reproductions on the path
-
 import dynid
 from dynid.runs.identification import Run
 from reproductions._walking_world import WorldLog, quadruped_walker, world_log
