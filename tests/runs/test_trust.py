@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from motions import fourier
+from refusals import refused
 
 from dynid.cli.main import main
 from dynid.errors import DynidError
