@@ -64,6 +64,7 @@ def test_a_schedule_wrong_by_20_ms_stays_inside_the_intervals():
         assert 0.85 < compared(walk().walker, late, "projected", cutoff=14.0).inside.mean() <= 1.0
 
 
+@pytest.mark.slow
 def test_total_mass_and_symmetry_from_the_settings(tmp_path):
     true = walk().walker.robot.inertias[:, 9].sum()
     run = identified(tmp_path, walk(), "wrench", floating={"total_mass": (true, 0.01), "symmetry": True})
@@ -71,6 +72,7 @@ def test_total_mass_and_symmetry_from_the_settings(tmp_path):
     assert abs(run.estimate.values[mass] - true) < 0.03
 
 
+@pytest.mark.slow
 def test_exports_keep_the_free_joint(tmp_path):
     run = identified(tmp_path, walk(), method="pc-wls")
     write_mjcf(run.estimate, tmp_path / "new.xml")
