@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from _data import DATA
-from _faulty_machines import CHOSEN_ON, JUDGED_ON
-from _real_logs import OPEN
-from _verdicts import DEFAULTS, NAMED, Outcome, Task, in_turn, percent, tried
 from scipy.stats import binom
 
 from dynid.workers import Workers
+from reproductions._data import DATA
+from reproductions._faulty_machines import CHOSEN_ON, JUDGED_ON
+from reproductions._real_logs import OPEN
+from reproductions._verdicts import DEFAULTS, NAMED, Outcome, Task, in_turn, percent, tried
 
 # Machines of each robot. Every machine meets half of the faults, and two of a robot meet all of them.
 OWN_STUDY = True  # no document prints it

@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _data import DATA
-from _faults import DELAY, Fault, Put, mounted, payload_in_mid_log, scales, signs, swapped_torques
-from _faulty_machines import RealMachine
-from _real_logs import OPEN, OpenMachine, halves, open_machine
-from _verdicts import BLAMES, Outcome, Task, outcome, percent
-from verdict import FALSE_AT_MOST, WRONG_AT_MOST
 
 from dynid.recording import Recording
 from dynid.workers import Workers
+from reproductions._data import DATA
+from reproductions._faults import DELAY, Fault, Put, mounted, payload_in_mid_log, scales, signs, swapped_torques
+from reproductions._faulty_machines import RealMachine
+from reproductions._real_logs import OPEN, OpenMachine, halves, open_machine
+from reproductions._verdicts import BLAMES, Outcome, Task, outcome, percent
+from reproductions.verdict import FALSE_AT_MOST, WRONG_AT_MOST
 
 OWN_STUDY = True  # no document prints it
 # The smaller study of `--all`: short logs.

@@ -18,7 +18,6 @@ import time
 import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.output import Json, console, print_json, table, typed_command
-from dynid.cli.scripts import SOURCE, Scripts
+from dynid.cli.scripts import SOURCE, Scripts, module_of_script
 
 if TYPE_CHECKING:
     from dynid.report.drawing import Drawing
@@ -187,7 +186,7 @@ def drawings(ran: Ran) -> tuple[Drawing, ...]:
     name = ran.module.__name__.rpartition(".")[2]
     if not (FOLDER / "figures" / f"{name}.py").exists():
         return ()
-    return tuple(import_module(f"figures.{name}").figures(ran.result))
+    return tuple(module_of_script(FOLDER / "figures" / f"{name}.py", FOLDER).figures(ran.result))
 
 
 def _write_page(ran: Ran, folder: Path) -> Path:

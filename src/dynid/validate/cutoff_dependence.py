@@ -23,8 +23,7 @@ _CUTOFF_FACTORS = (0.5, 2.0)
 _FALLBACK = "wls"  # where the method itself looks at the data again, which would take too long
 
 
-_CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[float | None],
-                  percent=list[float | None])
+_CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[float | None], percent=list[float | None])
 
 
 @dataclass(frozen=True, eq=False)

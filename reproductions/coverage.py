@@ -33,12 +33,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from _coverage_batches import CASES, Batch, Held, cover, machine_of
-from _machines import JUDGED_ON, MACHINES
 from scipy.stats import binom, norm
 
 from dynid.arrays import Array, Ints
 from dynid.workers import Workers
+from reproductions._coverage_batches import CASES, Batch, Held, cover, machine_of
+from reproductions._machines import JUDGED_ON, MACHINES
 
 OWN_STUDY = True  # no document prints it
 LOGS = 40
