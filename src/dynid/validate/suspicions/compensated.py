@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.estimate import Problem
 from dynid.findings import Finding
 from dynid.model import robot_model
@@ -113,10 +113,10 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
     scale = float(np.sqrt(power.max()))
     columns = np.hstack([alone / scale, basis])
 
-    def fit(rows: Array) -> Array:
+    def fit(rows: Ints) -> Array:
         return np.asarray(np.linalg.lstsq(columns[rows], tau[rows], rcond=_MIN_DIRECTION)[0][:len(power)] / scale)
 
-    every = np.arange(len(tau))
+    every = np.arange(len(tau), dtype=np.int64)
     coefficients = fit(every)
     others = np.array([fit(np.delete(every, block)) for block in np.array_split(every, _GRAVITY_BLOCKS)])
     spread = np.sum((others - others.mean(axis=0)) ** 2) * (_GRAVITY_BLOCKS - 1) / _GRAVITY_BLOCKS
