@@ -10,7 +10,7 @@ from passes import counted_passes
 from refusals import refused
 from scipy.optimize import linear_sum_assignment
 
-from dynid.errors import DynidError
+from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, RigidBodies, Scara, TemperatureFriction
 from dynid.recording import Samples
