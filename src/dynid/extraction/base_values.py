@@ -148,7 +148,7 @@ def _from_toml(text: str, path: Path) -> dict[str, float]:
     try:
         table: dict[str, Any] = toml_table(text)
     except tomllib.TOMLDecodeError as problem:
-        raise ModelError(f"{path} is not a TOML file: {problem}") from None
+        raise ModelError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
     table = table.get("base", table)
     found: dict[str, float] = {}
     for name, entry in table.items():

@@ -303,5 +303,6 @@ def coupling_matrix(robot: Robot, coupling: Any) -> Array:
         raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite "
                          f"numbers, got shape {matrix.shape}")
     if np.linalg.matrix_rank(matrix) < robot.dof:
-        raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: its motors are not independent")
+        raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: its motors are not independent",
+                         code="singular-coupling")
     return matrix

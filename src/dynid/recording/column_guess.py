@@ -213,7 +213,8 @@ def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], li
     found = {name: reading for group in groups.values() for reading, name in group}
     if not found:
         raise RecordingError(f"{source.path}: cannot tell which column is the time; say it with time = \"...\", or "
-                             f"give the rate in Hz, the columns are {listed(known)}", where="log.time")
+                             f"give the rate in Hz, the columns are {listed(known)}", code="no-column",
+                             where="log.time")
     preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]
     if len(found) > 1 and not preferred:
         raise RecordingError(f"{source.path}: which column is the time, {' or '.join(found)}? "

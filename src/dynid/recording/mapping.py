@@ -395,5 +395,5 @@ def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str
         matrix = np.array(rows, dtype=float)
     if not np.all(np.isfinite(matrix)) or np.linalg.matrix_rank(matrix) < count:
         raise RecordingError(f"{source}: {'ratio' if mapping.coupling is None else 'coupling'} is singular, so joint "
-                             "positions cannot be computed from motor positions")
+                             "positions cannot be computed from motor positions", code="singular-coupling")
     return matrix

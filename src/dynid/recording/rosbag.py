@@ -63,7 +63,8 @@ class Bag:
         except DynidError:
             raise
         except Exception as problem:  # damaged bags raise many kinds
-            raise RecordingError(f"{path}: the bag cannot be read, {' '.join(str(problem).split())[:200]}") from None
+            raise RecordingError(f"{path}: the bag cannot be read, {' '.join(str(problem).split())[:200]}",
+                                 code="damaged-file") from None
         try:
             self._kinds = {item.topic: item.msgtype for item in self._reader.connections
                            if item.msgtype in VECTORS and item.msgcount}

@@ -61,8 +61,8 @@ class MjcfText:
             raise self.error(f'<compiler> has eulerseq="{self.sequence}"; it must be three of x, y, z, X, Y, Z')
         self.autolimits = self.flag(self.compiler, "autolimits", True, "<compiler>")
 
-    def error(self, message: str) -> RobotError:
-        return RobotError(f"{self.file}: {message}")
+    def error(self, message: str, code: str | None = None) -> RobotError:
+        return RobotError(f"{self.file}: {message}", code=code)
 
     def _refuse(self) -> None:
         """Raise an error for elements that generate others, and for files that are nested too deeply."""

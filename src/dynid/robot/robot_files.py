@@ -182,9 +182,9 @@ def read_toml(path: str | Path) -> Robot:
     try:
         text = read_small(path).decode("utf-8").replace("\r\n", "\n")
     except FileNotFoundError:
-        raise RobotError(f"robot file '{path}' does not exist") from None
+        raise RobotError(f"robot file '{path}' does not exist", code="no-such-file") from None
     except (OSError, UnicodeDecodeError) as problem:
-        raise RobotError(f"robot file '{path}' cannot be read: {problem}") from None
+        raise RobotError(f"robot file '{path}' cannot be read: {problem}", code="unreadable-file") from None
     return _from_toml(text, path.name, path.stem, path.parent)
 
 
@@ -240,7 +240,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         robot = from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
         checked_sizes(robot)
     except RobotError as problem:
-        raise RobotError(f"robot file '{file}': {problem}") from None
+        raise RobotError(f"robot file '{file}': {problem}", code=problem.code) from None
     carries = None
     if "payload" in table:
         carries = float(vector_of([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])
