@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _servos import Servo, motions, simulate
 from example_scripts import example
 from refusals import refused
 
@@ -15,6 +14,7 @@ import dynid
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
 from dynid.actuators.input_checks import unwrapped
 from dynid.actuators.suspicions import role
+from reproductions._servos import Servo, motions, simulate
 
 GAINS = {"kp": 8.0, "kd": 0.15}
 PLAIN = {"coulomb": 0.08, "viscous": 0.05}
@@ -264,7 +264,7 @@ def test_go2_hanging_is_simulated_on_the_other_half_within_6_mrad():
     folder = Path(os.environ.get("DYNID_DATA", "../shared/data")) / "go2_hanging"
     if not folder.exists():
         pytest.skip(f"{folder} does not exist")
-    for row in example("actuators_", "reproductions").go2_halves(folder):
+    for row in example("actuators", "reproductions").go2_halves(folder):
         assert row["error"] <= 6.0 < row["nominal"], row
 
 

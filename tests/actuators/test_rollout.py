@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _servos import Servo, motions, simulate
 
 import dynid
 from dynid.actuators import ActuatorLog, pendulum
@@ -13,6 +12,7 @@ from dynid.actuators.encoder import encoder_count
 from dynid.actuators.laws import LAWS
 from dynid.actuators.problem import ChainLog, ChainProblem
 from dynid.actuators.refinement import jacobian, scales
+from reproductions._servos import Servo, motions, simulate
 
 RATE, ROWS, COUNT = 100.0, 300, 2 * np.pi / 4096
 GAINS = {"kp": 8.0, "kd": 0.15}

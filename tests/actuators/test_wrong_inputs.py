@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _servos import Servo, motions, simulate
 
 import dynid
 from dynid.actuators import ActuatorEstimate, identify_actuators, pendulum
+from reproductions._servos import Servo, motions, simulate
 
 RATE, ROWS, DELAY = 100.0, 600, 0.01
 FRICTION = {"coulomb": 0.08, "viscous": 0.05}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _servos import Servo, motions, simulate
 from scipy.stats import binom
 
 from dynid import Recording, Robot, read
@@ -19,6 +18,7 @@ from dynid.actuators.chains import chains_of
 from dynid.actuators.estimate import INTERVAL_SIGMAS
 from dynid.actuators.laws import PDLaw
 from dynid.actuators.problem import ChainLog, ChainProblem
+from reproductions._servos import Servo, motions, simulate
 
 OWN_STUDY = True  # no document prints it
 LOGS = int(os.environ.get("DYNID_ACTUATOR_LOGS", "2"))  # of each of the thirty cases

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._actuator_rivals import PACE_POPULATION, CmaFit, fit_by_cma, fit_by_mujoco
 from dynid import Recording, Robot, read
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
 from dynid.actuators.chains import chains_of
@@ -20,10 +20,7 @@ from dynid.actuators.laws import drive_law
 from dynid.actuators.parameters import FRICTION_MODELS
 from dynid.actuators.problem import ChainLog, ChainProblem
 from dynid.arrays import Array
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reproductions"))
-from _actuator_rivals import PACE_POPULATION, CmaFit, fit_by_cma, fit_by_mujoco
-from _servos import Servo, motions, simulate
+from reproductions._servos import Servo, motions, simulate
 
 ROLLOUTS = int(os.environ.get("DYNID_CMA_ROLLOUTS", "10000"))  # of CMA-ES; BAM's users take 10,000, its default is more
 LEG_ROLLOUTS = int(os.environ.get("DYNID_CMA_LEG_ROLLOUTS", "2000"))  # of each leg of the quadruped; time is linear
