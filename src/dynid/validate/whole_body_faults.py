@@ -71,7 +71,10 @@ def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
     for whole, samples in zip(bodies, problem.data, strict=True):
         faults = list(_constant_forces(whole, samples.source))
         if not faults:  # otherwise residuals are those of the missing force
-            faults = [*_turned_imu(whole, samples.source), *sensor_findings(whole, samples, problem.model, estimate)]
+            faults = list(_turned_imu(whole, samples.source))
+            # An IMU that is mounted differently explains its other errors.
+            faults += [one for one in sensor_findings(whole, samples, problem.model, estimate)
+                       if not (faults and one.code.startswith("imu-"))]
         # A foot whose frame is misplaced seems to slip, too.
         misplaced = {one.title.replace(_TITLES[one.code], "foot slips") for one in faults if one.code == "foot-frame"}
         found += [one for one in contact_findings(whole, samples) if one.title not in misplaced]
