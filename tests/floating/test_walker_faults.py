@@ -98,7 +98,7 @@ def test_a_force_column_without_a_signal(tmp_path):
     wrench[:, 3, 2] = 0.0
     found = the_finding(identified(tmp_path, changed(wrench=wrench)), "foot-force-constant")
     assert "RR_toe" in found.title and "force z" in found.text and "floating.equations=projected" in found.text
-    assert found.evidence["components"] == ("force z",)
+    assert found.evidence["components"] == (2.0,)
 
 
 @pytest.mark.slow

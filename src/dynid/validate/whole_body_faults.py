@@ -99,7 +99,7 @@ def _constant_forces(whole: WholeBody, source: str) -> Iterator[Finding]:
                       f"the same value throughout {source}, while the other components change: its column is "
                       "consistent with a missing or wrong signal. Map the right columns with --set "
                       f"'log.foot_force=[...]'{other}.", f"constant force ({wrench.frame})", logs=(source,),
-                      evidence={"components": tuple(lost)})
+                      evidence={"components": tuple(map(float, np.flatnonzero(still)))})
 
 
 def _turned_imu(whole: WholeBody, source: str) -> Iterator[Finding]:
