@@ -13,14 +13,16 @@ from dynid.output_fields import map_of, output_fields, record
 
 @dataclass(frozen=True)
 class JointChoice:
-    """Terms taken for a joint with the benefit of each, and terms not taken with the benefit each would add."""
+    """Terms taken for a joint with the benefit of each, terms not taken with the benefit each would add, and the names
+    of its usual friction."""
 
     joint: str
     taken: tuple[Worth, ...]
     left: tuple[Worth, ...]
+    usual: str = "viscous and Coulomb"
 
     def __str__(self) -> str:
-        taken = ", ".join(map(str, self.taken)) or "viscous and Coulomb friction only"
+        taken = ", ".join(map(str, self.taken)) or f"{self.usual} friction only"
         left = ", ".join(map(str, self.left))
         return f"{self.joint}: {taken}" + (f"; not used: {left}" if left else "")
 
@@ -52,8 +54,7 @@ class FrictionChoice:
         """Return a clause with the chosen terms, grouping joints with the same terms."""
         alike: dict[str, list[str]] = {}
         for one in self.joints:
-            alike.setdefault(", ".join(worth.term for worth in one.taken) or "viscous and Coulomb only", []).append(
-                one.joint)
+            alike.setdefault(", ".join(worth.term for worth in one.taken) or f"{one.usual} only", []).append(one.joint)
         return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in alike.items())
 
     @output_fields(blocks=int, ridges=dict[str, float], terms=list[dict[str, Any]], joints=map_of(_JOINT_CHOICE))

@@ -22,7 +22,7 @@ from dynid.floating.contact_checks import contact_findings
 from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
 from dynid.floating.preparation import WholeBody, expanded
 from dynid.floating.whole_body import whole_bodies
-from dynid.model import Model
+from dynid.model import Model, robot_model
 from dynid.recording import Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
@@ -66,14 +66,15 @@ def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
     """Return findings on contacts and sensors of the logs of a robot with a free base."""
     found: list[Finding] = []
     bodies = whole_bodies(problem.recordings)
-    if len(bodies) != len(problem.data) or not isinstance(problem.model, Model):
+    model = robot_model(problem.model)
+    if len(bodies) != len(problem.data) or model is None:
         return found
     for whole, samples in zip(bodies, problem.data, strict=True):
         faults = list(_constant_forces(whole, samples.source))
         if not faults:  # otherwise residuals are those of the missing force
             faults = list(_turned_imu(whole, samples.source))
             # An IMU that is mounted differently explains its other errors.
-            faults += [one for one in sensor_findings(whole, samples, problem.model, estimate)
+            faults += [one for one in sensor_findings(whole, samples, model, estimate)
                        if not (faults and one.code.startswith("imu-"))]
         # A foot whose frame is misplaced seems to slip, too.
         misplaced = {one.title.replace(_TITLES[one.code], "foot slips") for one in faults if one.code == "foot-frame"}
