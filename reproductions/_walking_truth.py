@@ -87,8 +87,9 @@ class Compared:
     @property
     def inside(self) -> np.ndarray:
         """Which 95 % intervals hold the truth, of the parameters that are identified."""
+        low, high = self.found.estimate.conf_int().T
         known = np.isfinite(self.std) & (self.std > 0)
-        return np.abs(self.values - self.truth)[known] < 1.96 * self.std[known]
+        return ((low < self.truth) & (self.truth < high))[known]
 
 
 def compared(walker: Walker, log: FloatingLog, equations: FloatingEquations, method: str = "wls",

@@ -245,7 +245,7 @@ def _in_root(data: Any) -> np.ndarray:
 def _wrenches(model: Any, data: Any, sites: list[int], owners: Mapping[int, int]) -> np.ndarray:
     """Force and moment (feet, 6) of all contacts on each foot, about its site and in the site's axes."""
     out = np.zeros((len(sites), 6))
-    local = np.zeros(6)
+    local, moment = np.zeros(6), np.zeros(3)
     for number in range(data.ncon):
         contact = data.contact[number]
         bodies = [int(model.geom_bodyid[geom]) for geom in (contact.geom1, contact.geom2)]
@@ -254,8 +254,9 @@ def _wrenches(model: Any, data: Any, sites: list[int], owners: Mapping[int, int]
             continue
         mujoco.mj_contactForce(model, data, number, local)
         turn = contact.frame.reshape(3, 3).T * (1.0 if bodies[1] in owners else -1.0)
-        force, moment = turn @ local[:3], turn @ local[3:]
-        axes, place = data.site_xmat[sites[k]].reshape(3, 3), data.site_xpos[sites[k]]
+        force = turn @ local[:3]
+        mujoco.mju_cross(moment, contact.pos - data.site_xpos[sites[k]], force)
+        axes = data.site_xmat[sites[k]].reshape(3, 3)
         out[k, :3] += axes.T @ force
-        out[k, 3:] += axes.T @ (moment + np.cross(contact.pos - place, force))
+        out[k, 3:] += axes.T @ (turn @ local[3:] + moment)
     return out

@@ -95,6 +95,15 @@ def test_an_offset_of_a_foot_sensor_without_joint_torques(tmp_path):
     np.testing.assert_allclose(found.evidence["values"], [0.0, 0.0, -5.0], atol=1.0)
 
 
+def test_a_force_column_without_a_signal(tmp_path):
+    """One component of one foot sensor is zero throughout: the cause is named, and what does not need it."""
+    wrench = walk().signals["wrench"].copy()
+    wrench[:, 3, 2] = 0.0
+    found = the_finding(identified(tmp_path, changed(wrench=wrench)), "foot-force-constant")
+    assert "RR_toe" in found.title and "force z" in found.text and "floating.equations=projected" in found.text
+    assert found.evidence["components"] == (2.0,)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [31, 32, 33])
 def test_healthy_logs_of_other_seeds_have_no_finding(tmp_path, seed):

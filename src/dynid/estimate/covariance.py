@@ -182,8 +182,8 @@ def _pull_matrix(regression: Regression, solution: Solution, weights: Array | No
 
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
-    """Return sum_j w_j^4 X_j' C_j X_j (base, base) with autocorrelated residuals, plus the shared noise of equations
-    with the same torque."""
+    """Return sum_j w_j^4 X_j' C_j X_j (base, base) with autocorrelated residuals, plus the noise that several equations
+    have in common."""
     middle = np.zeros((len(regression.base), len(regression.base)))
     for j, factor in enumerate(regression.factors):
         columns = found.columns[j]
@@ -194,6 +194,8 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
         both = (weights[i] * weights[j]) ** 2 * more * noise
         middle[np.ix_(found.columns[i], found.columns[j])] += both
         middle[np.ix_(found.columns[j], found.columns[i])] += both.T
+    if found.common is not None:
+        middle += sum(factor.rows for factor in regression.factors) / max(float(found.rows.sum()), 1.0) * found.common
     return middle
 
 
