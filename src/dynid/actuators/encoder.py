@@ -19,6 +19,9 @@ WHOLE_TOLERANCE = 0.05  # of a count
 ORIGINS = 24  # of the counts that are simulated: the root mean square of as many errors is known to 15 %
 # Student's 97.5 % quantile with as many degrees of freedom, over that of the normal distribution: 2.064 / 1.960.
 STUDENT_FACTOR = 1.053
+# Of the largest sensitivity: below it, an unknown does not act at all, such as a Stribeck speed below all speeds of the
+# log. Units of the unknowns differ by far less.
+SILENT_SHARE = 1e-15
 MIN_NOISE_SHARE = 0.02  # of the squared residuals that rounding must explain before it is simulated
 
 
@@ -54,7 +57,9 @@ def rounding_errors(problem: ChainProblem, x: Array, slopes: Array, residual: Ar
     if share < MIN_NOISE_SHARE:
         return np.zeros(count), 0.0
     flat = (slopes * weights[None, :, None]).reshape(-1, count)
-    size = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
+    size = np.linalg.norm(flat, axis=0)
+    is_silent = size <= SILENT_SHARE * size.max(initial=0.0)
+    size[is_silent], flat[:, is_silent] = 1.0, 0.0  # then no error is passed on to them, and no interval is given
     inverse = np.linalg.pinv(flat / size, rcond=1e-7) / size[:, None]
     rng, errors = np.random.default_rng(0), []
     plain = problem.residuals(x)
