@@ -181,21 +181,22 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
-    ten, columns, zeros = np.empty(TEN * TILE), np.empty(COLUMNS * TILE), np.zeros(TILE)
+    ten, columns = np.empty(TEN * TILE), np.zeros((COLUMNS + 1) * TILE)  # the last row remains zero
     root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         for i in range(max(root, 0), n):
             wrench_columns_tile(bodies[i], columns, m)
+            # Numbers from a tuple are not constants: `place_rows` would be compiled for each constant.
             for j in range(3 if root > 0 else 0):
-                place_rows(zeros, 0, 0, place[j], 10 * i, 6, out, lo, m)
-                place_rows(columns, 30 + j, 3, place[j], 10 * i + 6, 4, out, lo, m)
-                place_rows(columns, j, 3, place[j + 3], 10 * i, 10, out, lo, m)
+                for row, first, step, at, count in ((j, COLUMNS, 0, 0, 6), (j, 30 + j, 3, 6, 4), (j + 3, j, 3, 0, 10)):
+                    place_rows(columns, first, step, place[row], 10 * i + at, count, out, lo, m)
             j = i
             while j > root:
                 project_columns_tile(columns, axes[j], ten, m)
-                place_rows(ten, 0, 1, place[j], 10 * i, 10, out, lo, m)
+                for first, step, count in ((0, 1, 10),):
+                    place_rows(ten, first, step, place[j], 10 * i, count, out, lo, m)
                 j = parent[j]
 
 
