@@ -33,9 +33,8 @@ _SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of
 _RESULT_TYPES: dict[str, Any] = {"none": None, "bool": ctypes.c_bool, "int64": ctypes.c_int64,
                                  "float64": ctypes.c_double, "UniTuple(int64 x 2)": ctypes.c_int64 * 2}
 _STATUS_OK = (0, -2)  # numba's codes of a function that has returned, and of one that has returned nothing
-# Calls of one kernel after which numba's own call, some 10 us faster, is worth having: where numba is loaded already,
-# and where it is not, which takes half a second.
-_CALLS_UNTIL_NUMBA, _CALLS_UNTIL_NUMBA_IS_LOADED = 2_000, 100_000
+# Calls of one kernel after which numba's own call, some 10 us faster, is worth compiling, which takes seconds once.
+_CALLS_UNTIL_NUMBA = 100_000
 # Numba's reference-counted memory by malloc and free: a header of count, destructor and its data, address, size and
 # allocator, then the aligned data.
 _ALLOCATION = """
@@ -114,7 +113,7 @@ class Kernel:
         if self._is_left_to_numba:
             return self.dispatcher(*arguments)
         self._calls += 1
-        if self._calls > (_CALLS_UNTIL_NUMBA if _is_numba_ready else _CALLS_UNTIL_NUMBA_IS_LOADED):
+        if self._calls > _CALLS_UNTIL_NUMBA:
             self._is_left_to_numba = True
         words: list[Any] = []
         try:
@@ -297,8 +296,7 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
 def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], adapter: str = "") -> tuple[int, str]:
     """Compile a function for these types, write its machine code to a file, and return address and kind of result.
 
-    Numba would also compile a way in from Python and emit machine code of its own, which takes as long again. Its own
-    form is therefore compiled only where it is called.
+    Numba's own form, with a way in from Python, takes as long again and is compiled only where it is called.
 
     Args:
         file: The file to write; a full disk leaves none.
