@@ -310,19 +310,17 @@ def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], adap
     """
     import llvmlite.binding as llvm
     from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.dispatcher import _FunctionCompiler
     from numba.core.runtime import nrtdynmod
 
-    class LoweringAlone(_FunctionCompiler):
-        """Compiler that ends with LLVM code, without wrappers."""
+    def without_machine_code(flags: Any) -> Any:
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        return flags
 
-        def _customize_flags(self, flags: Any) -> Any:
-            flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-            return flags
-
+    compiler = type(dispatcher._compiler)(dispatcher.py_func, dispatcher.targetdescr, dispatcher.targetoptions,
+                                          dispatcher.locals, dispatcher._compiler.pipeline_class)
+    compiler._customize_flags = without_machine_code
     with global_compiler_lock:
-        compiled = LoweringAlone(dispatcher.py_func, dispatcher.targetdescr, dispatcher.targetoptions,
-                                 dispatcher.locals, dispatcher._compiler.pipeline_class).compile(types, None)
+        compiled = compiler.compile(types, None)
         compiled.library._finalize_final_module = lambda: None  # which would emit machine code
         compiled.library.finalize()
     module, machine = compiled.library._final_module, compiled.library.codegen._tm
