@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from _walking_world import Walker, WorldLog, humanoid_walker, quadruped_walker
 
 from dynid import dynamics
 from dynid.estimate.whole_body import WholeBodyEstimate, identify_floating
@@ -15,6 +14,7 @@ from dynid.floating.contacts import null_rows, standing_jacobian
 from dynid.floating.imu_bias import with_bias
 from dynid.floating.virtual_log import standing_motion
 from dynid.model import Model, make_terms
+from reproductions._walking_world import Walker, WorldLog, humanoid_walker, quadruped_walker
 
 CUTOFF = 8.0  # Hz: above the motion, below most of the noise
 
@@ -87,8 +87,9 @@ class Compared:
     @property
     def inside(self) -> np.ndarray:
         """Which 95 % intervals hold the truth, of the parameters that are identified."""
+        low, high = self.found.estimate.conf_int().T
         known = np.isfinite(self.std) & (self.std > 0)
-        return np.abs(self.values - self.truth)[known] < 1.96 * self.std[known]
+        return ((low < self.truth) & (self.truth < high))[known]
 
 
 def compared(walker: Walker, log: FloatingLog, equations: FloatingEquations, method: str = "wls",

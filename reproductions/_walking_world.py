@@ -13,11 +13,11 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from _walkers import quadruped, small_humanoid
 
 from dynid.floating import Contact
 from dynid.floating.virtual_log import standing_motion
 from dynid.robot import Robot
+from reproductions._walkers import quadruped, small_humanoid
 
 CROUCH = np.tile([0.0, 0.8, -1.6], 4)
 SUBSTEPS = 4  # of the simulation in each millisecond of the controller: errors of integration stay below the noise
@@ -245,7 +245,7 @@ def _in_root(data: Any) -> np.ndarray:
 def _wrenches(model: Any, data: Any, sites: list[int], owners: Mapping[int, int]) -> np.ndarray:
     """Force and moment (feet, 6) of all contacts on each foot, about its site and in the site's axes."""
     out = np.zeros((len(sites), 6))
-    local = np.zeros(6)
+    local, moment = np.zeros(6), np.zeros(3)
     for number in range(data.ncon):
         contact = data.contact[number]
         bodies = [int(model.geom_bodyid[geom]) for geom in (contact.geom1, contact.geom2)]
@@ -254,8 +254,9 @@ def _wrenches(model: Any, data: Any, sites: list[int], owners: Mapping[int, int]
             continue
         mujoco.mj_contactForce(model, data, number, local)
         turn = contact.frame.reshape(3, 3).T * (1.0 if bodies[1] in owners else -1.0)
-        force, moment = turn @ local[:3], turn @ local[3:]
-        axes, place = data.site_xmat[sites[k]].reshape(3, 3), data.site_xpos[sites[k]]
+        force = turn @ local[:3]
+        mujoco.mju_cross(moment, contact.pos - data.site_xpos[sites[k]], force)
+        axes = data.site_xmat[sites[k]].reshape(3, 3)
         out[k, :3] += axes.T @ force
-        out[k, 3:] += axes.T @ (moment + np.cross(contact.pos - place, force))
+        out[k, 3:] += axes.T @ (turn @ local[3:] + moment)
     return out

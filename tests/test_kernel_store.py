@@ -46,6 +46,12 @@ def both(x):
 @njit(cache=True)
 def ends(x):
     return len(x), x.shape[0] + 1
+
+@njit(cache=True)
+def between(x, scale, start, stop):
+    if stop > len(x):
+        raise IndexError("beyond the end")
+    return scale * x[start:stop].sum()
 """
 CALLS = """
 a, matrix = np.array([1.0]), np.arange(12.0).reshape(4, 3)
@@ -90,6 +96,23 @@ def test_an_error_is_raised_as_numba_raises_it(folder: Path) -> None:
     calls = ("try:\n    total(Pair(np.zeros(1), 2.0), np.zeros((4, 3)), -1, False)\n"
              "except ValueError as error:\n    print(error)")
     assert outcome(folder, calls) == ["a", "negative", "count"]
+
+
+def test_a_bound_call_passes_its_last_arguments_and_raises_errors(tmp_path: Path) -> None:
+    """By numba in the first process, by the stored code in the second; arrays that change are seen."""
+    calls = """
+x = np.arange(5.0)
+part = between.bound(x, 2.0)
+print(part(0, 5), part(1, 3), part(4, 4))
+x[:] = 1.0
+print(part(0, 5), "numba" in sys.modules)
+try:
+    part(0, 6)
+except IndexError as error:
+    print(error, part(0, 2))
+"""
+    for is_loaded in ("True", "False"):
+        assert outcome(tmp_path, calls) == ["20.0", "6.0", "0.0", "10.0", is_loaded, "beyond", "the", "end", "4.0"]
 
 
 def test_a_result_that_is_not_kept_comes_from_numba(folder: Path) -> None:

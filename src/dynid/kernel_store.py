@@ -16,6 +16,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import struct
 import sys
 import tempfile
 import threading
@@ -27,58 +28,16 @@ from typing import Any
 import numpy as np
 
 from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels
+from dynid.kernel_code import ALLOCATION, CURVE_WRAPPER, FIRST_ARGUMENT, HEADER_OF_NUMBA, packed_wrapper
 
 SUFFIX = ".kernel"
 _SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of functions that kernels elsewhere call
-_RESULT_TYPES: dict[str, Any] = {"none": None, "bool": ctypes.c_bool, "int64": ctypes.c_int64,
-                                 "float64": ctypes.c_double, "UniTuple(int64 x 2)": ctypes.c_int64 * 2}
+# Struct formats of the results of kernels that are stored, in the first 16 bytes of a packed call.
+_RESULT_FORMATS = {"none": "", "bool": "?", "int64": "q", "float64": "d", "UniTuple(int64 x 2)": "2q"}
 _STATUS_OK = (0, -2)  # numba's codes of a function that has returned, and of one that has returned nothing
-# Calls of one kernel after which numba's own call, some 10 us faster, is worth compiling, which takes seconds once.
-_CALLS_UNTIL_NUMBA = 100_000
-# Numba's reference-counted memory by malloc and free: a header of count, destructor and its data, address, size and
-# allocator, then the aligned data.
-_ALLOCATION = """
-declare ptr @malloc(i64)
-declare void @free(ptr)
-define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
-  %wide = zext i32 %align to i64
-  %room = add i64 %wide, 64
-  %total = add i64 %size, %room
-  %header = call ptr @malloc(i64 %total)
-  %none = icmp eq ptr %header, null
-  br i1 %none, label %end, label %fill
-fill:
-  %start = ptrtoint ptr %header to i64
-  %beyond = add i64 %start, %room
-  %mask = sub i64 0, %wide
-  %aligned = and i64 %beyond, %mask
-  %data = inttoptr i64 %aligned to ptr
-  store {i64, ptr, ptr, ptr, i64, ptr} {i64 1, ptr null, ptr null, ptr null, i64 0, ptr null}, ptr %header
-  %address = getelementptr {i64, ptr, ptr, ptr, i64, ptr}, ptr %header, i32 0, i32 3
-  store ptr %data, ptr %address
-  br label %end
-end:
-  ret ptr %header
-}
-define void @NRT_MemInfo_call_dtor(ptr %header) {
-  call void @free(ptr %header)
-  ret void
-}
-"""
-# A curve f(q, dq, values) that numba has compiled, as a function of C; not a number where it raises an error.
-_CURVE_WRAPPER = """
-declare i32 @"{symbol}"(ptr, ptr, double, double, ptr)
-define double @"{name}"(double %q, double %dq, ptr %values) {{
-  %result = alloca double
-  %error = alloca ptr
-  %status = call i32 @"{symbol}"(ptr %result, ptr %error, double %q, double %dq, ptr %values)
-  %is_good = icmp eq i32 %status, 0
-  %found = load double, ptr %result
-  %value = select i1 %is_good, double %found, double 0x7FF8000000000000
-  ret double %value
-}}
-"""
-_HEADER_OF_NUMBA = "{i64, i8*, i8*, i8*, i64}"  # what `_ALLOCATION` imitates, as numba prints it
+# Calls of one kernel after which numba's own call, some 20 us faster, is worth having: where numba is loaded already,
+# and where it is not, which takes half a second.
+_CALLS_UNTIL_NUMBA, _CALLS_UNTIL_NUMBA_IS_LOADED = 2_000, 100_000
 
 _lock = threading.RLock()  # one thread at a time loads a kernel
 _hooks: list[Callable[[], object]] = []
@@ -113,7 +72,7 @@ class Kernel:
         if self._is_left_to_numba:
             return self.dispatcher(*arguments)
         self._calls += 1
-        if self._calls > _CALLS_UNTIL_NUMBA:
+        if self._calls > (_CALLS_UNTIL_NUMBA if _is_numba_ready else _CALLS_UNTIL_NUMBA_IS_LOADED):
             self._is_left_to_numba = True
         words: list[Any] = []
         try:
@@ -135,12 +94,15 @@ class Kernel:
         """
         flat: list[Any] = []
         kinds = tuple([_flatten(flat, argument) for argument in arguments])
+        packed: list[Callable[..., Any]] = []
 
         def call(*last: int) -> Any:
-            run = self._runs.get((*kinds, *("int",) * len(last)))
-            if run is None or self._is_left_to_numba:
-                return self(*arguments, *last)
-            return run([*flat, *last], (*arguments, *last))
+            if not packed:
+                run = self._runs.get((*kinds, *("int",) * len(last)))
+                if not isinstance(run, _PackedCall):
+                    return self(*arguments, *last)
+                packed.append(run.bound(flat, arguments, len(last)))
+            return packed[0](*last)
 
         return call
 
@@ -151,30 +113,50 @@ class Kernel:
         if file and found is None:
             found = _compile(file, self._key, self.dispatcher, tuple(map(load_numba().typeof, arguments)))
         if found and found[0]:
-            return self._native(*found, words)
+            return _PackedCall(self, *found, words)
         return lambda words, arguments: self.dispatcher(*arguments)
-
-    def _native(self, address: int, result: str, words: list[Any]) -> Any:
-        """Return the code at an address as a function of flattened arguments."""
-        kinds = [ctypes.c_double if isinstance(word, float) else ctypes.c_uint8 if isinstance(word, bool)
-                 else ctypes.c_int64 for word in words]
-        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *kinds)(address)
-        kind = _RESULT_TYPES[result]
-
-        def run(words: list[Any], arguments: tuple[Any, ...]) -> Any:
-            returned: Any = (kind or ctypes.c_int64)()
-            error = ctypes.c_int64()
-            if function(ctypes.addressof(returned), ctypes.addressof(error), *words) not in _STATUS_OK:
-                return self.dispatcher(*arguments)  # which raises the error
-            if kind is None:
-                return None
-            return returned.value if hasattr(returned, "value") else tuple(returned)
-
-        return run
 
     @cached_property
     def _key(self) -> str:
         return _key(self.py_func)
+
+
+class _PackedCall:
+    """Stored code of a kernel, called with one pointer to a block of its result, error and flattened arguments."""
+
+    def __init__(self, kernel: Kernel, address: int, result: str, words: list[Any]) -> None:
+        self.kernel, self.format = kernel, _RESULT_FORMATS[result]
+        self.block = struct.Struct(f"{FIRST_ARGUMENT}q" + "".join("d" if isinstance(word, float) else "q"
+                                                                   for word in words))
+        self.code = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
+
+    def __call__(self, words: list[Any], arguments: tuple[Any, ...]) -> Any:
+        block = bytearray(self.block.size)
+        self.block.pack_into(block, 0, 0, 0, 0, *words)
+        if self.code(ctypes.addressof(ctypes.c_char.from_buffer(block))) not in _STATUS_OK:
+            return self.kernel.dispatcher(*arguments)  # which raises the error
+        return self._result(block)
+
+    def bound(self, words: list[Any], arguments: tuple[Any, ...], count: int) -> Callable[..., Any]:
+        """Return a function of the last `count` words, which are integers; one thread at a time may call it."""
+        block = bytearray(self.block.size)
+        self.block.pack_into(block, 0, 0, 0, 0, *words, *(0,) * count)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(block))
+        put, start, code = struct.Struct(f"{count}q").pack_into, self.block.size - 8 * count, self.code
+
+        def call(*last: int) -> Any:
+            put(block, start, *last)
+            if code(address) not in _STATUS_OK:
+                return self.kernel.dispatcher(*arguments, *last)
+            return self._result(block)
+
+        return call
+
+    def _result(self, block: bytearray) -> Any:
+        if not self.format:
+            return None
+        found = struct.unpack_from(self.format, block)
+        return found if len(found) > 1 else found[0]
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -201,7 +183,7 @@ def curve_address(function: Callable[..., Any], signature: str, options: dict[st
         if found is None:
             numba = load_numba()
             types = numba.core.sigutils.normalize_signature(signature)[0]
-            found = _compile(file, _key(function), numba.njit(**options)(function), types, _CURVE_WRAPPER)
+            found = _compile(file, _key(function), numba.njit(**options)(function), types, CURVE_WRAPPER)
         return found[0] or None
 
 
@@ -293,42 +275,47 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
     return engine.get_function_address(facts["symbol"]), facts["result"]
 
 
-def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], adapter: str = "") -> tuple[int, str]:
+def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str = "") -> tuple[int, str]:
     """Compile a function for these types, write its machine code to a file, and return address and kind of result.
 
-    Numba's own form, with a way in from Python, takes as long again and is compiled only where it is called.
+    Numba would also compile a way in from Python and emit machine code of its own, which takes as long again. Its own
+    form is therefore compiled only where it is called.
 
     Args:
         file: The file to write; a full disk leaves none.
         key: See `_key`.
         dispatcher: Numba's form of the function, with its options.
         types: Numba's types of the arguments.
-        adapter: LLVM code of a function {name} that calls {symbol}, which is stored instead.
+        wrapper: LLVM code of a function {name} that calls {symbol}, whose address is returned. Default: a packed call.
 
     Returns:
         The address, 0 if the code needs numba to run, and the type of the result in numba's notation.
     """
     import llvmlite.binding as llvm
+    from numba.core import dispatcher as dispatchers
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.runtime import nrtdynmod
 
-    def without_machine_code(flags: Any) -> Any:
+    def without_wrappers(_: Any, flags: Any) -> Any:
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         return flags
 
-    compiler = type(dispatcher._compiler)(dispatcher.py_func, dispatcher.targetdescr, dispatcher.targetoptions,
-                                          dispatcher.locals, dispatcher._compiler.pipeline_class)
-    compiler._customize_flags = without_machine_code
+    compiler: Any = dispatchers
+    # Compiler that ends with LLVM code, without wrappers.
+    lowering_alone: Any = type("LoweringAlone", (compiler._FunctionCompiler,), {"_customize_flags": without_wrappers})
     with global_compiler_lock:
-        compiled = compiler.compile(types, None)
+        compiled = lowering_alone(dispatcher.py_func, dispatcher.targetdescr, dispatcher.targetoptions,
+                                  dispatcher.locals, dispatcher._compiler.pipeline_class).compile(types, None)
         compiled.library._finalize_final_module = lambda: None  # which would emit machine code
         compiled.library.finalize()
     module, machine = compiled.library._final_module, compiled.library.codegen._tm
-    result, symbol = str(compiled.signature.return_type), compiled.fndesc.llvm_func_name
-    module.link_in(llvm.parse_assembly(_ALLOCATION))
-    if adapter:
-        symbol, inner = file.stem, symbol
-        module.link_in(llvm.parse_assembly(adapter.format(name=symbol, symbol=inner)))
+    result, inner, symbol = str(compiled.signature.return_type), compiled.fndesc.llvm_func_name, file.stem
+    module.link_in(llvm.parse_assembly(ALLOCATION))
+    if wrapper:
+        text = wrapper.format(name=symbol, symbol=inner)
+    else:
+        text = packed_wrapper([str(one.type) for one in module.get_function(inner).arguments][2:], symbol, inner)
+    module.link_in(llvm.parse_assembly(text))
     for function in module.functions:
         if not function.is_declaration:
             function.linkage = "external" if function.name == symbol else "internal"
@@ -337,7 +324,7 @@ def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], adap
     passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
     calls = [function.name for function in module.functions
              if function.is_declaration and not function.name.startswith("llvm.")]
-    is_independent = result in _RESULT_TYPES and str(nrtdynmod._meminfo_struct_type) == _HEADER_OF_NUMBA and all(
+    is_independent = result in _RESULT_FORMATS and str(nrtdynmod._meminfo_struct_type) == HEADER_OF_NUMBA and all(
         not name.startswith(("Py", "_Py", "numba", "NRT")) and hasattr(_process(), name) for name in calls)
     code = machine.emit_object(module) if is_independent else b""
     facts = {"key": key, "digest": hashlib.sha256(code).hexdigest(), "symbol": symbol, "result": result, "calls": calls}
@@ -387,6 +374,9 @@ def _common_key() -> str:
     """Return a digest of what the code of all kernels depends on: versions, numba's settings and called functions."""
     facts: list[object] = [sys.version, sorted((name, value) for name, value in os.environ.items()
                                                if name.startswith("NUMBA_") and name != VARIABLE)]
+    for own in ("kernel_store.py", "kernel_code.py"):  # the form of stored code
+        found_own = os.stat(Path(__file__).with_name(own))
+        facts.append((found_own.st_size, found_own.st_mtime_ns))
     for package in ("numba", "llvmlite"):
         found = importlib.util.find_spec(package)
         assert found is not None and found.origin is not None

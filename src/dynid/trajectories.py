@@ -14,14 +14,5 @@ from dynid.excitation import (
 )
 
 __all__ = [
-    "Fourier",
-    "FourierPlusQuintic",
-    "FourierSeries",
-    "Measurement",
-    "PriorKnowledge",
-    "Room",
-    "RoomMotion",
-    "Search",
-    "Splines",
-    "room_motion",
-]
+    "Fourier", "FourierPlusQuintic", "FourierSeries", "Measurement", "PriorKnowledge", "Room", "RoomMotion", "Search",
+    "Splines", "room_motion"]

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from fleets import Fleet
 
 from dynid.arrays import Array
 from dynid.fleet.changes import Series, changes
-from dynid.fleet.cross_prediction import cross_prediction, robots_apart
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.multiple_tests import discoveries
+from dynid.fleet.outliers import fleet_parts, standing_out
 from dynid.fleet.pooling import RobotInformation, pool
+from dynid.fleet.prediction_errors import cross_prediction, robots_apart
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.scatter import scatter
-from dynid.fleet.standing_out import fleet_parts, standing_out
 
 
 def test_benjamini_and_hochberg() -> None:
@@ -41,6 +42,7 @@ def test_robots_with_a_changed_link_or_drive_are_found_and_named() -> None:
     assert parts["robot 17"].startswith("link 3")
 
 
+@pytest.mark.slow
 def test_probabilities_are_honest_where_nothing_differs() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(7)
     truths = [fleet.own(rng) for _ in range(80)]

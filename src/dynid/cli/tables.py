@@ -29,6 +29,8 @@ _MAX_LOG_COLUMNS = 4  # too many to stand side by side
 _MAX_FINDINGS_PRINTED = 5
 # Notes on the files of a result that are on the screen too: those that contain one of these texts.
 NOTES_ON_SCREEN = ("gives base parameters only", "is not written")
+# Beginnings of notes on the equations of a free base that are on the screen too.
+EQUATION_NOTES_ON_SCREEN = ("equations ", "forces on the feet are not used")
 OPEN_LOOP_GOOD = 10.0  # percent of the motion: a drift that simulations without a controller can be used with
 
 # -- a run and its validation ------------------------------------------------------------------------
@@ -58,7 +60,9 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
     used = [log.source for log in result.logs if log.role == "identification"]
     found_logs = found_logs_sentence(result.settings, used, [log.source for log in result.left_out])
     dropped = [*([f"Note: {found_logs}."] if found_logs else ()),
-               *(f"Note: {log.sentence}." for log in result.logs if log.dropped)]
+               *(f"Note: {log.sentence}." for log in result.logs if log.dropped),
+               *(f"Note: {note}." for note in dict.fromkeys(result.notes)
+                 if result.robot.has_free_base and note.startswith(EQUATION_NOTES_ON_SCREEN))]
     usable = verdict.grade != "not usable"  # otherwise the causes come first, and nothing is for use yet
     tail = [*dropped, *(_left_out(result, written) if usable else ()), *_where(written),
             *(f"  {note}." for note in notes if any(text in note for text in NOTES_ON_SCREEN))]

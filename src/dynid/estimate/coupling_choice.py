@@ -81,7 +81,7 @@ class NeighbourCouplings:
     def pairs(self, robot: Robot) -> tuple[tuple[int, int], ...]:
         """Return pairs of a joint and its successor in the chain of the same type (both revolute or both prismatic)."""
         joints = robot.joints
-        return tuple((one.parent, b) for b, one in enumerate(joints) if one.parent >= 0
+        return tuple((one.parent, b) for b, one in enumerate(joints) if one.parent >= robot.free_coordinates
                      and one.prismatic == joints[one.parent].prismatic and not {one.parent, b} & {*self.exceptions})
 
     def candidates(self, robot: Robot) -> tuple[Coupling, ...]:

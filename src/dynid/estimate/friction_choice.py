@@ -4,8 +4,8 @@ Every machine has viscous and Coulomb friction and an offset at each joint, and 
 be added to all of its joints: a free friction curve over speed (which includes Stribeck friction), friction that grows
 with the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero
 by a ridge. The strength of each ridge is one choice for the whole machine, since a single joint has too few independent
-rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where its gain
-is significant.
+rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where it wins
+by the same margin.
 
 Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. A change must
 win by a standard error of its gain over the blocks. A gain is the logarithm of a ratio of squared errors, so that one
@@ -13,7 +13,8 @@ block that no model predicts does not decide. A function of position alone is no
 position it cannot be distinguished from other causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
-whose friction would add energy keeps viscous and Coulomb friction. Offsets have ridges of their own (`offset_ridge`).
+whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
+speeds, it keeps Coulomb friction alone. Offsets have ridges of their own (`offset_ridge`).
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
@@ -22,20 +23,21 @@ and each candidate is then a small unconstrained solve.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import NotPossibleError
+from dynid.estimate.chosen_friction import FrictionChoice, JointChoice
 from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
 from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_couplings
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.offset_ridge import offset_ridge, one_way_joints
-from dynid.estimate.passive_friction import passive_joints
+from dynid.estimate.passive_friction import falling_joints, passive_joints
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import (
     FrictionCurve,
@@ -45,10 +47,10 @@ from dynid.model import (
     RotorInertia,
     Sign,
     ViscousDifference,
+    required_robot_model,
     term_from_table,
 )
 from dynid.model.load_friction import LARGEST
-from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
@@ -58,10 +60,6 @@ FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
 ROTOR_ERRORS = 2.0  # standard errors by which a model without rotor inertia must win: a motor has a rotor
 STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule; `dynid bench defaults` tries half and twice
-# Standard errors by which friction that differs between the directions must win on a joint to be kept there, as it is
-# the exception: a two-sided test at 95 %, the quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the
-# fits share most of their data (Nadeau, Bengio).
-DIFFERENCE_ERRORS = 3.46
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
 # machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
@@ -69,7 +67,7 @@ IMMATERIAL_GAIN = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
-CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
+CURVE, LOAD, DIFFERENCE, ROTOR, VISCOUS = "curve", "load", "viscous-difference", "rotor", "viscous"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 OFFSET = "Fo"  # symbol
 OFFSET_RIDGE = 1e-4  # of joints that turn back, where it takes a ten-thousandth of the offset
@@ -78,60 +76,6 @@ _EXCLUDED_RIDGE = np.inf  # ridge of a kind that is left out
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
             "stribeck", "curve", "load", "cable", "delay", "ripple")
 _HAVE_ROTORS = ("rotor", "motor-side")  # kinds of terms beside which rotor inertia is not added
-
-
-@dataclass(frozen=True)
-class JointChoice:
-    """Terms taken for a joint with the benefit of each, and terms not taken with the benefit each would add."""
-
-    joint: str
-    taken: tuple[Worth, ...]
-    left: tuple[Worth, ...]
-
-    def __str__(self) -> str:
-        taken = ", ".join(map(str, self.taken)) or "viscous and Coulomb friction only"
-        left = ", ".join(map(str, self.left))
-        return f"{self.joint}: {taken}" + (f"; not used: {left}" if left else "")
-
-
-_WORTH = record("FrictionWorth", gain_percent=float, standard_error=float)
-_JOINT_CHOICE = record("JointFrictionChoice", taken=map_of(_WORTH), left=map_of(_WORTH))
-
-
-@dataclass(frozen=True, eq=False)
-class FrictionChoice:
-    """The friction chosen for every joint.
-
-    Attributes:
-        joints: benefit of each kind of term, joint by joint.
-        tables: the terms in the format of run files, with rotor inertia.
-        model: model with these terms.
-        blocks: number of cross-validation blocks.
-        ridges: ridge of each kind that was taken.
-    """
-
-    joints: tuple[JointChoice, ...]
-    tables: tuple[dict[str, Any], ...]
-    model: Model
-    blocks: int
-    ridges: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """Return a clause with the chosen terms, grouping joints with the same terms."""
-        alike: dict[str, list[str]] = {}
-        for one in self.joints:
-            alike.setdefault(", ".join(worth.term for worth in one.taken) or "viscous and Coulomb only", []).append(
-                one.joint)
-        return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in alike.items())
-
-    @output_fields(blocks=int, ridges=dict[str, float], terms=list[dict[str, Any]], joints=map_of(_JOINT_CHOICE))
-    def to_dict(self) -> dict[str, Any]:
-        def worths(some: Sequence[Worth]) -> dict[str, dict[str, float]]:
-            return {one.term: {"gain_percent": one.gain, "standard_error": one.error} for one in some}
-
-        return {"blocks": self.blocks, "ridges": dict(self.ridges), "terms": [dict(table) for table in self.tables],
-                "joints": {one.joint: {"taken": worths(one.taken), "left": worths(one.left)} for one in self.joints}}
 
 
 def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: KnownValues | None = None,
@@ -147,14 +91,19 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     Raises:
         NotPossibleError: if there are too few intervals of time for a comparison.
     """
-    if not isinstance(model, Model):
-        raise ModelError("friction is chosen for a model made from a robot and terms", code="model-without-robot")
+    model = required_robot_model(model, "the choice of friction")
     logs = (data,) if isinstance(data, Samples) else tuple(data)
     core = tuple(term for term in model.terms if getattr(term, "kind", "") not in REPLACED)
     has_rotor = any(getattr(term, "kind", "") in _HAVE_ROTORS for term in core)
-    sign = Sign("tanh", tuple(float(f"{SIGN_SHARE * speed:.3g}") for speed in top_speeds(logs)))
+    # Rows of a robot with a free base may be combinations of several joints, so that a row is used or not as a whole.
+    is_mixed = any(log.mixing is not None for log in logs)
+    moving = [replace(log, keep=np.repeat(np.any(log.keep, axis=1)[:, None], log.dof, axis=1)) for log in logs
+              ] if is_mixed else logs
+    top, joints_of_robot = top_speeds(moving), range(model.robot.free_coordinates, model.dof)
+    sign = Sign("tanh", tuple(float(f"{SIGN_SHARE * speed:.3g}") for speed in top))
     rotors = () if has_rotor else (RotorInertia(),)
-    neighbours = NeighbourCouplings.beside(Model(model.robot, core), sign)
+    neighbours = (NeighbourCouplings(sign, tuple(range(model.dof))) if is_mixed  # they are compared joint by joint
+                  else NeighbourCouplings.beside(Model(model.robot, core), sign))
     wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign),
                               Offset(ridge=OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
@@ -168,7 +117,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     base = problem.base
     candidates = neighbours.candidates(model.robot)
     groups = _groups(base, has_rotor, candidates)
-    search = RidgeSearch.of(regression, groups)
+    search = RidgeSearch.of(regression, groups, is_mixed)
     couplings = _couplings(search, regression, candidates)
     ridges = search.run(couplings)
     dropped = search.dropped(ridges, model.dof)
@@ -178,15 +127,19 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
                                                    strict=True) if 0.0 < share < LARGEST]
     fitted = search.fitted(regression, ridges, dropped)
-    passive = passive_joints(wide, base, fitted, top_speeds(logs))
+    passive = [j for j in passive_joints(wide, base, fitted, top) if j in joints_of_robot]
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
-    ridge, kept[OFFSET] = np.zeros(len(base)), one_way_joints(logs)
+    gone = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
+    falling = falling_joints(wide, base, search.fitted(regression, ridges, gone), top)
+    kept[VISCOUS] = tuple(j for j in joints_of_robot if j in kept[CURVE] or j not in falling)
+    ridge = np.zeros(len(base))
+    kept[OFFSET] = tuple(j for j in one_way_joints(moving) if j in joints_of_robot)
     ridge[search.places] = search.ridge(ridges, dropped)
     offset = offset_ridge(problem, fitted, ridge, _columns(base, OFFSET)) if kept[OFFSET] else 0.0
     names = model.robot.joint_names
-    joints = tuple(_joint_choice(name, j, search, ridges, kept, couplings) for j, name in enumerate(names))
-    tables = (*_tables(names, {**ridges, OFFSET: float(f"{offset:.3g}")}, sign, kept),
+    joints = tuple(_joint_choice(names[j], j, search, ridges, kept, couplings) for j in joints_of_robot)
+    tables = (*_tables(names, joints_of_robot, {**ridges, OFFSET: float(f"{offset:.3g}")}, sign, kept),
               *(one.table(names, sign) for one in couplings))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
@@ -223,24 +176,31 @@ def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence
     return tuple(one for one in found if one.is_passive(values))
 
 
-def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
+def _tables(names: Sequence[str], every: Sequence[int], ridges: Mapping[str, float], sign: Sign,
             kept: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """Yield tables of the chosen terms in the format of run files; kept: joints of each kind, counted from 0."""
+    """Yield tables of the chosen terms in the format of run files.
+
+    Args:
+        names: of all joints.
+        every: joints with friction, counted from 0.
+        ridges: by kind of term.
+        sign: of dry friction.
+        kept: joints of each kind, counted from 0.
+    """
     def where(some: Sequence[int]) -> dict[str, Any]:
-        return {} if len(some) == len(joints) else {"joints": [joints[j] for j in some]}
+        return {} if len(some) == len(every) else {"joints": [names[j] for j in some]}
 
     smooth = {"kind": sign.kind, "width": list(sign.width) if isinstance(sign.width, tuple) else sign.width}
-    curved = kept[CURVE]
-    plain = [j for j in range(len(joints)) if j not in curved]
+    plain = [j for j in every if j not in kept[CURVE]]
     if ridges.get(ROTOR, _EXCLUDED_RIDGE) < _EXCLUDED_RIDGE:
         yield {"kind": "rotor"}
-    if curved:
-        yield {"kind": "curve", "free": True, "ridge": ridges[CURVE], "sign": smooth, **where(curved)}
+    if kept[CURVE]:
+        yield {"kind": "curve", "free": True, "ridge": ridges[CURVE], "sign": smooth, **where(kept[CURVE])}
+    if viscous := [j for j in plain if j in kept[VISCOUS]]:
+        yield {"kind": "viscous", **where(viscous)}
     if plain:
-        yield {"kind": "viscous", **where(plain)}
         yield {"kind": "coulomb", "sign": smooth, **where(plain)}
-    turning = [j for j in range(len(joints)) if j not in kept[OFFSET]]
-    if turning:
+    if turning := [j for j in every if j not in kept[OFFSET]]:
         yield {"kind": "offset", "ridge": OFFSET_RIDGE, **where(turning)}
     if kept[OFFSET]:
         yield {"kind": "offset", "ridge": ridges[OFFSET], **where(kept[OFFSET])}
@@ -264,7 +224,7 @@ def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, f
         worths = [search.worth(kind, j, {**ridges, kind: _EXCLUDED_RIDGE}, {**ridges, kind: ridge}) for ridge in tried]
         best = max(worths, key=lambda one: one.gain)
         (taken if j in kept[kind] else left).append(best)
-    return JointChoice(name, tuple(taken), tuple(left))
+    return JointChoice(name, tuple(taken), tuple(left), "viscous and Coulomb" if j in kept[VISCOUS] else "Coulomb")
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,6 +237,7 @@ class RidgeSearch:
         places: (k,), the columns among the base parameters.
         owners: (k,), the joint of each column of the parts, counted from 0.
         powers: (dof,), weighted squares of the torques of all blocks.
+        is_mixed: whether rows are combinations of joints; each joint then has an equal share of losses and powers.
         found: losses (blocks, dof) by ridges.
     """
 
@@ -285,10 +246,11 @@ class RidgeSearch:
     places: Ints
     owners: Ints
     powers: Array
+    is_mixed: bool = False
     found: dict[bytes, Array] = field(default_factory=dict)
 
     @staticmethod
-    def of(regression: Regression, groups: Mapping[str, Ints]) -> RidgeSearch:
+    def of(regression: Regression, groups: Mapping[str, Ints], is_mixed: bool = False) -> RidgeSearch:
         """Return the search on a compressed regression; groups: its columns by kind of term."""
         columns = np.concatenate(list(groups.values()))
         extra = np.concatenate([own for name, own in groups.items() if name != ROTOR])
@@ -298,10 +260,12 @@ class RidgeSearch:
         ends = np.cumsum([0, *map(len, groups.values())])
         powers = np.array([weight ** 2 * factor.power
                            for weight, factor in zip(weights, regression.factors, strict=True)])
+        if is_mixed:
+            powers = np.full(len(powers), powers.mean())
         own = {name: np.arange(a, b) for name, a, b in zip(groups, ends, ends[1:], strict=False)}
         items, base = regression.base.parameters.items, regression.base.independent
         owners = np.array([items[base[c]].owner for c in columns], dtype=np.int64)
-        return RidgeSearch(tuple(parts), own, columns, owners, powers)
+        return RidgeSearch(tuple(parts), own, columns, owners, powers, is_mixed)
 
     def ridge(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the ridge (k,) of each column; without: kinds and joints that are excluded."""
@@ -321,7 +285,9 @@ class RidgeSearch:
         ridge = self.ridge(ridges, without)
         key = ridge.tobytes()
         if key not in self.found:
-            self.found[key] = np.array([part.losses(ridge) for part in self.parts])
+            found = np.array([part.losses(ridge) for part in self.parts])
+            self.found[key] = np.repeat(found.mean(axis=1, keepdims=True), found.shape[1], axis=1
+                                        ) if self.is_mixed else found
         return self.found[key]
 
     def dropped(self, ridges: Mapping[str, float], dof: int) -> set[tuple[str, int]]:
@@ -335,7 +301,7 @@ class RidgeSearch:
             losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (DIFFERENCE, j)}, gone))
             without, now = (np.log(np.maximum(loss, 0.0) + exact[j]) for loss in losses)
             gains = without - now
-            if gains.sum() <= DIFFERENCE_ERRORS * gains.std(ddof=1) * np.sqrt(len(gains)):
+            if gains.sum() <= STANDARD_ERRORS * gains.std(ddof=1) * np.sqrt(len(gains)):
                 gone.add((DIFFERENCE, j))
         return gone
 

@@ -21,7 +21,7 @@ from dynid.model.elements import Bodies, Linear, on_joints
 from dynid.model.kinds import BODY, OTHER, ROTOR, SPRING, Kind
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DDQ, DQ, Entries, Place, Q, Slopes, entry_differences
+from dynid.model.term import Entries, Place, entry_differences
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
@@ -172,10 +172,6 @@ class RotorInertia:
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
         return one_each(robot, self.joints)
 
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, DDQ, j, 1.0
-
     def elements(self, robot: Robot, values: Array) -> Iterator[Linear]:
         yield Linear(inertia=np.diag(on_joints(robot.dof, chosen(robot, self.joints), values)))
 
@@ -191,12 +187,6 @@ def sign_entries(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, d
     """Yield entries sign(dq) of the first of `each` parameters of every joint that a term of dry friction acts on."""
     for k, j in enumerate(chosen(robot, joints)):
         yield j, each * k, sign.of_joint(j)(dq[:, j])
-
-
-def sign_slopes(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Slopes:
-    """Yield the slopes of `sign_entries`."""
-    for k, j in enumerate(chosen(robot, joints)):
-        yield j, each * k, DQ, j, sign.of_joint(j).slope(dq[:, j])
 
 
 def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -> Array:
@@ -300,10 +290,6 @@ class Spring:
         j = robot.joint_index(self.joint)
         yield j, 0, q[:, j] - self.rest
 
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        j = robot.joint_index(self.joint)
-        yield j, 0, Q, j, 1.0
-
     def elements(self, robot: Robot, values: Array) -> Iterator[Linear]:
         stiffness = on_joints(robot.dof, [robot.joint_index(self.joint)], values)
         yield Linear(stiffness=stiffness, constant=-self.rest * stiffness)
@@ -317,5 +303,6 @@ def coupling_matrix(robot: Robot, coupling: Any) -> Array:
         raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite "
                          f"numbers, got shape {matrix.shape}")
     if np.linalg.matrix_rank(matrix) < robot.dof:
-        raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: its motors are not independent")
+        raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: its motors are not independent",
+                         code="singular-coupling")
     return matrix

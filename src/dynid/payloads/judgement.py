@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.estimate import Estimate
 from dynid.findings import Finding
-from dynid.model import Model
+from dynid.model import required_robot_model
 from dynid.payloads.body import distance
 from dynid.payloads.constancy import change_of
 from dynid.payloads.loaded import LoadedEquations
@@ -29,15 +29,8 @@ _UNEXPLAINED_PERCENT = 50.0  # percent: hardly anything is explained
 
 
 def judged(
-    found: PayloadEstimate,
-    estimate: Estimate,
-    loaded: LoadedEquations,
-    fit: LinearPayloadFit,
-    unloaded: Unloaded,
-    *,
-    weighed: bool,
-    given: bool,
-) -> PayloadEstimate:
+        found: PayloadEstimate, estimate: Estimate, loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded,
+        *, weighed: bool, given: bool) -> PayloadEstimate:
     """Return a payload with its findings, the worst first. weighed: its mass is from a scale. given: standard
     deviations of gains were given."""
     return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
@@ -185,8 +178,7 @@ def _unidentified(found: PayloadEstimate) -> Iterator[Finding]:
 
 def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
     """Yield findings on a payload beyond the robot's limits: its stated payload, and the torque at full reach."""
-    model = estimate.model
-    assert isinstance(model, Model)
+    model = required_robot_model(estimate.model, "an estimate of a payload")
     limit = model.robot.payload
     if limit is not None and found.has_mass and found.mass > limit:
         yield Finding("payload-too-heavy", "suspicious", "warning",

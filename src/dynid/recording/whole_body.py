@@ -91,8 +91,7 @@ def meaning_of(name: str) -> ColumnMeaning | None:
             return None
         moment = plain[-1] in _MOMENT
         stem = tuple(word for word in plain if word not in _MOMENT | {"f", "force", "forces"})
-        return ColumnMeaning("foot_force", stem, leg, number,
-                             None if component is None else component + 3 * moment)
+        return ColumnMeaning("foot_force", stem, leg, number, None if component is None else component + 3 * moment)
     signal = _vector_signal(known, plain)
     if signal is None or (leg and not known & (_BASE | {"imu"})):
         return None
@@ -181,6 +180,8 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
     for signal in (one for one in WHOLE_BODY_SIGNALS if one not in typed.values()):
         whole = [columns for stem, group in groups.get(signal, {}).items()
                  if (columns := _complete(signal, stem, group)) is not None]
+        if not whole and signal == "foot_force":
+            notes += [lacks for group in groups.get(signal, {}).values() if (lacks := _lacking_force(group))]
         if len(whole) > 1 and signal.startswith("base"):
             whole = [one for one in whole if set(words_of(one[0])) & _BASE] or whole
         if len(whole) == 1:
@@ -209,17 +210,40 @@ def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str)
                          "this is the order", code="motor-order")
 
 
-def _complete(signal: str, stem: tuple[str, ...], group: Mapping[tuple[tuple[str, ...], int | None, int | None], str]
-              ) -> tuple[str, ...] | None:
+_Group = Mapping[tuple[tuple[str, ...], int | None, int | None], str]  # columns by leg, number and component
+_FORCE_COMPONENTS = ((0,), (2,), (0, 1, 2), (0, 1, 2, 3, 4, 5))  # that a foot's columns may have
+
+
+def _of_feet(group: _Group) -> dict[tuple[tuple[str, ...], int | None], dict[int, str]]:
+    """Return the columns of each foot by component."""
+    feet: dict[tuple[tuple[str, ...], int | None], dict[int, str]] = {}
+    for (leg, number, component), name in group.items():
+        feet.setdefault((leg, number), {})[component or 0] = name
+    return feet
+
+
+def _lacking_force(group: _Group) -> str:
+    """Return a note on feet that lack force columns that the others have; empty if they are no such columns."""
+    feet = _of_feet(group)
+    every = tuple(sorted(set().union(*feet.values())))
+    lacking = [(names, [k for k in every if k not in names]) for names in feet.values() if len(names) < len(every)]
+    if every not in _FORCE_COMPONENTS or not lacking or len(lacking) == len(feet):
+        return ""
+    axes = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
+    found = "; ".join(f"beside {min(names.values())} there is no {', '.join(axes[k] for k in gone)}"
+                      for names, gone in lacking)
+    return (f"forces on the feet are not used, because columns are missing: {found}; map all of them with --set "
+            "'log.foot_force=[...]'")
+
+
+def _complete(signal: str, stem: tuple[str, ...], group: _Group) -> tuple[str, ...] | None:
     """Return the columns of one signal in order; None if some are missing."""
     if stem[-1:] == ("array",):
         return tuple(group.values()) if len(group) == 1 or signal in ("foot_force", "contact") else None
     if signal not in WIDTHS:
-        feet: dict[tuple[tuple[str, ...], int | None], dict[int, str]] = {}
-        for (leg, number, component), name in group.items():
-            feet.setdefault((leg, number), {})[component or 0] = name
+        feet = _of_feet(group)
         shapes = {tuple(sorted(one)) for one in feet.values()}
-        if len(shapes) != 1 or shapes.pop() not in ((0,), (2,), (0, 1, 2), (0, 1, 2, 3, 4, 5)):
+        if len(shapes) != 1 or shapes.pop() not in _FORCE_COMPONENTS:
             return None
         return tuple(one[k] for one in feet.values() for k in sorted(one))
     by_component = {component: name for (_, _, component), name in group.items()}

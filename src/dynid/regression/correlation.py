@@ -15,7 +15,7 @@ model of its spectrum (`dynid.regression.noise_spectrum`), because a window of t
 If two equations i and j use the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j is added. With
 each residual in units of its standard deviation, their sum and difference are assumed uncorrelated: the
 autocovariances u of the sum and v of the difference give (u + v) / 4 for each and (u - v) / 4 between them, which is
-positive semidefinite.
+positive semidefinite. Equations of a robot with a free base have common noise too (`dynid.regression.common_noise`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.fft import irfft, rfft
 
 from dynid.arrays import Array, Bools, Ints
+from dynid.regression.common_noise import common_noise_matrix, have_common_noise, residual_correlation
 from dynid.regression.derived import same_torque
 from dynid.regression.equations import Equations, Piece, Rows
 from dynid.regression.noise_spectrum import MOST_ABSORBED, LowFrequencyNoise, spectrum
@@ -54,6 +55,8 @@ class Correlation:
         rate: sampling rate of the rows, Hz.
         shared: X_i' C_ij X_j of equations i and j that use the same torque, by (i, j).
         freedom: smallest degrees of freedom of the noise of any joint, a bound for all variances derived from it.
+        common: sum of w_i^2 w_j^2 X_i' C_ij X_j (base, base) over different equations of a robot with a free base, with
+            the weights of the estimate; None for other robots.
     """
 
     autocovariance: tuple[Array, ...]
@@ -64,6 +67,7 @@ class Correlation:
     rate: float
     shared: Mapping[tuple[int, int], Array] = field(default_factory=dict)
     freedom: float = np.inf
+    common: Array | None = None
 
 
 def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) -> Array:
@@ -166,6 +170,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     shapes, pairs = [np.zeros(1) for _ in range(count)], same_torque(equations)
     freedom, slow = np.zeros((2, count))
     between = {pair: (np.zeros(1), np.zeros(1)) for pair in pairs}
+    rho = np.zeros((count, count)) if matrices and have_common_noise(equations) else None
     for k, log in enumerate(logs):
         own, is_longest = [piece for piece in work if piece.log == log], lengths[k] == max(lengths)
         taken = _Absorbed.of(equations, log, inverse, weights) if inverse is not None and is_longest else None
@@ -180,6 +185,8 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
                 shape, own_freedom, own_slow = _lag_window_estimate(felt[:, j], r.keep[:, j], gone[j])
                 shapes[j], freedom[j] = _sum_of_lags(shapes[j], shape), freedom[j] + own_freedom
                 slow[j] += own_slow / shape[0] if shape[0] > 0.0 else 0.0
+            if rho is not None:
+                rho += residual_correlation(felt, r.keep, gone)
             for i, j in pairs:
                 found = _together(felt[:, [i, j]], r.keep[:, [i, j]], gone[i], gone[j])
                 between[i, j] = _sum_of_lags(between[i, j][0], found[0]), _sum_of_lags(between[i, j][1], found[1])
@@ -200,8 +207,10 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
                           if c[0] > 0 else n for j, (n, c) in enumerate(zip(total, shapes, strict=True))])
     shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
               for (i, j), (_, other) in between.items() if matrices}
+    common = None if rho is None else common_noise_matrix(equations, work, shapes, rho / len(longest),
+                                                          np.ones(count) if weights is None else weights)
     return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
-                       rate, shared, float(freedom.min(initial=np.inf)))
+                       rate, shared, float(freedom.min(initial=np.inf)), common)
 
 
 def _sum_of_lags(first: Array, second: Array) -> Array:

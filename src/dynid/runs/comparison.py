@@ -21,7 +21,7 @@ from dynid.runs.loading import load_problem
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
-from dynid.validate.counted import Counted, MovingErrors, moving_errors
+from dynid.validate.equation_counts import Counted, MovingErrors, moving_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +86,7 @@ def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
     for other in settings.compare.options:
         find_method(other)
     known = find_method(name).options
-    shared = {option: value for option, value in settings.options.items()
-              if name == settings.method or option in known}
+    shared = {option: value for option, value in settings.options.items() if name == settings.method or option in known}
     return {**shared, **settings.compare.options.get(name, {})}
 
 

@@ -15,8 +15,8 @@ from dynid.datasets.log_folds import Failure
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
+from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.estimate.cutoff_choice import CutoffChoice
-from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.imu_errors import with_imu_errors
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors

@@ -9,8 +9,11 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+
 from dynid.errors import DynidError, ModelError, NotPossibleError, RobotError
-from dynid.estimate.friction_choice import REPLACED, FrictionChoice, choose_terms
+from dynid.estimate.chosen_friction import FrictionChoice
+from dynid.estimate.friction_choice import REPLACED, choose_terms
 from dynid.estimate.problem import find_method
 from dynid.model import FlexibleModel, LinearModel, Model, make_terms
 from dynid.model.registry import FRICTION
@@ -151,8 +154,8 @@ def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Sampl
 
 def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:
     """Return why unnamed friction cannot be chosen from the data; empty if it can."""
-    if robot.has_free_base:
-        return "it is not chosen for robots with a free base"
+    if robot.has_free_base and not any(np.any(one.keep[:, robot.free_coordinates:]) for one in samples):
+        return "equations of the base alone do not contain it"
     if robot.followers is not None:
         return "it cannot be chosen for robots with dependent joints"
     if settings.gravity == "estimate":

@@ -22,7 +22,7 @@ from dynid.floating.contact_checks import contact_findings
 from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
 from dynid.floating.preparation import WholeBody, expanded
 from dynid.floating.whole_body import whole_bodies
-from dynid.model import Model
+from dynid.model import Model, robot_model
 from dynid.recording import Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
@@ -66,15 +66,41 @@ def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
     """Return findings on contacts and sensors of the logs of a robot with a free base."""
     found: list[Finding] = []
     bodies = whole_bodies(problem.recordings)
-    if len(bodies) != len(problem.data) or not isinstance(problem.model, Model):
+    model = robot_model(problem.model)
+    if len(bodies) != len(problem.data) or model is None:
         return found
     for whole, samples in zip(bodies, problem.data, strict=True):
-        faults = [*_turned_imu(whole, samples.source), *sensor_findings(whole, samples, problem.model, estimate)]
+        faults = list(_constant_forces(whole, samples.source))
+        if not faults:  # otherwise residuals are those of the missing force
+            faults = list(_turned_imu(whole, samples.source))
+            # An IMU that is mounted differently explains its other errors.
+            faults += [one for one in sensor_findings(whole, samples, model, estimate)
+                       if not (faults and one.code.startswith("imu-"))]
         # A foot whose frame is misplaced seems to slip, too.
         misplaced = {one.title.replace(_TITLES[one.code], "foot slips") for one in faults if one.code == "foot-frame"}
         found += [one for one in contact_findings(whole, samples) if one.title not in misplaced]
         found += faults
     return found
+
+
+def _constant_forces(whole: WholeBody, source: str) -> Iterator[Finding]:
+    """Yield a finding on each foot sensor with a component that never changes while its other components do."""
+    if whole.equations == "projected":
+        return  # forces are not used
+    for wrench in whole.log.wrenches:
+        values = np.asarray(wrench.values)
+        # Components in the axes of a foot; a sensor without load is constant in all of them.
+        still = np.ptp(values, axis=0) == 0.0
+        if not np.any(still) or np.all(still):
+            continue
+        lost = [name for name, is_still in zip(_COMPONENTS, still, strict=False) if is_still]
+        other = ("; equations without contact forces do not need it: --set floating.equations=projected"
+                 if whole.log.tau is not None and whole.log.contacts else "")
+        yield Finding("foot-force-constant", "suspicious", "warning", f"The {', '.join(lost)} at '{wrench.frame}' has "
+                      f"the same value throughout {source}, while the other components change: its column is "
+                      "consistent with a missing or wrong signal. Map the right columns with --set "
+                      f"'log.foot_force=[...]'{other}.", f"constant force ({wrench.frame})", logs=(source,),
+                      evidence={"components": tuple(map(float, np.flatnonzero(still)))})
 
 
 def _turned_imu(whole: WholeBody, source: str) -> Iterator[Finding]:
@@ -280,6 +306,7 @@ def _accelerometer_bias(log: FloatingLog, size: Array) -> FloatingLog:
     return replace(log, imu=replace(unit, bias=before + np.concatenate([np.zeros(3), size])))
 
 
+_COMPONENTS = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
 _TITLES = {"foot-gain": "gain of a foot sensor", "foot-offset": "offset of a foot sensor", "foot-frame": "foot frame",
            "imu-mounting": "IMU mounting", "imu-place": "IMU place", "imu-bias": "IMU bias"}
 _REMEDIES = {"foot-gain": "calibrate the sensor with a known load, or scale its columns",

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from dynid.threads import thread_count
 from dynid.workers.cluster import Cluster
+from dynid.workers.fixed_order_sums import TreeSum
 from dynid.workers.job import Engine, Here, Job
 from dynid.workers.processes import Processes
-from dynid.workers.tree_sum import TreeSum
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
@@ -48,8 +48,7 @@ class Workers:
             for k, report, _ in engine.reports(items, ordered=False):
                 yield k, report
 
-    def total(self, job: Job[Shared, Item, Report], items: Sequence[Item],
-              take: Callable[[int, Report], bool]) -> Any:
+    def total(self, job: Job[Shared, Item, Report], items: Sequence[Item], take: Callable[[int, Report], bool]) -> Any:
         """Return the sum of the parts of all items, or None without any. Workers add them in pairs over a fixed tree,
         so it is the same to the last bit wherever it is computed, and whichever items are excluded.
 
