@@ -38,6 +38,37 @@ def test_tridiagonal():
         lapack.solve_tridiagonal(np.zeros((3, 4)), np.ones(4))
 
 
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e8, 1e12])
+def test_full_rank_is_certain(condition):
+    """Never stated where the ratio of singular values is beyond the share, and stated where it is far within."""
+    rng = np.random.default_rng(4)
+    for size in (1, 2, 7, 40):
+        left, right = (np.linalg.qr(rng.normal(size=(size, size)))[0] for _ in range(2))
+        r = np.linalg.qr(left * np.geomspace(1.0, 1.0 / condition, size) @ right, mode="r")
+        values = scipy.linalg.svdvals(r)
+        for share in (1e-2, 1e-6, 1e-10):
+            found = lapack.is_full_rank(r, share)
+            assert not found or values[-1] > share * values[0]
+            assert found or values[-1] < 1e2 * share * values[0]
+    assert not lapack.is_full_rank(np.diag([1.0, 0.0]), 1e-9)
+    assert not lapack.is_full_rank(np.diag([1.0, np.nan]), 1e-9)
+    assert lapack.is_full_rank(np.zeros((0, 0)), 1e-9)
+
+
+@pytest.mark.parametrize(("rows", "columns", "rank"), [(9, 4, 4), (4, 4, 4), (9, 4, 2), (3, 5, 3), (6, 1, 1)])
+def test_least_squares(rows, columns, rank):
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns)), rng.normal(size=rows)
+    np.testing.assert_allclose(lapack.least_squares(a, b, 1e-9), scipy.linalg.lstsq(a, b, cond=1e-9)[0], rtol=1e-11,
+                               atol=1e-12)
+
+
+def test_least_squares_leaves_out_weak_directions():
+    a, b = np.diag([1.0, 1e-5, 0.5]), np.ones(3)
+    np.testing.assert_allclose(lapack.least_squares(a, b, 1e-4), [1.0, 0.0, 2.0], atol=1e-12)
+    np.testing.assert_allclose(lapack.least_squares(a, b, 1e-6), [1.0, 1e5, 2.0])
+
+
 @pytest.mark.parametrize(("rows", "rank"), [(3, 3), (6, 2), (4, 0), (5, 5)])
 def test_null_space(rows, rank):
     rng = np.random.default_rng(3)

@@ -39,6 +39,7 @@ from dynid.model import (
     register_term,
     term_from_table,
 )
+from dynid.model.complete import can_compile
 from dynid.model.elements import axis
 from dynid.model.kinds import INERTIA, MOMENT, VISCOUS
 from dynid.model.registry import FRICTION, KINDS
@@ -47,7 +48,7 @@ from dynid.recording import Samples
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.simulation import PD, Poles, Reference, TorqueDriven, loop, simulate
-from dynid.simulation.plant import can_compile, make_plant
+from dynid.simulation.plant import make_plant
 from dynid.validate import free_fall, reconstruct, verdict
 
 # -- all that there is of the new term ----------------------------------------------------------------

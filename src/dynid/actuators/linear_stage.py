@@ -15,7 +15,7 @@ import numpy as np
 from dynid.actuators.laws import DriveSignals
 from dynid.actuators.problem import ChainLog, ChainProblem
 from dynid.arrays import Array, Bools, Ints
-from dynid.dynamics.kernels import inverse_dynamics_kernel
+from dynid.dynamics.kernels import TORQUES, dynamics_kernel
 from dynid.errors import DynidError
 from dynid.recording import Recording
 from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
@@ -93,8 +93,8 @@ class _Filtered:
     def link_torque(self) -> Array:
         """Torques (rows, n) of the known links along the filtered motion."""
         tree, out = self.log.chain.tree, np.zeros_like(self.q)
-        inverse_dynamics_kernel(tree.parent, tree.pose, tree.axis, tree.gravity, self.log.chain.bodies, self.q, self.dq,
-                                self.ddq, out, 0, len(out))
+        dynamics_kernel(tree.parent, tree.pose, tree.axis, tree.gravity, self.log.chain.bodies, self.q, self.dq,
+                        self.ddq, TORQUES, out.reshape(-1), 0, len(out))
         return out
 
 

@@ -27,6 +27,8 @@ from dynid.version import __version__
 # Our own threads do the work: a BLAS that starts a pool for every small product makes all of them wait. It reads this
 # when it is loaded, which is after this line.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# No plugins of pydantic are used; it would read the metadata of all installed packages to look for them.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 # Command -> module with its function `command`, in the order of `dynid --help`.
 COMMANDS = {

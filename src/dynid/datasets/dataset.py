@@ -36,7 +36,7 @@ from dynid.recording.log_files import find_logs
 from dynid.recording.log_reading import mapping_of
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
-from dynid.recording.sample_preparation import AT_REST, check_usable, prepare
+from dynid.recording.sample_preparation import AT_REST, Gridded, check_usable, on_grid, prepare_gridded
 from dynid.regression import BaseParameters, Equations, Regression, equations_of, fold
 from dynid.robot import Robot
 from dynid.workers import Workers
@@ -162,15 +162,23 @@ class Dataset:
         """Samples of the logs in memory, in order; empty before they are prepared."""
         return tuple(log.samples for log in self.held.values() if log.samples is not None)
 
-    def prepared(self, preparation: Preparation, *, steps: Sequence[str] = (), tell: Tell = lambda sentence: None
-                 ) -> Dataset:
-        """Return the dataset with its logs in memory prepared with the options that the first one resolves. steps:
-        sentences on how the preparation was chosen."""
+    def prepared(self, preparation: Preparation, *, steps: Sequence[str] = (), grids: Sequence[Gridded] = (),
+                 tell: Tell = lambda sentence: None) -> Dataset:
+        """Return the dataset with its logs in memory prepared with the options that the first one resolves.
+
+        Args:
+            preparation: options.
+            steps: sentences on how the preparation was chosen.
+            grids: recordings that are on their grid already, with the same options except the cut-off.
+            tell: function to report progress.
+        """
         held, chosen = dict[int, HeldLog](), preparation
         for place, log in self.held.items():
             assert log.recording is not None
             tell(f"preparing {short_name(log.recording.source)}")
-            samples = prepare(log.recording, chosen)
+            # What the first log resolves determines the grid of the others.
+            grid = next((one for one in grids if one.recording is log.recording and chosen is preparation), None)
+            samples = prepare_gridded(grid or on_grid(log.recording, chosen), chosen)
             chosen = samples.preparation
             held[place] = replace(log, samples=replace(samples, steps=(*steps, *samples.steps)))
         return replace(self, held=held, preparation=chosen)

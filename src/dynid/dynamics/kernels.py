@@ -34,6 +34,9 @@ from dynid.dynamics.tree import FREE_ROOT
 from dynid.dynamics.vectors import add_cross, add_turned, dot, matrix, put, times, turned, turned_back, vector
 from dynid.kernel_store import njit
 
+TORQUES, INERTIA, PLACES = 0, 1, 2  # what `dynamics_kernel` computes
+PLACE_NUMBERS = 12 + AXIS  # of a body's pose and its joint's axis
+
 
 @njit(**INNER)
 def base_rows(gravity):
@@ -178,21 +181,22 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
-    ten, columns, zeros = np.empty(TEN * TILE), np.empty(COLUMNS * TILE), np.zeros(TILE)
+    ten, columns = np.empty(TEN * TILE), np.zeros((COLUMNS + 1) * TILE)  # the last row remains zero
     root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         for i in range(max(root, 0), n):
             wrench_columns_tile(bodies[i], columns, m)
+            # Numbers from a tuple are not constants: `place_rows` would be compiled for each constant.
             for j in range(3 if root > 0 else 0):
-                place_rows(zeros, 0, 0, place[j], 10 * i, 6, out, lo, m)
-                place_rows(columns, 30 + j, 3, place[j], 10 * i + 6, 4, out, lo, m)
-                place_rows(columns, j, 3, place[j + 3], 10 * i, 10, out, lo, m)
+                for row, first, step, at, count in ((j, COLUMNS, 0, 0, 6), (j, 30 + j, 3, 6, 4), (j + 3, j, 3, 0, 10)):
+                    place_rows(columns, first, step, place[row], 10 * i + at, count, out, lo, m)
             j = i
             while j > root:
                 project_columns_tile(columns, axes[j], ten, m)
-                place_rows(ten, 0, 1, place[j], 10 * i, 10, out, lo, m)
+                for first, step, count in ((0, 1, 10),):
+                    place_rows(ten, first, step, place[j], 10 * i, count, out, lo, m)
                 j = parent[j]
 
 
@@ -210,22 +214,6 @@ def carry_wrenches(parent, ten, bodies, wrenches, m):
     for i in range(len(parent)):
         wrench_tile(ten[i], bodies[i], wrenches[i], m)
     carry(parent, wrenches, m)
-
-
-@njit(**OPTIONS)
-def inverse_dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, out, start, stop):
-    """Compute torques, out (samples, n), from ten parameters per body, ten (n, 10)."""
-    n = len(parent)
-    base, joint, bodies, axes = working_rows(gravity, n)
-    wrenches, row = np.empty((n, WRENCH * TILE)), np.empty(TILE)
-    for lo in range(start, stop, TILE):
-        m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
-        carry_wrenches(parent, ten, bodies, wrenches, m)
-        for i in range(n):
-            project_tile(wrenches[i], axes[i], row, m)
-            for t in range(m):
-                out[lo + t, i] = row[t]
 
 
 @njit(**OPTIONS)
@@ -278,15 +266,45 @@ def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matr
 
 
 @njit(**OPTIONS)
-def inertia_matrix_kernel(parent, pose, axis, gravity, ten, q, out, start, stop):
-    """Compute inertia matrices, out (samples, n, n), which is zero on entry."""
+def dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, wanted, out, start, stop):
+    """Write TORQUES, INERTIA or PLACES of the samples; which of them is `wanted`.
+
+    They are one kernel because most of the time to compile it is that of the motion, which all of them need.
+
+    ten (n, 10): parameters of the bodies, which PLACES do not need. dq, ddq: may be empty, for rest.
+    out: flat; torques (samples, n), inertia matrices (samples, n, n), or places (samples, n, 18): the pose of the
+    body, row by row, and the axis of the joint, in the base frame.
+    """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
-    inertias, momentum, row = np.empty((n, TEN * TILE)), np.empty(WRENCH * TILE), np.empty(TILE)
+    wrenches, momentum = np.empty((n if wanted == TORQUES else 0, WRENCH * TILE)), np.empty(WRENCH * TILE)
+    inertias, row = np.empty((n if wanted == INERTIA else 0, TEN * TILE)), np.empty(TILE)
+    matrix = np.zeros((TILE if wanted == INERTIA else 0, n, n))
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, q[:0], q[:0], lo, m, joint, bodies, axes)
-        inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, out[lo:lo + m], m)
+        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
+        if wanted == TORQUES:
+            carry_wrenches(parent, ten, bodies, wrenches, m)
+            for i in range(n):
+                project_tile(wrenches[i], axes[i], row, m)
+                for t in range(m):
+                    out[(lo + t) * n + i] = row[t]
+        elif wanted == INERTIA:
+            inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matrix, m)
+            for t in range(m):
+                for i in range(n):
+                    for j in range(n):
+                        out[((lo + t) * n + i) * n + j] = matrix[t, i, j]
+        else:
+            for i in range(n):
+                for t in range(m):
+                    at = ((lo + t) * n + i) * PLACE_NUMBERS
+                    for r in range(3):
+                        for c in range(3):
+                            out[at + 4 * r + c] = bodies[i, (3 * r + c) * TILE + t]
+                        out[at + 4 * r + 3] = bodies[i, (9 + r) * TILE + t]
+                    for k in range(AXIS):
+                        out[at + 12 + k] = axes[i, k * TILE + t]
 
 
 @njit(**OPTIONS)
@@ -346,21 +364,3 @@ def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
             for t in range(m):
                 out[lo + t, 0] += 0.5 * row[t]
                 out[lo + t, 1] -= dot(vector(gravity, 0, 1), vector(inertia, 6 * TILE + t, TILE))
-
-
-@njit(**OPTIONS)
-def kinematics_kernel(parent, pose, axis, gravity, q, poses, axes_out, start, stop):
-    """Compute poses (samples, n, 3, 4) of the bodies and axes_out (samples, n, 6) of the joints, base frame."""
-    n = len(parent)
-    base, joint, bodies, axes = working_rows(gravity, n)
-    for lo in range(start, stop, TILE):
-        m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, q[:0], q[:0], lo, m, joint, bodies, axes)
-        for i in range(n):
-            for t in range(m):
-                for r in range(3):
-                    for c in range(3):
-                        poses[lo + t, i, r, c] = bodies[i, (3 * r + c) * TILE + t]
-                    poses[lo + t, i, r, 3] = bodies[i, (9 + r) * TILE + t]
-                for k in range(AXIS):
-                    axes_out[lo + t, i, k] = axes[i, k * TILE + t]

@@ -17,13 +17,14 @@ from dynid.robot import BASE, Robot
 from dynid.threads import over_samples
 
 
-def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Array]:
-    """Return poses (samples, joints, 3, 4) of the bodies and axes (samples, joints, 6) of the joints of a tree, base
-    frame."""
-    poses, axes = np.empty((len(q), robot.dof, 3, 4)), np.empty((len(q), robot.dof, 6))
-    tree = tree_of(robot)
-    over_samples(lambda a, b: kernels.kinematics_kernel(*tree, q, poses, axes, a, b), len(q), threads)
-    return poses, axes
+def body_places(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Array]:
+    """Return poses (samples, joints, 3, 4) of the bodies and axes (samples, joints, 6) of the joints of a tree, both
+    in the base frame."""
+    tree, out = tree_of(robot), np.empty((len(q), robot.dof, kernels.PLACE_NUMBERS))
+    still, none, flat = q[:0], np.empty((0, 10)), out.reshape(-1)
+    over_samples(lambda a, b: kernels.dynamics_kernel(*tree, none, q, still, still, kernels.PLACES, flat, a, b), len(q),
+                 threads)
+    return out[:, :, :12].reshape(*out.shape[:2], 3, 4), out[:, :, 12:]
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -32,7 +33,7 @@ def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None
     single, (q,), root = rooted(robot, q=q)
     followers = robot.followers
     case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
-    rows, _ = _kinematics(case.robot, case.motion[0], threads)
+    rows, _ = body_places(case.robot, case.motion[0], threads)
     poses = np.zeros((*rows.shape[:2], 4, 4))
     poses[:, :, :3], poses[:, :, 3, 3] = rows if case.places is None else rows[:, case.places], 1.0
     if root is not None:
@@ -58,7 +59,7 @@ def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = No
     place, followers = robot.frame(frame), robot.followers
     case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
     tree, body = case.robot, place.body if followers is None else followers.place(place.body)
-    poses, axes = _kinematics(tree, case.motion[0], threads)
+    poses, axes = body_places(tree, case.motion[0], threads)
     out = np.zeros((len(q), 6, tree.dof))
     if body != BASE:
         rows = poses[:, body]

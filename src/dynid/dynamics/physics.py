@@ -192,7 +192,9 @@ def _torques(robot: Robot, ten: Array, motion: tuple[Array, Array, Array], singl
     if weightless:
         tree = tree._replace(gravity=np.zeros(3))
     out = np.empty(q.shape)
-    over_samples(lambda a, b: kernels.inverse_dynamics_kernel(*tree, ten, q, dq, ddq, out, a, b), len(q), threads)
+    flat = out.reshape(-1)
+    over_samples(lambda a, b: kernels.dynamics_kernel(*tree, ten, q, dq, ddq, kernels.TORQUES, flat, a, b), len(q),
+                 threads)
     out = case.torques(out)
     return out[0] if single else out
 
@@ -228,8 +230,10 @@ def inertia_matrix(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
     ten = inertias_of(robot, inertias)
     case = MotionCase(robot, len(ten), (q,), threads)
     tree, ten, (q,) = case.tree, case.numbers(ten), case.motion
-    out = np.zeros((*q.shape, q.shape[1]))
-    over_samples(lambda a, b: kernels.inertia_matrix_kernel(*tree, ten, q, out, a, b), len(q), threads)
+    out, still = np.empty((*q.shape, q.shape[1])), q[:0]
+    flat = out.reshape(-1)
+    over_samples(lambda a, b: kernels.dynamics_kernel(*tree, ten, q, still, still, kernels.INERTIA, flat, a, b), len(q),
+                 threads)
     out = case.matrices(out)
     return out[0] if single else out
 

@@ -152,7 +152,7 @@ def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparati
         return dataset.prepared(chosen, tell=tell), None
     tell("choosing the cut-off by cross-validation")
     cutoff = choose_cutoff(model, dataset.recordings, chosen, known=known)
-    return dataset.prepared(cutoff.settings, steps=(cutoff.step,), tell=tell), cutoff
+    return dataset.prepared(cutoff.settings, steps=(cutoff.step,), grids=cutoff.folds.logs, tell=tell), cutoff
 
 
 def _yardstick(band: float, rate: float) -> float:

@@ -113,6 +113,11 @@ def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Arr
     return every[:, 0], every[:, 1:] - every[:, :1]
 
 
+def can_compile(model: LinearModel) -> bool:
+    """Return whether all terms have elements, so that compiled code can simulate the model."""
+    return complete(model).robot is not None and complete(model).elements(np.zeros(len(model.parameters))) is not None
+
+
 def least_inertia(matrices: Array) -> tuple[Array, Array]:
     """Return the definiteness of inertia matrices (samples, dof, dof): the smallest eigenvalue divided by the largest
     (samples,), and its eigenvector (samples, dof)."""

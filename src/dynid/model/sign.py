@@ -28,7 +28,7 @@ class Sign:
             raise ModelError(f"a sign is 'hard', 'tanh' or 'arctan', got '{self.kind}'")
         if not isinstance(self.width, int | float):
             object.__setattr__(self, "width", tuple(float(one) for one in self.width))
-        if not np.all(np.asarray(self.width) > 0):
+        if not (all(one > 0 for one in self.width) if isinstance(self.width, tuple) else self.width > 0):
             raise ModelError(f"the width of a smooth sign must be above zero, got {self.width}")
 
     def of_joint(self, j: int) -> Sign:

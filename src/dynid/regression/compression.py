@@ -15,9 +15,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.lapack import dgeqrf
-from dynid.regression.equations import Equations, Layout, Piece, Rows, span_of
-from dynid.regression.factor import Factor, signed
+from dynid.regression.equations import Equations, Piece, Rows, span_of
+from dynid.regression.factor import Factor, householder, signed
 from dynid.regression.regression import Block, Regression
 from dynid.threads import side_by_side
 
@@ -67,29 +66,23 @@ def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
     """Return the factors of one piece, one per joint."""
     layout = equations.layout
     widths = [len(columns) + 1 for columns in layout.columns]
-    stacks = [np.zeros((width + CHUNK, width), order="F") for width in widths]
+    triangles = [np.zeros((width, width)) for width in widths]
     counts, powers = [0] * len(widths), [0.0] * len(widths)
     # Decimated rows are few, but need their neighbours at full rate: all at once.
     for part in piece.parts(CHUNK) if piece.rows.step == 1 else [piece]:
         rows = equations.rows(part)
         for k in range(0, len(rows.keep), CHUNK):
-            _add_rows(layout, rows, slice(k, k + CHUNK), stacks, counts, powers)
-    return tuple(Factor(layout.columns[j], signed(stacks[j][:width]), counts[j], powers[j])
-                 for j, width in enumerate(widths))
+            _add_rows(rows, slice(k, k + CHUNK), triangles, counts, powers)
+    return tuple(Factor(layout.columns[j], signed(r), counts[j], powers[j]) for j, r in enumerate(triangles))
 
 
-def _add_rows(layout: Layout, rows: Rows, part: slice, stacks: list[Array], counts: list[int],
-              powers: list[float]) -> None:
-    """Update the factors in place by a Householder step per joint: [R; rows] becomes R."""
-    for j, stack in enumerate(stacks):
-        block, width, keep = rows.joint(j)[:, part], stack.shape[1], rows.keep[part, j]
+def _add_rows(rows: Rows, part: slice, triangles: list[Array], counts: list[int], powers: list[float]) -> None:
+    """Update the factors by a Householder step per joint: [R; rows] becomes R."""
+    for j, r in enumerate(triangles):
+        block, keep = rows.joint(j)[:, part], rows.keep[part, j]
         torque = block[-1] if rows.known is None else block[-1] + rows.known[j, part]
         if not keep.all():
             block, torque = block[:, keep], torque[keep]
-        count = block.shape[1]
-        stack[width:width + count] = block.T
-        stack[width + count:] = 0.0
-        packed, _, _, _ = dgeqrf(stack, lwork=64 * width, overwrite_a=1)
-        stack[:width] = np.triu(packed[:width])
-        counts[j] += count
+        triangles[j] = householder(r, block.T)
+        counts[j] += block.shape[1]
         powers[j] += float(torque @ torque)

@@ -4,31 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
 from dynid.lapack import dgeqrf
 
 
-def triangular(matrix: Array) -> Array:
-    """Return R (columns, columns) of a matrix's QR with a non-negative diagonal, padded with zero rows if necessary."""
-    width = matrix.shape[1]
-    tall = np.zeros((max(len(matrix), width), width), order="F")
-    tall[:len(matrix)] = matrix
+def triangular(*parts: Array) -> Array:
+    """Return R (columns, columns) of the QR of matrices one above the other, with a non-negative diagonal.
+
+    Rows of zeros are added if there are fewer rows than columns.
+    """
+    return signed(householder(*parts))
+
+
+def householder(*parts: Array) -> Array:
+    """Return the same with a diagonal of any sign."""
+    width, rows = parts[0].shape[1], sum(map(len, parts))
+    tall = np.empty((max(rows, width), width), order="F")
+    start = 0
+    for part in parts:
+        tall[start:start + len(part)] = part
+        start += len(part)
+    tall[rows:] = 0.0
     packed, _, _, info = dgeqrf(tall, lwork=64 * width, overwrite_a=1)
     if info != 0:
         raise NotPossibleError("the triangular factor of the data could not be computed")
-    return signed(np.triu(packed[:width]))
+    return np.where(_upper(width), packed[:width], 0.0)
+
+
+@lru_cache(maxsize=256)
+def _upper(width: int) -> Bools:
+    """Return whether each entry (width, width) is on or above the diagonal."""
+    return np.tri(width, dtype=bool).T
 
 
 def signed(r: Array) -> Array:
     """Return the factor with rows negated where its diagonal is negative."""
-    return np.ascontiguousarray(r * np.where(np.diag(r) < 0, -1.0, 1.0)[:, None])
+    return np.multiply(r, np.where(r.diagonal() < 0, -1.0, 1.0)[:, None], order="C")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +66,7 @@ class Factor:
     power: float
 
     def __add__(self, other: Factor) -> Factor:
-        return Factor(self.columns, triangular(np.vstack([self.r, other.r])), self.rows + other.rows,
+        return Factor(self.columns, triangular(self.r, other.r), self.rows + other.rows,
                       self.power + other.power)
 
     def select(self, kept: Ints) -> Factor:

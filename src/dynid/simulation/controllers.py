@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import Model
+from dynid.model.complete import can_compile
 from dynid.simulation.kernels import Law
-from dynid.simulation.plant import can_compile, make_plant, per_joint
+from dynid.simulation.plant import make_plant, per_joint
 from dynid.simulation.reference import Reference
 
 _TIME_CONSTANTS = 5.0  # after which a different start is forgotten (Janot, Vandanjon, Gautier, s. 3.4)

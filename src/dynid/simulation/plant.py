@@ -148,11 +148,6 @@ class Plant(NamedTuple):
         return 2 * self.dof + len(self.lugre) + 2 * len(self.flexible)
 
 
-def can_compile(model: LinearModel) -> bool:
-    """Return whether all terms have elements, so that compiled code can simulate the model."""
-    return complete(model).robot is not None and complete(model).elements(np.zeros(len(model.parameters))) is not None
-
-
 def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = None, ripple: Ripple | None = None,
                flexible: Flexible | None = None) -> Plant:
     """Return the arrays of a model with parameters theta, with discontinuous signs (see `smoothed`)."""

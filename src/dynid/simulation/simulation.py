@@ -16,6 +16,7 @@ from dynid.dynamics.loop_faults import not_closed
 from dynid.dynamics.wrench import places, series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import FlexibleModel, LinearModel, complete, robot_model
+from dynid.model.complete import can_compile
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.chain import ChainRows
@@ -34,7 +35,6 @@ from dynid.simulation.plant import (
     Widths,
     all_smooth,
     as_narrow,
-    can_compile,
     make_plant,
     per_joint,
     sign_widths,

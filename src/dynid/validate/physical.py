@@ -15,6 +15,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import VIOLATION
 from dynid.model import LinearModel, Model, least_inertia, required_robot_model, robot_model
+from dynid.model.complete import can_compile
 from dynid.output_fields import array_of, output_fields, record
 from dynid.recording import Samples
 from dynid.robot import Robot
@@ -137,8 +138,6 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
         start: (dof,), posture at rest; default: the one with the largest gravity torques of some random ones.
         friction: False includes only inertias and springs, so that energy must be constant.
     """
-    from dynid.simulation.plant import can_compile
-
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
         raise ModelError("a free fall needs a model all of whose terms define their elements")

@@ -14,6 +14,7 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
+from dynid.model.complete import can_compile
 from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Recording, Samples
@@ -142,8 +143,6 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
     Each of `logs` is the samples of a log and its recording, or None. A log that cannot be simulated is reported, not
     raised. Of a long log, as many windows are simulated as take about half a second.
     """
-    from dynid.simulation.plant import can_compile
-
     steps = _MAX_STEPS if can_compile(estimate.model) else _STEPS_PER_INTERPRETED_START
     found = []
     for parts, recording in logs:

@@ -10,8 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.dynamics import kernels
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.kinematics import body_places
 from dynid.errors import DynidError
 from dynid.excitation.limits.capsules import Capsule, capsule_around, distances_kernel, skeleton
 from dynid.excitation.limits.half_space import HalfSpace
@@ -93,14 +92,13 @@ class Workspace:
         """Return ends of all capsules (m, C, 2, 3) and joint axes (m, dof, 6) in the base frame at q (m, dof)."""
         q = np.ascontiguousarray(q)
         local, body, _ = self._arrays
-        poses, axes = np.empty((len(q), self.robot.dof, 3, 4)), np.empty((len(q), self.robot.dof, 6))
-        kernels.kinematics_kernel(*tree_of(self.robot), q, poses, axes, 0, len(q))
+        poses, axes = body_places(self.robot, q, threads=1)
         out = np.empty((len(q), len(local), 2, 3))
         moving = body != BASE
         frames = poses[:, body[moving]]
         out[:, moving] = np.einsum("mcij,ckj->mcki", frames[..., :3], local[moving]) + frames[:, :, None, :, 3]
         out[:, ~moving] = local[~moving]
-        return out, axes
+        return out, np.ascontiguousarray(axes)
 
     def slack(self, q: Array) -> Array:
         """Return clearances (m, pairs + sides), m, at q (m, dof); negative values are violations."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, Bools, like
+from dynid.lapack import least_squares
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass
 from dynid.signals import at_times, cubic_spline
 
@@ -83,7 +84,7 @@ def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple
     for _ in range(3):
         at = np.clip(rows - delay * rate, 0.0, rows[-1])
         both = np.column_stack([np.interp(at, rows, v), -np.interp(at, rows, a)])
-        found, *_ = np.linalg.lstsq(both, measured, rcond=None)
+        found = least_squares(both, measured, float(np.finfo(float).eps) * len(both))
         rest = float(np.std(measured - both @ found)) / max(float(np.std(v)), 1e-300)
         scale = float(found[0])
         if scale == 0.0:
