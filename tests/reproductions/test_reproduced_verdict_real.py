@@ -6,9 +6,10 @@ import json
 
 import numpy as np
 import pytest
-import verdict_real as study
-from _data import DATA
-from _real_logs import open_machine
+
+from reproductions import verdict_real as study
+from reproductions._data import DATA
+from reproductions._real_logs import open_machine
 
 needs_data = pytest.mark.skipif(not (DATA / "machines").is_dir(), reason="needs the real logs")
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _servos import Servo, motions, simulate
 from browser import asked, finished, newest, open_step, upload
+
+from reproductions._servos import Servo, motions, simulate
 
 RATE, ROWS, MASS, LENGTH = 100.0, 600, 0.5, 0.15
 TRUTH = {"armature": 0.01, "coulomb": 0.05, "viscous": 0.05, "delay": 0.02}

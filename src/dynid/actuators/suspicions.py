@@ -72,6 +72,8 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
     given = [problem.known[j].get(name, items[name].value) for j in range(problem.dof)]
     if len(set(given)) > 1 or not np.isfinite(given[0]) or any(name in log.gains for log in problem.logs):
         return None
+    if given[0] == 0.0 and name not in ("delay", "bias"):
+        return None  # a gain that is switched off has no relative error
     weights = _joint_weights(fit)
     cost = float(np.sum((fit.residual * weights) ** 2))
     step = {"delay": _interval(problem), "bias": items["bias"].typical}.get(name, _TESTED_ERROR * given[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.estimate import Problem
 from dynid.findings import Finding
 from dynid.model import robot_model
@@ -113,7 +113,7 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
     scale = float(np.sqrt(power.max()))
     columns = np.hstack([alone / scale, basis])
 
-    def fit(rows: Array) -> Array:
+    def fit(rows: Ints) -> Array:
         return np.asarray(np.linalg.lstsq(columns[rows], tau[rows], rcond=_MIN_DIRECTION)[0][:len(power)] / scale)
 
     every = np.arange(len(tau))
