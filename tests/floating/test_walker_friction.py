@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from _walking_truth import floating_log, model_of
 from walking_runs import codes, walk
 
 import dynid
@@ -14,6 +13,7 @@ from dynid.estimate import choose_terms
 from dynid.estimate.whole_body import identify_floating
 from dynid.floating import prepare_floating
 from dynid.model import Model
+from reproductions._walking_truth import floating_log, model_of
 
 
 def stribeck(q: np.ndarray, t: np.ndarray) -> np.ndarray:
