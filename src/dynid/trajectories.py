@@ -10,6 +10,7 @@ from dynid.excitation import (
     RoomMotion,
     Search,
     Splines,
+    Standing,
     room_motion,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "RoomMotion",
     "Search",
     "Splines",
+    "Standing",
     "room_motion",
 ]

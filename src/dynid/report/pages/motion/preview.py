@@ -26,8 +26,8 @@ _PLANE_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
 def gather(data: MotionData) -> Mapping[str, Any]:
     robot, whole = data.robot, data.excitation.trajectory
     t = np.linspace(0.0, whole.duration, _ANIMATION_FRAMES)
-    postures = forward_kinematics(robot, whole.at(t).q)
-    fine = forward_kinematics(robot, whole.at(np.linspace(0.0, whole.duration, _PATH_POINTS)).q)
+    postures = forward_kinematics(robot, data.excitation.configurations(t))
+    fine = forward_kinematics(robot, data.excitation.configurations(np.linspace(0.0, whole.duration, _PATH_POINTS)))
     tip = np.array([geometry.last_point(geometry.link_lines(robot, poses)) for poses in fine])
     low, high = geometry.bounds([tip, np.zeros((1, 3)), *(geometry.link_lines(robot, poses) for poses in postures)])
     least = 0.15 * max(float((high - low).max()), 0.2)
