@@ -14,9 +14,9 @@ from dynid.robot import BASE, Body, Robot
 from dynid.robot import inertia as ten
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "reproductions"))
-from _walkers import humanoid, quadruped
+from _walkers import humanoid, quadruped, small_humanoid
 
-__all__ = ["configurations", "free_pinocchio", "free_tree", "humanoid", "quadruped", "to_mujoco"]
+__all__ = ["configurations", "free_pinocchio", "free_tree", "humanoid", "quadruped", "small_humanoid", "to_mujoco"]
 
 
 def free_tree(seed: int, dof: int) -> Robot:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid import dynamics
 from dynid.arrays import Array, Ints
+from dynid.dynamics.kinematics import frame_jacobians
 from dynid.floating.contacts import Contact, contact_bias, contact_jacobian
 from dynid.floating.rotation_vectors import rotation_errors
 from dynid.robot import FREE_COORDINATES as SIX
@@ -56,13 +56,13 @@ def reach_places(robot: Robot, contacts: Sequence[Contact], targets: Sequence[Ar
     q = q.copy()
     for _ in range(INVERSE_STEPS):
         wrong, rates = [], []
-        for contact, target in zip(contacts, targets, strict=True):
-            here = dynamics.frame_pose(robot, contact.frame, q)
+        feet = frame_jacobians(robot, [contact.frame for contact in contacts], q)
+        for contact, target, (here, jacobian) in zip(contacts, targets, feet, strict=True):
             aim = np.broadcast_to(target, here.shape)
             error = np.hstack([aim[:, :3, 3] - here[:, :3, 3], rotation_errors(aim[:, :3, :3], here[:, :3, :3])])
             used = 3 if contact.kind == "point" else SIX
             wrong.append(error[:, :used])
-            rates.append(dynamics.jacobian(robot, contact.frame, q)[:, :used, legs])
+            rates.append(jacobian[:, :used, legs])
         error = np.hstack(wrong)
         off = np.abs(error).max(axis=1)
         if off.max() < FOOT_TOLERANCE:

@@ -154,6 +154,16 @@ class Stance:
                 np.hstack([ddx[:, :SIX], states.a[:, SIX:]]))
 
 
+def check_leg_count(robot: Robot, contacts: tuple[Contact, ...]) -> None:
+    """Raise an error if the legs have fewer joints than the feet have constraints, so that no posture would do."""
+    legs, rows = leg_joints(robot, contacts), sum(3 if contact.kind == "point" else SIX for contact in contacts)
+    if len(legs) < rows:
+        named = ", ".join(f"'{contact.frame}'" for contact in contacts)
+        raise NotPossibleError(f"the legs of robot '{robot.name}' have {len(legs)} joints, but standing feet {named} "
+                               f"constrain {rows} directions while the base moves", "let fewer feet stand, or leave "
+                               "--sole out if the ankles cannot keep soles level", code="legs-cannot-hold")
+
+
 def dependent_legs(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> Ints:
     """Return as many leg joints as the feet have constraints, those that move them best in the home posture."""
     from scipy.linalg import qr
@@ -164,10 +174,6 @@ def dependent_legs(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> 
     own = jacobian[0][:, legs]
     rows = len(own)
     named = ", ".join(f"'{contact.frame}'" for contact in contacts)
-    if len(legs) < rows:
-        raise NotPossibleError(f"the legs of robot '{robot.name}' have {len(legs)} joints, but standing feet {named} "
-                               f"constrain {rows} directions while the base moves", "let fewer feet stand, or leave "
-                               "--sole out if the ankles cannot keep soles level", code="legs-cannot-hold")
     _, triangle, order = qr(own, mode="economic", pivoting=True)
     size = np.abs(np.diag(triangle))
     if size[-1] < _SINGULAR_LEGS * size[0]:

@@ -28,7 +28,7 @@ from dynid.excitation.search.multistart import MultiStart
 from dynid.excitation.search.options import Measurement, PriorKnowledge, Search
 from dynid.excitation.standing.home import home_configuration
 from dynid.excitation.standing.options import Standing
-from dynid.excitation.standing.stance import Stance
+from dynid.excitation.standing.stance import Stance, check_leg_count
 from dynid.excitation.standing.standing_information import StandingInformation, standing_base_parameters
 from dynid.excitation.standing.standing_limit import StandingLimit
 from dynid.excitation.standing.support import Support
@@ -150,6 +150,7 @@ def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, no
     if robot is None:
         raise DynidError("a model without a robot has no feet", code="no-robot")
     contacts = standing.contacts(robot)
+    check_leg_count(robot, contacts)
     theta = nominal_values(model, nominal)
     if theta is None:
         raise DynidError(f"robot '{robot.name}' has no inertias, so that its balance cannot be computed",
