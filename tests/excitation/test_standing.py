@@ -168,8 +168,7 @@ def test_search_improves_the_first_motion(name):
     assert found.report.ok and found.condition < 0.5 * start.condition
     assert np.median(found.deviations / start.deviations) < 0.5
     check_standing(machine, found)
-    position, angle, slip = followed(machine, found)
-    assert position < 0.02 and angle < 0.05 and slip < 0.02
+    assert_follows(machine, found)
 
 
 def test_limits_bind_in_a_search(motions):
@@ -217,10 +216,16 @@ def followed(machine: Machine, found: ExcitingMotion):
 
 @pytest.mark.parametrize("name", ["quadruped", "humanoid"])
 def test_robot_stays_standing_in_mujoco(name, motions):
-    position, angle, slip = followed(MACHINES[name], motions[name])
     moved = np.abs(motions[name].trajectory.at(np.linspace(0, FAMILY.duration, 50)).q[:, :3]).max()
     assert moved > 0.02  # there is a motion to follow
-    assert position < 0.02 and angle < 0.05 and slip < 0.02
+    assert_follows(MACHINES[name], motions[name])
+
+
+def assert_follows(machine: Machine, found: ExcitingMotion) -> None:
+    """The robot follows the motion; a round foot rolls by its radius times its rotation, which is below one radian."""
+    position, angle, slip = followed(machine, found)
+    assert position < 0.02 and angle < 0.05
+    assert slip < 0.01 + machine.offset
 
 
 def test_file_has_base_and_torques(motions, tmp_path):

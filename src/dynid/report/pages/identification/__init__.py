@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dynid.plugins import usable_plugins
 from dynid.report.pages.identification import (
+    base_motion,
     consistency,
     covariance,
     cross_validation,
@@ -56,6 +57,7 @@ SECTIONS: tuple[Section[ReportData], ...] = (
     consistency.SECTION,
     extraction.SECTION,
     skeleton.SECTION,
+    base_motion.SECTION,
     provenance.SECTION,
 )
 
