@@ -18,7 +18,8 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
 _ADJUSTED = 1e-3  # m or rad by which feet of a given posture may be off level ground without a remark
-_BENDS = (0.06, 0.12, 0.2)  # shares of the height of the base above the feet by which legs are shortened
+# Shares of the height of the base above the feet by which legs are shortened. Bent legs leave room to move upward.
+_BENDS = (0.15, 0.1, 0.06, 0.2, 0.3)
 _LEG_DRAWS = 12  # random leg postures to start from, for each bend
 _DRAWN_ANGLE = 1.2  # rad of the random bends
 

@@ -92,8 +92,9 @@ class StandingLimit:
         groups.append(LimitGroup("friction", self._point_names, share, np.full(share.shape[1], self.standing.friction),
                                  share / self.standing.friction - 1.0))
         gain = (states.postures.gain / self.gain)[:, None]
+        # The inverse of the gain is smooth where legs become straight; the gain itself is not.
         groups.append(LimitGroup("legs", ("feet",), gain, np.array([LEG_GAIN]),
-                                 np.log10(np.maximum(gain, 1e-6)) / np.log10(LEG_GAIN) - 1.0))
+                                 (1.0 / LEG_GAIN - 1.0 / gain) / (1.0 - 1.0 / LEG_GAIN)))
         groups += self._joints(states, found.torques)
         if self.lifted:
             height = np.stack([dynamics.frame_pose(stance.robot, frame, states.q)[:, 2, 3] for frame in self.lifted], 1)
