@@ -1,4 +1,4 @@
-"""Home posture of standing feet: on level ground, with bent legs."""
+"""Home posture of standing feet: on level ground, with flexed legs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
 _ADJUSTED = 1e-3  # m or rad by which feet of a given posture may be off level ground without a remark
-# Shares of the height of the base above the feet by which legs are shortened. Bent legs leave room to move upward.
+# Shares of the height of the base above the feet by which legs are shortened. Flexed legs leave room to move upward.
 _BENDS = (0.15, 0.1, 0.06, 0.2, 0.3)
 _LEG_DRAWS = 12  # random leg postures to start from, for each bend
 _DRAWN_ANGLE = 1.2  # rad of the random bends
@@ -81,7 +81,7 @@ def _out_of_reach(robot: Robot, contacts: tuple[Contact, ...], off: Array) -> No
     worst = contacts[int(np.argmax(off))].frame
     return NotPossibleError(f"foot '{worst}' of robot '{robot.name}' cannot reach level ground together with the "
                             "others",
-                            "give a posture with bent knees with --home Q1,Q2,..., or name other feet",
+                            "give a posture with flexed knees with --home Q1,Q2,..., or name other feet",
                             code="feet-out-of-reach")
 
 

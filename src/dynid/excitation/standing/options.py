@@ -32,7 +32,7 @@ class Standing:
             contact forces) or "base" (measured contact forces, no joint torques).
         sway: largest displacement of the base from home along each axis, m.
         tilt: largest rotation of the base from home about each axis, rad.
-        home: joint positions (n,) in which the motion starts and ends; by default a posture with bent legs is chosen.
+        home: joint positions (n,) in which the motion starts and ends; by default a posture with flexed legs is chosen.
     """
 
     feet: tuple[str, ...]

@@ -61,7 +61,7 @@ class Stance:
         home: configuration (7 + n,) with a level base, the ground at height zero.
         places: pose of each foot in the world (4, 4).
         driving: coordinates that are free to choose (m,), the six of the base first.
-        legs: joints that follow from the feet (rows of the contacts,).
+        legs: dependent leg joints (rows of the contacts,).
     """
 
     robot: Robot
@@ -178,6 +178,6 @@ def dependent_legs(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> 
     size = np.abs(np.diag(triangle))
     if size[-1] < _SINGULAR_LEGS * size[0]:
         raise NotPossibleError(f"the legs of robot '{robot.name}' are singular in the home posture: feet {named} "
-                               "cannot be held while the base moves in all directions", "give a posture with bent "
+                               "cannot be held while the base moves in all directions", "give a posture with flexed "
                                "knees with --home", code="legs-cannot-hold")
     return np.sort(legs[order[:rows]])

@@ -113,7 +113,7 @@ class StandingLimit:
         return tuple(f"{foot}, corner {k % 4 + 1}" for k, foot in enumerate(feet))
 
     def _joints(self, states: WholeBodyStates, torques: Array) -> Iterator[LimitGroup]:
-        """Yield limits of the leg joints that follow from the feet, and torque limits of all joints."""
+        """Yield limits of the dependent leg joints, and torque limits of all joints."""
         limits, legs = self.limits, self.support.stance.legs
         names = tuple(limits.names[j] for j in legs)
         span = limits.upper[legs] - limits.lower[legs]
