@@ -9,8 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.excitation import FourierSeries
-from dynid.model import Model, make_terms, term_from_table
-from dynid.model.term import LoadDependent
+from dynid.model import DataContext, Model, make_terms, term_from_table
 from dynid.recording import Recording
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
@@ -125,8 +124,6 @@ def _extra(model: Model, theta: Array, kind: str, size: float, draw: float, j: i
         return np.asarray(size * np.maximum(dq, 0.0) / SPEED)
     if kind == "load":
         table: dict[str, Any] = {"kind": "load", "joints": [j + 1]}
-        term: Any = term_from_table(table)
-        assert isinstance(term, LoadDependent)
-        part = Model(model.robot, (term.with_bodies(model.body_numbers(theta)),))
+        part = Model(model.robot, (term_from_table(table),)).bind(DataContext(bodies=model.body_numbers(theta)))
         return np.asarray(part.inverse_dynamics([0.05 + 0.15 * draw], *motion)[:, j])
     return np.zeros(len(dq))

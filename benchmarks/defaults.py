@@ -42,17 +42,19 @@ def run(progress: Callable[[str], None], only: Sequence[str] = (), machines: int
     """Return the ratios.
 
     Args:
-        only: machines of the data folder by name, "real" or "simulated"; all of them by default.
+        only: machines of the data folder by name, "real", "simulated" or one length of simulated logs such as
+            "simulated-5"; all of them by default.
         machines: number of simulated machines.
         first: seed of the first one of them.
     """
     found: dict[str, Any] = {}
-    named = [name for name in only if name not in (REAL, SIMULATED)]
+    lengths = [seconds for seconds in LENGTHS if not only or SIMULATED in only or f"{SIMULATED}-{seconds:g}" in only]
+    named = [name for name in only if name != REAL and not name.startswith(SIMULATED)]
     if not only or named or REAL in only:
         found["splits"] = [one for one in _real(progress, () if REAL in only else named)]
         found["real"] = _by_machine(found["splits"])
-    if not only or SIMULATED in only:
-        found["simulated"] = _simulated(progress, machines, first)
+    if lengths:
+        found["simulated"] = _simulated(progress, machines, first, lengths)
     return found
 
 
@@ -102,9 +104,9 @@ def _mean(ratios: Sequence[float]) -> float | None:
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
 
 
-def _simulated(progress: Callable[[str], None], count: int, first: int) -> dict[str, Any]:
+def _simulated(progress: Callable[[str], None], count: int, first: int, lengths: Sequence[float]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for seconds in LENGTHS:
+    for seconds in lengths:
         each = []
         for k in range(count):
             progress(f"simulated logs of {seconds:g} s: machine {k + 1} of {count}")

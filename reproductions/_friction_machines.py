@@ -10,8 +10,7 @@ from _machines import coloured, gantry, scara
 
 from dynid.arrays import Array
 from dynid.excitation import FourierSeries
-from dynid.model import Model, make_terms, term_from_table
-from dynid.model.term import LoadDependent
+from dynid.model import DataContext, Model, make_terms, term_from_table
 from dynid.recording import Recording
 from dynid.regression import base_parameters
 from dynid.robot import Robot
@@ -124,10 +123,8 @@ def _torque(usual: Model, theta: Array, extra: Extra, j: int, motion: Any, t: Ar
     """What an extra adds to its joint's torque (rows,), and the values of its parameters, so that what the columns
     (rows, joints, base) cannot take over of it is `EXPLAINED`; nothing where a machine would need too much of it."""
     def torque(table: dict[str, Any], values: dict[str, float]) -> tuple[Array, dict[str, float]]:
-        term: Any = term_from_table({**table, "joints": [j + 1]})
-        if isinstance(term, LoadDependent):
-            term = term.with_bodies(usual.body_numbers(theta))
-        model = Model(usual.robot, (term,))
+        alone = Model(usual.robot, (term_from_table({**table, "joints": [j + 1]}),))
+        model = alone.bind(DataContext(bodies=usual.body_numbers(theta)))
         own = {item.name: values.get(item.symbol, 0.0) for item in model.parameters}
         return model.regressor(motion.q, motion.dq, motion.ddq)[:, j] @ list(own.values()), own
 

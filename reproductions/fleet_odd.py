@@ -14,10 +14,10 @@ from dynid.excitation import FourierSeries
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.noise_level import level_noise
+from dynid.fleet.outliers import changes_prior, standing_out
 from dynid.fleet.pooling import RobotInformation
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.scatter import scatter
-from dynid.fleet.standing_out import changes_prior, standing_out
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, base_parameters, equations_of, fold

@@ -11,7 +11,8 @@ from drawing import Panel, write
 
 from dynid.arrays import Array
 from dynid.model import LoadFriction, Model, term_from_table
-from dynid.model.term import HasHistory, MotionSegment
+from dynid.model.term import MotionSegment
+from dynid.model.term_capabilities import capabilities
 from dynid.robot import Robot
 
 ROBOT = Robot.builtin("arm3r")
@@ -27,8 +28,9 @@ def torque(tables: Mapping[str, Mapping[str, float]], motion: MotionSegment, **o
         term = term_from_table({"kind": kind, **where, **options.get(kind.replace("-", "_"), {})})
         model = Model(ROBOT, (term,))
         theta = np.array([values.get(item.symbol, 0.0) for item in model.parameters])
-        entries = term.remembered(ROBOT, motion.q, motion.dq, motion.ddq, term.memory(model, motion)) if isinstance(
-            term, HasHistory) else term.entries(ROBOT, motion.q, motion.dq, motion.ddq)
+        signals, history = (motion.q, motion.dq, motion.ddq), capabilities(term).history
+        entries = term.entries(ROBOT, *signals) if history is None else history.remembered(
+            ROBOT, *signals, history.memory(model, motion))
         for joint, parameter, column in entries:
             if joint == 1:
                 found = found + theta[parameter] * column

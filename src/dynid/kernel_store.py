@@ -149,12 +149,10 @@ class Kernel:
         """Return the function for these kinds of arguments: from a file, or by numba, whose code is then stored."""
         file = _file(self.py_func, kinds) if os.name == "posix" else None
         found = _read(file, self._key) if file else None
-        if found:
+        if file and found is None:
+            found = _compile(file, self._key, self.dispatcher, tuple(map(load_numba().typeof, arguments)))
+        if found and found[0]:
             return self._native(*found, words)
-        if file:
-            types = tuple(map(load_numba().typeof, arguments))
-            self.dispatcher.compile(types)
-            _keep(file, self._key, self.dispatcher.overloads[types])
         return lambda words, arguments: self.dispatcher(*arguments)
 
     def _native(self, address: int, result: str, words: list[Any]) -> Any:
@@ -204,10 +202,8 @@ def curve_address(function: Callable[..., Any], signature: str, options: dict[st
         if found is None:
             numba = load_numba()
             types = numba.core.sigutils.normalize_signature(signature)[0]
-            kernel = numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
-            kernel.compile(types)
-            _keep(file, _key(function), kernel.overloads[types], _CURVE_WRAPPER)
-        return found[0] if found else None
+            found = _compile(file, _key(function), numba.njit(**options)(function), types, _CURVE_WRAPPER)
+        return found[0] or None
 
 
 def load_numba() -> Any:
@@ -281,6 +277,13 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
             return None
     except (OSError, ValueError, KeyError):
         return None
+    return _load(facts, code)
+
+
+def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
+    """Return the address of machine code and the kind of its result; None if it calls what this process lacks."""
+    if not code:
+        return 0, facts["result"]
     if not all(hasattr(_process(), name) for name in facts["calls"]):
         return None
     import llvmlite.binding as llvm
@@ -291,18 +294,41 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
     return engine.get_function_address(facts["symbol"]), facts["result"]
 
 
-def _keep(file: Path, key: str, compiled: Any, adapter: str = "") -> None:
-    """Write the machine code that numba has compiled; nothing if it needs numba to run, or on a full disk.
+def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], adapter: str = "") -> tuple[int, str]:
+    """Compile a function for these types, write its machine code to a file, and return address and kind of result.
 
-    adapter: LLVM code of a function {name} that calls {symbol}, which is stored instead.
+    Numba would also compile a way in from Python and emit machine code of its own, which takes as long again. Its own
+    form is therefore compiled only where it is called.
+
+    Args:
+        file: The file to write; a full disk leaves none.
+        key: See `_key`.
+        dispatcher: Numba's form of the function, with its options.
+        types: Numba's types of the arguments.
+        adapter: LLVM code of a function {name} that calls {symbol}, which is stored instead.
+
+    Returns:
+        The address, 0 if the code needs numba to run, and the type of the result in numba's notation.
     """
     import llvmlite.binding as llvm
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import _FunctionCompiler
     from numba.core.runtime import nrtdynmod
 
+    class LoweringAlone(_FunctionCompiler):
+        """Compiler that ends with LLVM code, without wrappers."""
+
+        def _customize_flags(self, flags: Any) -> Any:
+            flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+            return flags
+
+    with global_compiler_lock:
+        compiled = LoweringAlone(dispatcher.py_func, dispatcher.targetdescr, dispatcher.targetoptions,
+                                 dispatcher.locals, dispatcher._compiler.pipeline_class).compile(types, None)
+        compiled.library._finalize_final_module = lambda: None  # which would emit machine code
+        compiled.library.finalize()
+    module, machine = compiled.library._final_module, compiled.library.codegen._tm
     result, symbol = str(compiled.signature.return_type), compiled.fndesc.llvm_func_name
-    if result not in _RESULT_TYPES or str(nrtdynmod._meminfo_struct_type) != _HEADER_OF_NUMBA:
-        return
-    module = llvm.parse_bitcode(compiled.library._get_module_for_linking().as_bitcode())
     module.link_in(llvm.parse_assembly(_ALLOCATION))
     if adapter:
         symbol, inner = file.stem, symbol
@@ -310,21 +336,26 @@ def _keep(file: Path, key: str, compiled: Any, adapter: str = "") -> None:
     for function in module.functions:
         if not function.is_declaration:
             function.linkage = "external" if function.name == symbol else "internal"
-    machine = compiled.library.codegen._tm
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
     calls = [function.name for function in module.functions
              if function.is_declaration and not function.name.startswith("llvm.")]
-    if any(name.startswith(("Py", "_Py", "numba", "NRT")) or not hasattr(_process(), name) for name in calls):
-        return
-    code = machine.emit_object(module)
-    head = {"key": key, "digest": hashlib.sha256(code).hexdigest(), "symbol": symbol, "result": result, "calls": calls}
+    is_independent = result in _RESULT_TYPES and str(nrtdynmod._meminfo_struct_type) == _HEADER_OF_NUMBA and all(
+        not name.startswith(("Py", "_Py", "numba", "NRT")) and hasattr(_process(), name) for name in calls)
+    code = machine.emit_object(module) if is_independent else b""
+    facts = {"key": key, "digest": hashlib.sha256(code).hexdigest(), "symbol": symbol, "result": result, "calls": calls}
+    _write(file, json.dumps(facts).encode() + b"\n" + code)
+    return _load(facts, code) or (0, result)
+
+
+def _write(file: Path, contents: bytes) -> None:
+    """Write a file at once or not at all; without an error on a full disk."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # on the same disk, and gone in any case
             part = Path(folder, file.name)
-            part.write_bytes(json.dumps(head).encode() + b"\n" + code)
+            part.write_bytes(contents)
             os.replace(part, file)
     except OSError:
         return

@@ -39,7 +39,7 @@ TORQUE_NOISE = Quantity(1e-12, 1e9, "N m or N")  # deviations
 GRAVITY = Quantity(0.0, 1e4, "m/s^2")
 SIGNAL_TO_NOISE = Quantity(-300.0, 300.0, "dB")
 
-_SMALLEST, LARGEST = 1e-100, 1e100
+_SMALLEST_QUANTITY, LARGEST = 1e-100, 1e100
 NO_LIMIT = 1e9  # rad, rad/s, N m and the like: a limit beyond is none
 MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz, and one gigabyte for seven joints
 
@@ -47,7 +47,7 @@ MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz,
 def is_physical(value: float) -> bool:
     """Return whether a number is plausible in SI units: finite, and such that products of two do not overflow or
     vanish."""
-    return value == 0.0 or _SMALLEST <= abs(value) <= LARGEST
+    return value == 0.0 or _SMALLEST_QUANTITY <= abs(value) <= LARGEST
 
 
 def finite_number(text: str) -> float:

@@ -40,7 +40,7 @@ from dynid.model import (
     curve,
     register_term,
 )
-from dynid.validate.breakaway import breakaway
+from dynid.validate.breakaway_torque import breakaway
 
 __all__ = [
     "AsymmetricCoulomb",

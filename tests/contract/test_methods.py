@@ -15,7 +15,7 @@ from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate, Problem, identify, method
 from dynid.estimate import problem as registry
 from dynid.validate.contract import CHECKS, ContractError, check_method
-from dynid.validate.contract.arm import arm
+from dynid.validate.contract.simulated_arm import arm
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = [name for name in dynid.methods() if name != "equal-power"]  # the example of a page, which has its own test

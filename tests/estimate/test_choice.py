@@ -55,14 +55,16 @@ def test_blocks_left_out_are_fits_of_the_other_rows() -> None:
 
 def test_methods_are_compared_by_a_paired_test_over_blocks() -> None:
     rng = np.random.default_rng(0)
-    least = list(rng.uniform(1.0, 3.0, 10))
+    least = list(rng.uniform(10.0, 30.0, 10))  # percent
     for shift in (0.02, 0.2, 0.5, 1.0):
-        other = [x + shift + 0.5 * y for x, y in zip(least, stats.zscore(rng.normal(size=10), ddof=1), strict=True)]
+        other = [x * np.exp(shift + 0.5 * y)
+                 for x, y in zip(least, stats.zscore(rng.normal(size=10), ddof=1), strict=True)]
         seen = {"wls": left_out("wls", least), "pc-wls": left_out("pc-wls", other)}
         found = compare_left_out(seen, {name: one.errors for name, one in seen.items()})["pc-wls"]
-        plain = stats.ttest_rel(other, least)
+        plain = stats.ttest_rel(np.log(other), np.log(least))
         t = plain.statistic / np.sqrt(1.0 + 10.0 / 9.0)  # variance s^2 (1/n + 1/(n-1)) instead of s^2 / n
-        assert found.behind / found.deviation == pytest.approx(t)
+        assert found.behind == pytest.approx(100.0 * np.expm1(shift), rel=1e-3)
+        assert shift / (found.deviation / (100.0 + found.behind)) == pytest.approx(t, rel=1e-3)
         assert found.apart == (stats.t.sf(t, 9) < 0.05)
     assert found.apart
 

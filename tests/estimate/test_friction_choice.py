@@ -206,3 +206,18 @@ def test_a_difference_between_directions_stays_on_the_joint_that_has_it() -> Non
     own = [table for table in found.tables if table["kind"] == "viscous-difference"]
     assert [table.get("joints") for table in own] == [["joint1"]]
     assert ["viscous-difference" in {one.term for one in joint.taken} for joint in found.joints] == [True, False, False]
+
+
+@pytest.mark.parametrize(("left", "is_left_out"), [(0.6, True), (-0.5, False)])
+def test_viscous_friction_that_adds_energy_only_beyond_logged_speeds_is_left_out(left: float, is_left_out: bool
+                                                                                ) -> None:
+    """A line from Coulomb friction to a share `left` of it at the top speed. Friction that adds energy in the log is a
+    contradiction, which the fit has to show."""
+    samples = _log(("viscous", "coulomb", "offset"), seed=8, noise=0.02, **PLAIN)
+    slope, tau = (left - 1.0) * PLAIN["Fc"] / np.abs(samples.dq[:, 2]).max(), samples.tau.copy()
+    tau[:, 2] += (slope - PLAIN["Fv"]) * samples.dq[:, 2]
+    found = choose_terms(CERTAIN, replace(samples, tau=tau))
+    [table] = [table for table in found.tables if table["kind"] == "viscous"]
+    assert (table.get("joints") == list(ROBOT.joint_names[:2])) == is_left_out
+    assert (found.joints[2].usual == "Coulomb") == is_left_out
+    assert ("; Coulomb only on joint3" in found.text) == is_left_out

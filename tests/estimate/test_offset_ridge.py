@@ -76,3 +76,17 @@ def test_a_joint_that_does_not_turn_back_has_a_small_offset_and_an_honest_standa
     assert abs(values["Fc3"] - VALUES["Fc"]) < 3.0 * std["Fc3"] and std["Fc3"] > 0.05
     (turning,) = estimate.residuals(_log(3))
     assert np.sqrt(np.mean((turning.measured - turning.predicted)[:, 2] ** 2)) < 0.5  # N m, of 0.8 of friction
+
+
+def test_the_intervals_of_a_joint_that_does_not_turn_back_do_not_rest_on_the_offsets_of_other_joints() -> None:
+    """Its log shows the sum of Coulomb friction and offset alone. Other joints without offset say nothing of it."""
+    model = Model(ROBOT, make_terms(ROBOT, friction=("viscous", "coulomb", "offset"), rotor=True))
+    theta = [0.3 * (p.owner == 2) if p.symbol == "Fo" else VALUES.get(p.symbol, p.nominal) for p in model.parameters]
+    q, dq, ddq = _motion(7, 12.0, one_way=2)
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * np.random.default_rng(70).normal(size=q.shape)
+    samples = replace(Samples.of(q, dq, ddq, tau, rate=RATE), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
+    estimate = identify(choose_terms(Model(ROBOT, (RigidBodies(),)), samples).model, samples, method="wls")
+    pair = [estimate.names.index(name) for name in ("Fc3", "Fo3")]
+    np.testing.assert_array_less(np.abs(estimate.values[pair] - [0.6, 0.3]), 1.96 * estimate.std[pair])
+    both = np.sqrt(estimate.covariance[np.ix_(pair, pair)].sum())
+    assert abs(estimate.values[pair].sum() - 0.9) < 3.0 * both < 0.1  # N m: their sum is determined

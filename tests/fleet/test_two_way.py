@@ -13,7 +13,7 @@ from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.scatter import Scatter, scatter
-from dynid.fleet.two_way import two_way
+from dynid.fleet.variance_analysis import two_way
 from dynid.recording import Samples
 from dynid.regression import equations_of, fold
 

@@ -77,7 +77,8 @@ def test_a_random_walk_is_followed():
         model = Model(ROBOT, (*make_terms(ROBOT, friction=["viscous", "coulomb"]), term))
         estimate = identify(Problem.of(model, samples), method="wls")
         values = dict(zip(estimate.names, estimate.values, strict=True))
-        found = values["Fc2"] + term.with_times(0.0, T[-1]).ramps(T) @ [values[f"Fw{k + 1}_2"] for k in range(knots)]
+        ramps = replace(term, span=(0.0, T[-1])).ramps(T)
+        found = values["Fc2"] + ramps @ [values[f"Fw{k + 1}_2"] for k in range(knots)]
         left[knots] = float(np.std(found - course))
     assert left[8] < 0.03 < 0.5 * left[1]
 

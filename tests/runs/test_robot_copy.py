@@ -9,8 +9,8 @@ import one_arm
 import pytest
 
 from dynid.estimate import Problem, identify
-from dynid.estimate.consistent_robot import consistent_robot
 from dynid.estimate.linear import joint_weights
+from dynid.estimate.nearest_robot import consistent_robot
 from dynid.model import Model
 from dynid.recording import Recording, Samples
 from dynid.recording.write import write_npz

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,12 @@ def test_a_cause_comes_first_and_takes_its_consequences_under_it():
     assert [one.code for one, _ in others] == ["residual-follows-delay", "positions-rounded"]
 
 
+def test_bad_blocks_of_the_fitted_logs_follow_from_a_cause_and_another_log_does_not():
+    blocks, other = suspect("worse-than-zero"), replace(suspect("worse-than-zero"), logs=("other.csv",))
+    (first, consequences), (second, _) = grouped([blocks, suspect("torques-swapped", "fatal"), other])
+    assert first.code == "torques-swapped" and consequences == (blocks,) and second is other
+
+
 def test_torques_that_nothing_explains_come_after_a_cause_that_was_measured():
     unrelated, jumps = suspect("torques-unrelated", "fatal"), suspect("positions-jump")
     (first, consequences), = grouped([unrelated, suspect("low-r2"), jumps])
@@ -78,8 +86,10 @@ def test_without_a_cause_nothing_is_folded_and_larger_torques_come_first():
     assert [(one, ()) for one in ranked(order[:-1])] == grouped(order[:-1])
 
 
-@pytest.mark.parametrize(("missing", "ending"), [(0, "(standard error at most 50 %)."), (
-    1, "; 1 of the others needs more excitation."), (4, "; 4 of the others need more excitation.")])
-def test_the_number_of_poorly_excited_parameters_agrees_with_its_verb(missing, ending):
-    found = Summary("good", (), 1.0, "cross-validation", 30, 40, missing)
+@pytest.mark.parametrize(("total", "missing", "ending"), [
+    (30, 0, "(standard error at most 50 %)."), (31, 1, "; of the others 1 needs more excitation."),
+    (40, 4, "; of the others 4 need more excitation and 6 are small or have little effect."),
+    (31, 0, "; of the others 1 is small or has little effect.")])
+def test_every_parameter_is_in_one_of_three_groups(total, missing, ending):
+    found = Summary("good", (), 1.0, "cross-validation", 30, total, missing)
     assert found.lines[1].endswith(ending)

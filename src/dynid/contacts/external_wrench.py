@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.contacts.free_motion import FreeMotion, check_joints, free_motion
+from dynid.contacts.contact_free_errors import FreeMotion, check_joints, free_motion
 from dynid.contacts.observer import Observer, OutsideTorques, Way
 from dynid.contacts.wrench_posterior import frame_jacobian, link_evidence, posterior
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
-from dynid.model import Model
+from dynid.model import required_robot_model
 from dynid.online.motion_rows import fed_samples
 from dynid.payloads.frames import mounting_frame
 from dynid.quantities import FORCE, check_quantity
@@ -86,10 +86,7 @@ class ExternalWrench:
     def __init__(self, estimate: Estimate, frame: str | None = None, *,
                  free: Recording | Sequence[Recording] | FreeMotion, axes: str | None = None, way: Way = "momentum",
                  window: float = 0.03, prior: tuple[float, float] = PRIOR, alarms: float = 1.0) -> None:
-        model = estimate.model
-        if not isinstance(model, Model):
-            raise ModelError("forces on a frame can be estimated only with a model made from a robot, not with a "
-                             "custom regressor")
+        model = required_robot_model(estimate.model, "an estimate of forces on a frame")
         for size in prior:
             check_quantity(FORCE, size, "a standard deviation of the prior of a wrench", ModelError)
         self.estimate, self.robot, self.axes = estimate, model.robot, axes

@@ -16,7 +16,8 @@ from dynid.recording import Recording
 from dynid.regression import BaseParameters
 
 _MAX_MEAN_SQUARE_LEFT = 4.0  # mean square left over, in deviations, up to which a hypothesis explains what acts
-_SHARE, _NEARLY_ALL = 0.9, 0.98  # of what acts that it explains at least, and with which it may leave more
+_MIN_EXPLAINED_SHARE = 0.9  # of the external torque that a hypothesis explains at least
+_NEARLY_ALL = 0.98  # share with which it may leave a larger mean square
 _EXCLUDING_RATIO = 2.0  # times the mean square of the other hypothesis, beyond which one of both is ruled out
 SIGNIFICANT_MASS = 4.0  # deviations that a mass is above zero
 MIN_CONTACT_ROWS = 6  # rows a window apart
@@ -51,7 +52,7 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     mass, sure = float(load.values[9]), float(load.values[9] / max(load.std[9], 1e-300))
     evidence = {"start": start, "stop": stop, "mass": mass, "mass_std": float(load.std[9]), "load_left": load.left,
                 "load_share": load.share, "constant_left": still.left, "constant_share": still.share}
-    fits = (load.left < _MAX_MEAN_SQUARE_LEFT and load.share > _SHARE) or load.share > _NEARLY_ALL
+    fits = (load.left < _MAX_MEAN_SQUARE_LEFT and load.share > _MIN_EXPLAINED_SHARE) or load.share > _NEARLY_ALL
     explains = fits and sure > SIGNIFICANT_MASS
     if explains and still.left > max(_EXCLUDING_RATIO * load.left, _MAX_MEAN_SQUARE_LEFT):
         text = (f"{said} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "

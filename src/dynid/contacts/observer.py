@@ -18,8 +18,8 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
-from dynid.model import LinearModel, Model, complete
-from dynid.model.term import UnderLoad
+from dynid.model import LinearModel, Model, complete, robot_model
+from dynid.model.term_capabilities import UnderLoad, capabilities
 from dynid.online.causal import TimedRows
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.motion_rows import RowEntries
@@ -152,10 +152,10 @@ class TransmittedTorque:
     @staticmethod
     def of(estimate: Estimate) -> TransmittedTorque | None:
         """Return the torques of an estimate; None where its friction does not depend on load."""
-        model = estimate.model
-        loaded = tuple((term, columns) for term, columns in model.parts if isinstance(term, UnderLoad)) \
-            if isinstance(model, Model) else ()
-        if not isinstance(model, Model) or not loaded:
+        model = robot_model(estimate.model)
+        loaded = () if model is None else tuple(
+            (load, columns) for term, columns in model.parts if (load := capabilities(term).load) is not None)
+        if model is None or not loaded:
             return None
         alone = np.array([item.body is None for item in model.parameters])
         alone[np.concatenate([columns for _, columns in loaded])] = False

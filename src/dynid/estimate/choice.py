@@ -21,9 +21,9 @@ AUTO = "auto"
 PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
 CHOICE_CONFIDENCE = 0.95  # of the paired test between two methods
 _MATERIAL_DIFFERENCE = 0.01  # share of the smaller error: a difference below it is none, however sure
+_EXACT_ERROR = 0.01  # percent of the torque: smaller errors are those of rounding in simulated data
 # Share of the error by which pc-ridge must be better than pc-wls to be used instead, however unsure: it depends on the
-# nominal model, which is worth it only where the data leave much open. Ratios are averaged over the blocks, so that one
-# bad block does not decide.
+# nominal model, which is worth it only where the data leave much open.
 _CLEAR_DIFFERENCE = 0.1
 _MAX_NOISE_SHARE = 0.01  # of the accelerations' mean square; noise biases inertias of least squares by this share
 MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs three
@@ -37,8 +37,8 @@ class MethodCandidate:
         left_out: its fits without each block of time, or None.
         judged: (blocks,), the errors that are compared, percent: on the blocks, or along the references if positions
             are noisy.
-        behind: mean excess over the smallest error, percentage points, paired by block.
-        deviation: standard error of that mean, percentage points.
+        behind: excess over the best method's error in the geometric mean over the blocks, percent of it.
+        deviation: standard error of that excess, percent.
         apart: whether the excess is significant.
         failure: the reason if the method gave no estimate.
     """
@@ -90,9 +90,10 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     """Return the estimate of the method with the smallest cross-validation error; its name is in `method`.
 
     Each candidate is fitted without each block of the regression in turn and tested on it. Candidates are compared by
-    the mean relative error in a paired test over the blocks: a difference is significant if its mean is above a
-    hundredth of the error and beyond its standard error times Student's t of 95 %, with the variance s^2 (1/n +
-    1/(n-1)), since the fits share most of their data (Nadeau and Bengio, 2003). Among those that do not differ
+    the geometric mean of the relative error in a paired test over the blocks, so that one block that no method predicts
+    does not decide. A difference is significant if the mean logarithm of the ratio is above a hundredth and beyond its
+    standard error times Student's t of 95 %, with the variance s^2 (1/n + 1/(n-1)), since the fits share most of their
+    data (Nadeau and Bengio, 2003). Among those that do not differ
     significantly from the best, a physically consistent one is preferred, because other motions extrapolate: pc-wls,
     or pc-ridge where its errors are smaller by more than a tenth in the geometric mean over the blocks. If pc-wls is
     significantly worse than the best, the data contradict its constraints, and no other method with these constraints
@@ -180,8 +181,8 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
         close = [name for name in close if not name.startswith("pc-")] or close
     chosen = preferred(close)
     if chosen == "pc-wls" and "pc-ridge" in close:
-        ratio = np.exp(np.nanmean(np.log(judged["pc-ridge"] / judged["pc-wls"])))
-        chosen = "pc-ridge" if ratio < 1.0 - _CLEAR_DIFFERENCE else chosen
+        gain = float(np.nanmean(_logarithms(judged["pc-wls"]) - _logarithms(judged["pc-ridge"])))
+        chosen = "pc-ridge" if gain > -np.log1p(-_CLEAR_DIFFERENCE) else chosen
     listed = tuple(compared.get(name, MethodCandidate(name, failure=failed.get(name))) for name in names)
     return Choice(chosen, _reason(chosen, best, compared), listed)
 
@@ -194,24 +195,27 @@ def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
 def compare_left_out(
     seen: Mapping[str, BlockCrossValidation], judged: Mapping[str, Array]
 ) -> dict[str, MethodCandidate]:
-    """Return each method with its errors (blocks,) compared, block by block, with the method of the smallest mean
-    error."""
-    best = min(judged.values(), key=np.nanmean)
-    return {name: MethodCandidate(name, one, judged[name], *_behind(judged[name], best, float(np.nanmean(best))))
-            for name, one in seen.items()}
+    """Return each method with its errors (blocks,) compared, block by block, with the method of the smallest geometric
+    mean."""
+    losses = {name: _logarithms(errors) for name, errors in judged.items()}
+    best = min(losses.values(), key=np.nanmean)
+    return {name: MethodCandidate(name, one, judged[name], *_behind(losses[name] - best)) for name, one in seen.items()}
 
 
-def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, bool]:
-    """Return the mean paired difference to the smallest errors, its standard error (Nadeau and Bengio), and its
-    significance."""
-    loss = (errors - least)[np.isfinite(errors) & np.isfinite(least)]
-    n, behind = len(loss), float(loss.mean())
+def _logarithms(errors: Array) -> Array:
+    return np.asarray(np.log(np.hypot(errors, _EXACT_ERROR)))
+
+
+def _behind(losses: Array) -> tuple[float, float, bool]:
+    """Return the mean excess over the best method, percent, its standard error (Nadeau and Bengio), and its
+    significance; losses: (blocks,), paired differences of the logarithms."""
+    excess = losses[np.isfinite(losses)]
+    n, behind = len(excess), float(excess.mean())
     if n < 2:
-        return behind, 0.0, False
-    deviation = float(loss.std(ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1)))
-    if behind <= _MATERIAL_DIFFERENCE * mean:
-        return behind, deviation, False
-    return behind, deviation, behind > student_quantile(n - 1, CHOICE_CONFIDENCE) * deviation
+        return 100.0 * float(np.expm1(behind)), 0.0, False
+    error = float(excess.std(ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1)))
+    is_apart = behind > max(_MATERIAL_DIFFERENCE, student_quantile(n - 1, CHOICE_CONFIDENCE) * error)
+    return 100.0 * float(np.expm1(behind)), 100.0 * float(np.exp(behind)) * error, is_apart
 
 
 def student_quantile(freedom: int, share: float) -> float:

@@ -21,8 +21,8 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
-from dynid.model import Model, complete
-from dynid.model.term import Dissipating
+from dynid.model import complete, robot_model
+from dynid.model.term_capabilities import capabilities
 from dynid.regression import Regression, Stacked
 from dynid.threads import one_blas_thread
 
@@ -92,11 +92,13 @@ def dissipating_rows(problem: Problem) -> dict[str, Array]:
                 row = np.zeros(len(items))
                 row[[viscous[item.owner], c]] = 1.0, sign
                 _add_row(problem, found, row)
-    if not problem.data or not isinstance(model, Model):
+    own_model = robot_model(model)
+    if not problem.data or own_model is None:
         return found
     speeds = np.max([np.abs(part.dq).max(axis=0) for part in problem.data], axis=0)
-    for term, places in model.parts:
-        for own in term.dissipating(model.robot, speeds) if isinstance(term, Dissipating) else ():
+    for term, places in own_model.parts:
+        dissipating = capabilities(term).dissipating
+        for own in () if dissipating is None else dissipating(own_model.robot, speeds):
             row = np.zeros(len(items))
             row[places] = own
             _add_row(problem, found, row)

@@ -156,18 +156,22 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
     """Return the squared error (base, base) by the ridge penalty, as noise of the equations.
 
-    The error of each penalised value is estimated from all penalised values of its joint and unit. It is at least that
-    of the joint where its symbol gives the largest torque: where the data leave a value open, the penalty alone makes
-    it small.
+    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset it is
+    as large as Coulomb friction: a joint that does not turn back shows their sum alone, which the penalty divides. It
+    is at least that of the joint where its symbol gives the largest torque: where the data leave a value open, the
+    penalty alone makes it small.
     """
     base, items = regression.base, regression.base.parameters.items
-    pulled = np.flatnonzero(base.ridge > 0)
-    owner = [(items[base.independent[c]].owner, base.units[c]) for c in pulled]
-    size = np.array([sum(abs(solution.beta[c]) for c, other in zip(pulled, owner, strict=True) if other == own)
-                     for own in owner])
+    leads = [items[c] for c in base.independent]
+    pulled, size = np.flatnonzero(base.ridge > 0), np.zeros(0)
+    for c in pulled:
+        divided = [leads[c].owner == item.owner and base.units[c] == unit
+                   and (ridge > 0 or (leads[c].kind.group == "offset" and item.kind.group == "friction"))
+                   for item, unit, ridge in zip(leads, base.units, base.ridge, strict=True)]
+        size = np.append(size, np.sum(np.abs(solution.beta[divided])))
     pull = regression.pull(weights)[pulled]
     norm = np.sqrt(pull / base.ridge[pulled])
-    symbols = np.array([items[base.independent[c]].symbol for c in pulled])
+    symbols = np.array([leads[c].symbol for c in pulled])
     for symbol in dict.fromkeys(symbols):
         same = (symbols == symbol) & (norm > 0.0)
         torque = np.max(np.abs(solution.beta[pulled[same]]) * norm[same], initial=0.0)

@@ -15,7 +15,7 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.floating.whole_body import identifiable_parameters
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel, robot_model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpt import moving_excerpt
@@ -71,7 +71,7 @@ class CutoffFolds:
             silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
                                                          for log in recordings)]
             base = base_parameters(model, unmeasured=silent)
-        held = held_values(model) if isinstance(model, Model) else {}
+        held = held_values(model)
         facts = check_known(base, {**held, **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
@@ -93,13 +93,13 @@ class CutoffFolds:
 
         Factors that were already computed are reused if the model is the same.
         """
-        one, other = self.model, problem.model
-        same = one is other or (isinstance(one, Model) and isinstance(other, Model) and one.robot is other.robot
-                                and one.terms == other.terms)
+        one, other = robot_model(self.model), robot_model(problem.model)
+        same = self.model is problem.model or (one is not None and other is not None and one.robot is other.robot
+                                               and one.terms == other.terms)
         if same and np.array_equal(self.base.independent, problem.base.independent) and np.array_equal(
                 self.base.matrix, problem.base.matrix):
             return self
-        return replace(self, model=other, base=problem.base, prior=problem.regression.prior, made={})
+        return replace(self, model=problem.model, base=problem.base, prior=problem.regression.prior, made={})
 
     @property
     def spectra(self) -> tuple[Spectrum, ...]:

@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
-from dynid.model import Model, Payload
+from dynid.model import Model, Payload, required_robot_model
 from dynid.robot.plain_urdf import plain_urdf
 from dynid.robot.robot import JointFields, Robot
 from dynid.robot.urdf import read_urdf
@@ -73,9 +73,7 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
 
 def robot_inertias(estimate: Estimate, with_payload: bool, tell: Callable[[str], object]) -> tuple[Model, Array]:
     """Return the model and ten inertial parameters of every body (dof, 10), bodies on mimic joints last."""
-    model, theta = estimate.model, estimate.theta
-    if not isinstance(model, Model):
-        raise ModelError("a custom model has no robot that could be written to a file", code="model-without-robot")
+    model, theta = required_robot_model(estimate.model, "a robot file"), estimate.theta
     if theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
                                "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge",

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.linear import joint_weights, solve
-from dynid.model import LinearModel, Model
+from dynid.model import DataContext, LinearModel, bound, robot_model
 from dynid.recording import Samples
 from dynid.recording.excerpt import excerpt
 from dynid.regression import BaseParameters, TorqueEquations, fold
@@ -23,30 +23,32 @@ _FREE_WIDTH = 100.0
 
 def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
     """Return the model with scales taken from the data: top speeds of the joints, times and temperatures."""
-    if not isinstance(model, Model) or not len(logs):
+    if not len(logs):
         return model
-    model = model.with_speeds(top_speeds(logs))
-    model = model.with_times(min(float(log.t[0]) for log in logs), max(float(log.t[-1]) for log in logs))
+    times = min(float(log.t[0]) for log in logs), max(float(log.t[-1]) for log in logs)
     warm = [log.temperature for log in logs if log.temperature is not None]
-    return model.with_temperatures(np.mean(np.concatenate(warm), axis=0)) if warm else model
+    return bound(model, DataContext(speeds=top_speeds(logs), times=times,
+                                    temperatures=np.mean(np.concatenate(warm), axis=0) if warm else None))
 
 
 def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
                  threads: int | None = None) -> LinearModel:
     """Return the model with its load-dependent terms linearised about an estimate, which is computed in two steps."""
     theta = first_estimate(model, logs, base, threads)
-    return model if theta is None or not isinstance(model, Model) else model.with_estimate(theta)
+    own = robot_model(model)
+    return model if theta is None or own is None else own.with_estimate(theta)
 
 
 def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
                    threads: int | None = None) -> Array | None:
     """Return parameters (parameters,) to linearise load-dependent terms about: estimated without these terms, then with
     them. None for a model without such terms."""
-    if not isinstance(model, Model) or not model.loaded.any():
+    own = robot_model(model)
+    if own is None or not own.loaded.any():
         return None
     decimated_by = max(log.decimated_by for log in logs)
     few, some = (excerpt(logs, rows * decimated_by) for rows in (_FIRST_ROWS, _ENOUGH_ROWS))
-    kept = np.flatnonzero(~model.loaded[base.independent])
+    kept = np.flatnonzero(~own.loaded[base.independent])
     narrow = replace(base, independent=base.independent[kept], matrix=base.matrix[kept])
     first = fold(TorqueEquations.of(model, few, narrow), blocks=1, threads=threads)
     weights = joint_weights(first)
@@ -56,7 +58,7 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
         theta = split_values(first.base, beta) if split else first.base.expand(beta)
         if split and np.array_equal(theta, first.base.expand(beta)):
             continue
-        loaded = model.with_estimate(theta)
+        loaded = own.with_estimate(theta)
         regression = fold(TorqueEquations.of(loaded, some, base), blocks=1, threads=threads)
         stacked = regression.stack(weights)
         found = solve(regression, stacked).beta

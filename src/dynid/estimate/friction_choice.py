@@ -4,8 +4,8 @@ Every machine has viscous and Coulomb friction and an offset at each joint, and 
 be added to all of its joints: a free friction curve over speed (which includes Stribeck friction), friction that grows
 with the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero
 by a ridge. The strength of each ridge is one choice for the whole machine, since a single joint has too few independent
-rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where its gain
-is significant.
+rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where it wins
+by the same margin.
 
 Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. A change must
 win by a standard error of its gain over the blocks. A gain is the logarithm of a ratio of squared errors, so that one
@@ -13,7 +13,8 @@ block that no model predicts does not decide. A function of position alone is no
 position it cannot be distinguished from other causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
-whose friction would add energy keeps viscous and Coulomb friction. Offsets have ridges of their own (`offset_ridge`).
+whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
+speeds, it keeps Coulomb friction alone. Offsets have ridges of their own (`offset_ridge`).
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
@@ -28,14 +29,14 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import NotPossibleError
 from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
 from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_couplings
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.offset_ridge import offset_ridge, one_way_joints
-from dynid.estimate.passive_friction import passive_joints
+from dynid.estimate.passive_friction import falling_joints, passive_joints
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import (
     FrictionCurve,
@@ -45,6 +46,7 @@ from dynid.model import (
     RotorInertia,
     Sign,
     ViscousDifference,
+    required_robot_model,
     term_from_table,
 )
 from dynid.model.load_friction import LARGEST
@@ -58,10 +60,6 @@ FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
 ROTOR_ERRORS = 2.0  # standard errors by which a model without rotor inertia must win: a motor has a rotor
 STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule; `dynid bench defaults` tries half and twice
-# Standard errors by which friction that differs between the directions must win on a joint to be kept there, as it is
-# the exception: a two-sided test at 95 %, the quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the
-# fits share most of their data (Nadeau, Bengio).
-DIFFERENCE_ERRORS = 3.46
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
 # machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
@@ -69,7 +67,7 @@ IMMATERIAL_GAIN = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
-CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
+CURVE, LOAD, DIFFERENCE, ROTOR, VISCOUS = "curve", "load", "viscous-difference", "rotor", "viscous"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 OFFSET = "Fo"  # symbol
 OFFSET_RIDGE = 1e-4  # of joints that turn back, where it takes a ten-thousandth of the offset
@@ -82,14 +80,16 @@ _HAVE_ROTORS = ("rotor", "motor-side")  # kinds of terms beside which rotor iner
 
 @dataclass(frozen=True)
 class JointChoice:
-    """Terms taken for a joint with the benefit of each, and terms not taken with the benefit each would add."""
+    """Terms taken for a joint with the benefit of each, terms not taken with the benefit each would add, and the names
+    of its usual friction."""
 
     joint: str
     taken: tuple[Worth, ...]
     left: tuple[Worth, ...]
+    usual: str = "viscous and Coulomb"
 
     def __str__(self) -> str:
-        taken = ", ".join(map(str, self.taken)) or "viscous and Coulomb friction only"
+        taken = ", ".join(map(str, self.taken)) or f"{self.usual} friction only"
         left = ", ".join(map(str, self.left))
         return f"{self.joint}: {taken}" + (f"; not used: {left}" if left else "")
 
@@ -121,8 +121,7 @@ class FrictionChoice:
         """Return a clause with the chosen terms, grouping joints with the same terms."""
         alike: dict[str, list[str]] = {}
         for one in self.joints:
-            alike.setdefault(", ".join(worth.term for worth in one.taken) or "viscous and Coulomb only", []).append(
-                one.joint)
+            alike.setdefault(", ".join(worth.term for worth in one.taken) or f"{one.usual} only", []).append(one.joint)
         return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in alike.items())
 
     @output_fields(blocks=int, ridges=dict[str, float], terms=list[dict[str, Any]], joints=map_of(_JOINT_CHOICE))
@@ -147,8 +146,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     Raises:
         NotPossibleError: if there are too few intervals of time for a comparison.
     """
-    if not isinstance(model, Model):
-        raise ModelError("friction is chosen for a model made from a robot and terms", code="model-without-robot")
+    model = required_robot_model(model, "the choice of friction")
     logs = (data,) if isinstance(data, Samples) else tuple(data)
     core = tuple(term for term in model.terms if getattr(term, "kind", "") not in REPLACED)
     has_rotor = any(getattr(term, "kind", "") in _HAVE_ROTORS for term in core)
@@ -181,6 +179,9 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     passive = passive_joints(wide, base, fitted, top_speeds(logs))
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
+    gone = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
+    falling = falling_joints(wide, base, search.fitted(regression, ridges, gone), top_speeds(logs))
+    kept[VISCOUS] = tuple(j for j in range(model.dof) if j in kept[CURVE] or j not in falling)
     ridge, kept[OFFSET] = np.zeros(len(base)), one_way_joints(logs)
     ridge[search.places] = search.ridge(ridges, dropped)
     offset = offset_ridge(problem, fitted, ridge, _columns(base, OFFSET)) if kept[OFFSET] else 0.0
@@ -230,17 +231,16 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
         return {} if len(some) == len(joints) else {"joints": [joints[j] for j in some]}
 
     smooth = {"kind": sign.kind, "width": list(sign.width) if isinstance(sign.width, tuple) else sign.width}
-    curved = kept[CURVE]
-    plain = [j for j in range(len(joints)) if j not in curved]
+    plain = [j for j in range(len(joints)) if j not in kept[CURVE]]
     if ridges.get(ROTOR, _EXCLUDED_RIDGE) < _EXCLUDED_RIDGE:
         yield {"kind": "rotor"}
-    if curved:
-        yield {"kind": "curve", "free": True, "ridge": ridges[CURVE], "sign": smooth, **where(curved)}
+    if kept[CURVE]:
+        yield {"kind": "curve", "free": True, "ridge": ridges[CURVE], "sign": smooth, **where(kept[CURVE])}
+    if viscous := [j for j in plain if j in kept[VISCOUS]]:
+        yield {"kind": "viscous", **where(viscous)}
     if plain:
-        yield {"kind": "viscous", **where(plain)}
         yield {"kind": "coulomb", "sign": smooth, **where(plain)}
-    turning = [j for j in range(len(joints)) if j not in kept[OFFSET]]
-    if turning:
+    if turning := [j for j in range(len(joints)) if j not in kept[OFFSET]]:
         yield {"kind": "offset", "ridge": OFFSET_RIDGE, **where(turning)}
     if kept[OFFSET]:
         yield {"kind": "offset", "ridge": ridges[OFFSET], **where(kept[OFFSET])}
@@ -264,7 +264,7 @@ def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, f
         worths = [search.worth(kind, j, {**ridges, kind: _EXCLUDED_RIDGE}, {**ridges, kind: ridge}) for ridge in tried]
         best = max(worths, key=lambda one: one.gain)
         (taken if j in kept[kind] else left).append(best)
-    return JointChoice(name, tuple(taken), tuple(left))
+    return JointChoice(name, tuple(taken), tuple(left), "viscous and Coulomb" if j in kept[VISCOUS] else "Coulomb")
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,7 +335,7 @@ class RidgeSearch:
             losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (DIFFERENCE, j)}, gone))
             without, now = (np.log(np.maximum(loss, 0.0) + exact[j]) for loss in losses)
             gains = without - now
-            if gains.sum() <= DIFFERENCE_ERRORS * gains.std(ddof=1) * np.sqrt(len(gains)):
+            if gains.sum() <= STANDARD_ERRORS * gains.std(ddof=1) * np.sqrt(len(gains)):
                 gone.add((DIFFERENCE, j))
         return gone
 

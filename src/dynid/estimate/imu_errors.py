@@ -12,7 +12,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem
 from dynid.estimate.uncertainty import Uncertainty
 from dynid.floating.preparation import WholeBody
-from dynid.model import Model
+from dynid.model import Model, robot_model
 from dynid.recording import Samples
 
 BIAS_ROWS = 600  # samples of a log from which the effect of a bias is computed
@@ -24,8 +24,8 @@ def with_imu_errors(estimate: Estimate, problem: Problem, bodies: Sequence[Whole
     A constant error b of the specific force changes the right-hand side by M(q)[:, :3] R b, with M the inertia matrix
     and R the rotation of the IMU on the root link. Least squares carries it into the parameters.
     """
-    model = problem.model
-    if not isinstance(model, Model) or estimate.base is not problem.base or len(bodies) != len(problem.data) or not any(
+    model = robot_model(problem.model)
+    if model is None or estimate.base is not problem.base or len(bodies) != len(problem.data) or not any(
             one.log.base_motion == "imu" for one in bodies):
         return estimate
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
 from dynid.estimate.bounded import bounded_least_squares
-from dynid.lapack import solve_triangular
+from dynid.lapack import is_full_rank, solve_triangular
 from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 
@@ -26,6 +27,7 @@ class Solution:
         inverse: (base, base), inverse of R'R, with zeros for parameters that are not excited.
         excited: (base,), the solved columns; all others are zero.
         identified: (base,), parameters that no excluded column can imitate.
+        factor: (excited, excited), triangular factor of the excited columns at unit length.
     """
 
     beta: Array
@@ -33,7 +35,13 @@ class Solution:
     excited: Bools
     identified: Bools
     confounded: dict[str, tuple[str, ...]]
-    condition: float
+    factor: Array
+
+    @cached_property
+    def condition(self) -> float:
+        """Condition number of the excited columns at unit length."""
+        singular = np.linalg.svd(self.factor, compute_uv=False)
+        return float(singular[0] / singular[-1])
 
     @property
     def rank(self) -> int:
@@ -74,8 +82,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     confounded = {names[c]: tuple(names[k] for k in np.flatnonzero(alike[:, c] | alike[c]))
                   for c in range(b) if not solved[c] or alike[c].any()}
     identified = solved & ~alike.any(axis=1)
-    singular = np.linalg.svd(r, compute_uv=False)
-    return Solution(beta, inverse, solved, identified, confounded, float(singular[0] / singular[-1]))
+    return Solution(beta, inverse, solved, identified, confounded, r)
 
 
 def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, Bools]:
@@ -127,6 +134,8 @@ def _own_misfit(factor: Factor) -> tuple[float, int]:
     """
     columns = factor.r[:, :-1]
     size = np.linalg.norm(columns, axis=0)
+    if np.all(size > 0) and is_full_rank(columns[:-1] / size, _NOT_EXCITED):
+        return float(factor.r[-1, -1] ** 2), len(size)
     left, singular, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
     span = left[:, singular > _NOT_EXCITED * singular.max(initial=0.0)]
     rest = factor.r[:, -1] - span @ (span.T @ factor.r[:, -1])

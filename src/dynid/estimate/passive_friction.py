@@ -8,13 +8,15 @@ from dynid.arrays import Array
 from dynid.model import Model
 from dynid.regression import BaseParameters
 
-# Shares of a joint's top speed at which its friction must take energy; the last ones are for what lies beyond.
+# Shares of a joint's top speed at which its friction must take energy; the last ones are beyond the logged speeds.
 SPEEDS_CHECKED = np.array([sign * share for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 3.0)
                            for sign in (1.0, -1.0)])
+LOGGED_SPEEDS = SPEEDS_CHECKED[:-2]
 FRICTION_OF_SPEED = ("Fv", "Fc", "Ft", "Fvd")  # symbols of the parameters of friction that depends on speed alone
 
 
-def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array) -> tuple[int, ...]:
+def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array,
+                   shares: Array = SPEEDS_CHECKED) -> tuple[int, ...]:
     """Return the joints, counted from 0, whose friction dissipates energy at every speed.
 
     Args:
@@ -22,8 +24,9 @@ def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array
         base: its base parameters.
         values: (base,), their values.
         top: (dof,), top speed of each joint, rad/s or m/s.
+        shares: (k,), speeds to check, as shares of the top speed.
     """
-    speeds = SPEEDS_CHECKED * top[:, None]
+    speeds = shares * top[:, None]
     found, rest = [], np.zeros((speeds.shape[1], model.dof))
     for j in range(model.dof):
         velocity = rest.copy()
@@ -34,3 +37,9 @@ def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array
         if np.all(speeds[j] * (entries @ values[columns]) >= 0.0):
             found.append(j)
     return tuple(found)
+
+
+def falling_joints(model: Model, base: BaseParameters, values: Array, top: Array) -> tuple[int, ...]:
+    """Return the joints, counted from 0, whose friction dissipates energy at logged speeds but not beyond them."""
+    passive = passive_joints(model, base, values, top)
+    return tuple(j for j in passive_joints(model, base, values, top, LOGGED_SPEEDS) if j not in passive)

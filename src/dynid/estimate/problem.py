@@ -23,7 +23,7 @@ from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
 from dynid.floating.whole_body import identifiable_parameters
-from dynid.model import FlexibleModel, LinearModel, Model
+from dynid.model import FlexibleModel, LinearModel
 from dynid.model.held import held_values
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
@@ -147,7 +147,7 @@ class Problem:
         if base is None:
             base = identifiable_parameters(model, dataset.recordings) or base_parameters(
                 model, unmeasured=unmeasured_joints(logs))
-        held = held_values(model) if isinstance(model, Model) else {}
+        held = held_values(model)
         facts = check_known(base, {**{name: value for name, value in held.items() if name not in base.known},
                                    **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.model import LinearModel, Model, Parameter, Parameters, complete
-from dynid.model.term import MotionSegment, Shaped
+from dynid.model import LinearModel, Model, Parameter, Parameters, complete, robot_model
+from dynid.model.term import MotionSegment
+from dynid.model.term_capabilities import capabilities
 from dynid.regression import BaseParameters
-from dynid.regression.memory import Remembers
 
 _DIFFERENCE_STEP = 1e-4  # of log s, for derivatives
 
@@ -48,12 +48,12 @@ class ShapeDependence:
 
     @staticmethod
     def of(model: Any) -> ShapeDependence:
-        part = model
-        if isinstance(model, Model):
-            part = Model(model.robot, tuple(term for term in model.terms if isinstance(term, Shaped)))
+        own = robot_model(model)
+        part = model if own is None else Model(
+            own.robot, tuple(term for term in own.terms if capabilities(term).shape is not None))
         rng = np.random.default_rng(0)
         motion = MotionSegment(np.arange(64.0), *rng.normal(size=(3, 64, model.dof)))
-        if channels_of(part):  # steps of every size: what is remembered of a way shows at some of them
+        if complete(part).channels:  # steps of every size: what is remembered of a way shows at some of them
             steps = 10.0 ** rng.uniform(-6.0, 0.0, (64, model.dof)) * rng.choice([-1.0, 1.0], (64, model.dof))
             motion = motion._replace(q=np.cumsum(steps, axis=0))
         y, shape = regressor_along(part, motion), part.shape
@@ -98,19 +98,18 @@ class Assembled:
     @property
     def channels(self) -> int:
         """Number of memory channels of all sources, see `Model.channels`."""
-        return sum(channels_of(model) for model, _, _ in self.sources)
+        return sum(complete(model).channels for model, _, _ in self.sources)
 
     def memory(self, motion: MotionSegment) -> Array:
         """Return the memory of all sources along a motion, see `Model.memory`."""
-        found = [model.memory(motion) for model, _, _ in self.sources
-                 if isinstance(model, Remembers) and model.channels]
-        return np.hstack([np.zeros((len(motion.t), 0)), *found])
+        return np.hstack([np.zeros((len(motion.t), 0)), *(complete(model).memory(motion)
+                                                          for model, _, _ in self.sources)])
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
         """Fill the regressor columns of all sources, see `Model.fill`."""
         at = 0
         for model, own, here in self.sources:
-            theirs, count = np.full((self.dof, len(model.parameters)), -1, dtype=np.int64), channels_of(model)
+            theirs, count = np.full((self.dof, len(model.parameters)), -1, dtype=np.int64), complete(model).channels
             theirs[:, own] = place[:, here]
             complete(model).fill(q, dq, ddq, theirs, out, *(() if memory is None else (memory[:, at:at + count],)))
             at += count
@@ -152,7 +151,7 @@ class Slopes:
     @property
     def channels(self) -> int:
         """One for each shape parameter and joint, if the terms have memory."""
-        return self.dependence.touches.size if channels_of(self.dependence.part) else 0
+        return self.dependence.touches.size if complete(self.dependence.part).channels else 0
 
     def memory(self, motion: MotionSegment) -> Array:
         """Return the derivatives along an ordered motion (samples, shapes x dof)."""
@@ -197,13 +196,9 @@ class Slopes:
         return Assembled(self.dof, self.parameters, ((self, everything, everything),)).regressor(q, dq, ddq)
 
 
-def channels_of(model: LinearModel) -> int:
-    """Return the number of memory states of a model."""
-    return model.channels if isinstance(model, Remembers) else 0
-
-
 def regressor_along(model: LinearModel, motion: MotionSegment) -> Array:
     """Return the regressor (samples, dof, parameters) of an ordered motion, including terms with memory."""
-    if isinstance(model, Model) and model.channels:
-        return model.regressor(motion.q, motion.dq, motion.ddq, threads=1, memory=model.memory(motion))
+    own = robot_model(model)
+    if own is not None and own.channels:
+        return own.regressor(motion.q, motion.dq, motion.ddq, threads=1, memory=own.memory(motion))
     return np.asarray(model.regressor(motion.q, motion.dq, motion.ddq))

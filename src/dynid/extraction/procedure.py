@@ -22,13 +22,13 @@ from dynid.extraction.extraction import Extraction, outside_bounds
 from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
 from dynid.extraction.searches import Landscape, Search, search_of, solve
 from dynid.extraction.space import Form, SearchSpace, make_space
-from dynid.model import Model
+from dynid.model import required_robot_model
 
 Loss = Literal["full", "partial", "inertia"]
 LOSSES: dict[Loss, str] = {
     "full": "bounds, physically consistent inertias, centres of mass inside their links, total mass",
     "partial": "bounds alone", "inertia": "bounds and physically consistent inertias"}
-_FIRST_WEIGHT, _GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
+_FIRST_WEIGHT, _WEIGHT_GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
 _FINAL_CONSTRAINT_WEIGHT = 1e8  # weight of bounds and physics beside base values at the end of the penalty form
 # Shares of intervals by which a descent aims inside them.
 _INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -131,14 +131,13 @@ def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
     """Return bounds as given, by the name of a width from the robot file, or from a bounds file."""
     if isinstance(bounds, Bounds):
         return bounds
-    if not isinstance(given.model, Model):
-        raise ModelError("bounds from the robot file need a model made from a robot; give Bounds")
+    model = required_robot_model(given.model, "a name or a file of bounds")
     values = np.where(np.isnan(given.known), 0.0, given.known)
     back, *_ = np.linalg.lstsq(given.matrix, given.values, rcond=None)
     for width in WIDTHS:
         if bounds == width:
-            return robot_bounds(given.model, width, values + back)
-    return load_bounds(bounds, given.model, values + back)
+            return robot_bounds(model, width, values + back)
+    return load_bounds(bounds, model, values + back)
 
 
 def _one_step(given: BaseValues) -> BaseValues:
@@ -186,7 +185,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
             landscape = Landscape(space, conditions, matrix, values, weight)
             x, used = solve(options.search, landscape, x, options.evaluations, rng)
             tried += used
-            weight = _FIRST_WEIGHT if weight == 0.0 else _GROWTH * weight
+            weight = _FIRST_WEIGHT if weight == 0.0 else _WEIGHT_GROWTH * weight
             if options.loss == "partial":
                 break  # no physics to weigh
         theta = space.theta(x)

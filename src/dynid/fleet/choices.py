@@ -21,7 +21,7 @@ from dynid.errors import DynidError
 from dynid.estimate.fitted import first_estimate, top_speeds
 from dynid.files import write_whole
 from dynid.fleet.settings import FleetSettings
-from dynid.model import LinearModel, Model
+from dynid.model import DataContext, LinearModel, bound, robot_model
 from dynid.progress import Tell
 from dynid.recording.preparation import Preparation
 from dynid.regression import base_parameters
@@ -83,10 +83,9 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
 
 def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float] | None) -> LinearModel:
     """Return the model with what its terms take from data: top speeds (dof,), and an estimate (parameters,)."""
-    if not isinstance(model, Model):
-        return model
-    model = model.with_speeds(np.array(speeds))
-    return model if estimate is None else model.with_estimate(np.array(estimate))
+    model = bound(model, DataContext(speeds=np.array(speeds)))
+    own = robot_model(model)
+    return model if estimate is None or own is None else own.with_estimate(np.array(estimate))
 
 
 def _key(settings: FleetSettings, robot: Robot) -> str:

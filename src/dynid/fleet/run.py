@@ -18,20 +18,20 @@ from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, fold_each, no
 from dynid.errors import NotPossibleError
 from dynid.fleet.changes import PartChange, Series, changes
 from dynid.fleet.choices import choices_of_fleet
-from dynid.fleet.commanded import commanded
+from dynid.fleet.command_comparison import commanded
 from dynid.fleet.consistent_shared import consistent_shared_estimate
-from dynid.fleet.cross_prediction import CrossPrediction, cross_prediction
 from dynid.fleet.kept_folds import KeptFolds
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.noise_level import level_noise
+from dynid.fleet.outliers import StandingOut, changes_prior, fleet_parts, standing_out
 from dynid.fleet.pooling import PooledRobot, RobotInformation
+from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction
 from dynid.fleet.result import FleetResult, OddLog
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.scatter import scatter
 from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate, shared_estimate
-from dynid.fleet.standing_out import StandingOut, changes_prior, fleet_parts, standing_out
 from dynid.model import LinearModel
 from dynid.progress import Tell
 from dynid.recording.mapping import Mapping as LogMapping

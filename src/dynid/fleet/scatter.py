@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.multiple_tests import discoveries
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.two_way import TwoWay, two_way
+from dynid.fleet.variance_analysis import TwoWay, two_way
 
 RATE = 0.05  # share of false ones among the parameters that are said to differ
 Differs = Literal["robots", "motions", "nothing", "unknown"]

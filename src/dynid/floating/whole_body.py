@@ -18,7 +18,7 @@ from dynid.floating.floating_log import BaseMotion, FloatingLog, FootWrench, Imu
 from dynid.floating.identifiable import floating_base_parameters
 from dynid.floating.imu_bias import GRAVITY_RANGE, specific_force_ratio, with_bias
 from dynid.floating.preparation import DEFAULT_GUARD, FloatingEquations, WholeBody, expanded
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel, robot_model
 from dynid.recording import Recording
 from dynid.recording.mapping import Mapping
 from dynid.recording.whole_body import ALWAYS, NEVER, words_of
@@ -267,20 +267,20 @@ def whole_bodies(recordings: Sequence[Recording]) -> tuple[WholeBody, ...]:
 
 def identifiable_parameters(model: LinearModel, recordings: Sequence[Recording]) -> BaseParameters | None:
     """Return the base parameters that the equations of recordings can identify; None for a fixed base."""
-    found = whole_bodies(recordings)
-    if not found or not isinstance(model, Model):
+    found, own = whole_bodies(recordings), robot_model(model)
+    if not found or own is None:
         return None
     if any(one.equations == "wrenches" or (one.equations == "flight" and one.log.tau is not None and one.log.wrenches)
            for one in found):
-        return floating_base_parameters(model, "wrenches")
+        return floating_base_parameters(own, "wrenches")
     if all(one.equations == "flight" and not one.log.wrenches for one in found):
-        return floating_base_parameters(model, "flight")
+        return floating_base_parameters(own, "flight")
     projected = [one for one in found if one.equations == "projected"]
     if not projected:
-        return floating_base_parameters(model, "base")
+        return floating_base_parameters(own, "base")
     schedules = sorted({tuple(map(bool, row)) for one in projected
                         for row in np.unique(np.asarray(one.log.standing), axis=0)})
-    return floating_base_parameters(model, "projected", contacts=projected[0].log.contacts, schedules=schedules)
+    return floating_base_parameters(own, "projected", contacts=projected[0].log.contacts, schedules=schedules)
 
 
 def with_noise(recording: Recording | None, noise: Sequence[float]) -> Recording | None:

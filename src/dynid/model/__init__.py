@@ -2,8 +2,17 @@
 
 from dynid.model.breakaway import BreakawayFriction
 from dynid.model.closed_forms import Scara
-from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor
+from dynid.model.complete import (
+    CompleteModel,
+    bound,
+    complete,
+    least_inertia,
+    required_robot_model,
+    robot_model,
+    split_regressor,
+)
 from dynid.model.dahl import Dahl
+from dynid.model.data_context import DataContext
 from dynid.model.delay import Delay
 from dynid.model.differential_drive import DifferentialDrive, MobileBase
 from dynid.model.drift import Drift
@@ -37,11 +46,11 @@ from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen
 
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "BreakawayFriction", "Cable", "CompleteModel", "Coulomb",
-    "Counterbalance", "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Drift", "Dry",
+    "Counterbalance", "CoupledWrist", "Curve", "Dahl", "DataContext", "Delay", "DifferentialDrive", "Drift", "Dry",
     "ExponentialStribeck", "FlexibleModel", "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load",
     "LoadFriction", "LuGreFriction", "MobileBase", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
     "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
-    "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "chosen", "complete", "curve",
-    "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",
-    "term_from_table",
+    "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "bound", "chosen", "complete",
+    "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term",
+    "required_robot_model", "robot_model", "split_regressor", "term_from_table",
 ]

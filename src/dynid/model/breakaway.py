@@ -12,8 +12,8 @@ from dynid.model.elements import Dry, axis
 from dynid.model.kinds import DRY
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import Entries, Slopes
-from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries, sign_slopes
+from dynid.model.term import Entries
+from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
 from dynid.robot import Robot
 
 
@@ -36,9 +36,6 @@ class BreakawayFriction:
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         return sign_entries(robot, self.joints, self.sign, dq, 2)
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        return sign_slopes(robot, self.joints, self.sign, dq, 2)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Dry]:
         for j, (dry, more) in zip(chosen(robot, self.joints), values.reshape(-1, 2).tolist(), strict=True):

@@ -10,23 +10,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
+from dynid.model.data_context import DataContext
 from dynid.model.elements import Element
 from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
 from dynid.model.parameters import Parameters
-from dynid.model.term import differences
+from dynid.model.term import MotionSegment, differences
 from dynid.robot import Robot, numbered_joints
 
 Values = ArrayLike | Mapping[str, float]
 
 
 class CompleteModel(LinearModel, Protocol):
-    """A model with all methods that estimation, simulation, excitation and validation use, see `Model`. `robot` is
-    None and `elements` returns None if a model has none."""
+    """A model with all methods that estimation, simulation, excitation and validation use, see `Model`.
+
+    A member that a model does not have is None or empty: `robot`, `robot_model`, `elements`, `channels` (0).
+    """
 
     @property
     def robot(self) -> Robot | None: ...
+
+    @property
+    def robot_model(self) -> Model | None: ...
 
     @property
     def joint_names(self) -> tuple[str, ...]: ...
@@ -39,6 +46,11 @@ class CompleteModel(LinearModel, Protocol):
 
     @property
     def slow_joints(self) -> tuple[int, ...]: ...
+
+    @property
+    def channels(self) -> int: ...
+
+    def memory(self, motion: MotionSegment) -> Array: ...
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None: ...
 
@@ -60,6 +72,35 @@ class CompleteModel(LinearModel, Protocol):
 def complete(model: LinearModel) -> CompleteModel:
     """Return a model with all methods of `Model`. A `Model` or a completed model is returned unchanged."""
     return model if isinstance(model, Model | Completed) else Completed(model)
+
+
+def bound(model: LinearModel, context: DataContext) -> LinearModel:
+    """Return the model with what its terms take from data; a model without a method `bind` takes nothing."""
+    bind = getattr(model, "bind", None)
+    found: LinearModel = model if bind is None else bind(context)
+    return found
+
+
+def robot_model(model: LinearModel) -> Model | None:
+    """Return the robot and terms that a model consists of; None for a custom model and for flexible joints."""
+    return complete(model).robot_model
+
+
+def required_robot_model(model: LinearModel, purpose: str) -> Model:
+    """Return the robot and terms that a model consists of.
+
+    Args:
+        model: model to examine.
+        purpose: what needs them; the beginning of the message.
+
+    Raises:
+        ModelError: if the model does not consist of a robot and terms.
+    """
+    found = robot_model(model)
+    if found is None:
+        raise ModelError(f"{purpose} needs a model made from a robot and terms, not a custom model or a model with "
+                         "flexible joints", code="model-without-robot")
+    return found
 
 
 def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Array]:
@@ -102,6 +143,10 @@ class Completed:
         return self._own("robot")
 
     @property
+    def robot_model(self) -> Model | None:
+        return self._own("robot_model")
+
+    @property
     def joint_names(self) -> tuple[str, ...]:
         own = self._own("joint_names")
         if own is not None:
@@ -120,6 +165,13 @@ class Completed:
     @property
     def slow_joints(self) -> tuple[int, ...]:
         return tuple(self._own("slow_joints") or ())
+
+    @property
+    def channels(self) -> int:
+        return int(self._own("channels") or 0)
+
+    def memory(self, motion: MotionSegment) -> Array:
+        return np.asarray(self._own("memory")(motion)) if self.channels else np.zeros((len(motion.t), 0))
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         return self.model.regressor(q, dq, ddq)

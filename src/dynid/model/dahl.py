@@ -16,8 +16,8 @@ from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import Entries, MotionSegment, Slopes, TorqueModel
-from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries, sign_slopes
+from dynid.model.term import Entries, MotionSegment, TorqueModel
+from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
 from dynid.robot import Robot
 
 
@@ -98,9 +98,6 @@ class Dahl:
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         return sign_entries(robot, self.joints, self.sign, dq)
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        return sign_slopes(robot, self.joints, self.sign, dq)
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
         """Return names of the free shape parameters: reach1, reach2 and so on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.model.elements import Element
 from dynid.model.kinds import Kind
 from dynid.model.parameters import Parameter
-from dynid.model.term import Entries, MotionSegment, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter
 from dynid.robot import Robot
 
@@ -31,17 +31,13 @@ class Delay:
     """
 
     kind = "delay"
-    learned: ClassVar[tuple[str, ...]] = ("estimate",)
+    learned: ClassVar[Mapping[str, str]] = {"estimate": "estimate"}
     joints: tuple[str | int, ...] | None = None
     estimate: Array | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         return tuple(replace(joint_parameter(robot, "D", j, "s", kind=DELAY), bounds=(-LONGEST, LONGEST))
                      for j in chosen(robot, self.joints))
-
-    def with_estimate(self, theta: Array) -> Delay:
-        """Return the term for parameters theta (parameters,) of the whole model."""
-        return replace(self, estimate=theta)
 
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))
@@ -74,9 +70,6 @@ class Delay:
             yield j, k, memory[:, k]
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        yield from ()
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         yield from ()
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:

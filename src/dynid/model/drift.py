@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from dynid.model.elements import Dry, Element, Linear, axis, on_joints
 from dynid.model.kinds import FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, MotionSegment, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
@@ -32,7 +32,7 @@ class Drift:
     """
 
     kind = "drift"
-    learned: ClassVar[tuple[str, ...]] = ("span",)
+    learned: ClassVar[Mapping[str, str]] = {"span": "times"}
     knots: int = 1
     viscous: bool = False
     ridge: float = 1e-3
@@ -52,10 +52,6 @@ class Drift:
         return tuple(replace(joint_parameter(robot, f"{symbol}{k + 1}_", j, joint_unit(robot, j, *units),
                                              kind=FRICTION), ridge=self.ridge)
                      for j in chosen(robot, self.joints) for k in range(self.knots))
-
-    def with_times(self, first: float, last: float) -> Drift:
-        """Return the same term for data between two times, s, unless its times are given."""
-        return self if self.span is not None else replace(self, span=(first, last))
 
     def ramps(self, t: Array) -> Array:
         """Return the ramps r_k at times (samples,), as an array (samples, knots)."""
@@ -87,11 +83,6 @@ class Drift:
         for n, j in enumerate(chosen(robot, self.joints)):
             for k, share in enumerate(self._last.tolist()):
                 yield j, n * self.knots + k, share * self._carrier(dq[:, j])
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for n, j in enumerate(chosen(robot, self.joints)):
-            for k, share in enumerate(self._last.tolist()):
-                yield j, n * self.knots + k, DQ, j, share if self.viscous else share * self.sign.slope(dq[:, j])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         joints, now = chosen(robot, self.joints), values.reshape(-1, self.knots) @ self._last

@@ -19,11 +19,13 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
+from dynid.model.data_context import learned_fields
 from dynid.model.kinds import Kind
 from dynid.model.model import Model
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.registry import FRICTION
-from dynid.model.term import Entries, HasHistory, Shaped
+from dynid.model.term import Entries
+from dynid.model.term_capabilities import capabilities, term_name
 from dynid.model.terms import RotorInertia, chosen, joint_parameter, joint_unit
 
 STIFFNESS = Kind("joint stiffness")
@@ -61,9 +63,10 @@ class FlexibleModel:
             raise ModelError(f"there is no friction term '{unknown[0]}' for motors; there are {', '.join(FRICTION)}")
         robot = self.links.robot
         for term in (*self.links.terms, *self.motors.terms):
-            blank = [name for name in getattr(term, "learned", ()) if getattr(term, name) is None]
-            if blank or isinstance(term, HasHistory) or (isinstance(term, Shaped) and term.shape_names(robot)):
-                raise ModelError(f"term '{getattr(term, 'kind', type(term).__name__)}' depends on the data, which a "
+            blank = [name for name in learned_fields(term) if getattr(term, name) is None]
+            own = capabilities(term)
+            if blank or own.history is not None or (own.shape is not None and own.shape.shape_names(robot)):
+                raise ModelError(f"term '{term_name(term)}' depends on the data, which a "
                                  "model with flexible joints does not support; use viscous, coulomb, offset or "
                                  "another term of fixed shape")
             if isinstance(term, RotorInertia) and term is not self.motors.terms[0] \

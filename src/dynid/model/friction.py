@@ -26,7 +26,6 @@ from dynid.model.terms import (
     of_chosen,
     one_each,
     sign_entries,
-    sign_slopes,
 )
 from dynid.robot import Robot
 
@@ -51,10 +50,6 @@ class Viscous:
 
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
         return one_each(robot, self.joints)
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, DQ, j, 1.0
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         yield Linear(viscous=np.diag(on_joints(robot.dof, chosen(robot, self.joints), values)))
@@ -84,7 +79,8 @@ class Coulomb:
         return one_each(robot, self.joints)
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        return sign_slopes(robot, self.joints, self.sign, dq)
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, DQ, j, self.sign.of_joint(j).slope(dq[:, j])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         for j, value in zip(chosen(robot, self.joints), values, strict=True):
@@ -116,9 +112,6 @@ class Offset:
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
         return one_each(robot, self.joints)
 
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        yield from ()
-
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         yield Linear(constant=on_joints(robot.dof, chosen(robot, self.joints), values))
 
@@ -141,12 +134,6 @@ class AsymmetricCoulomb:
             sign = self.sign(dq[:, j])
             yield j, 2 * k, np.maximum(sign, 0.0)
             yield j, 2 * k + 1, np.minimum(sign, 0.0)
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            slope = self.sign.slope(dq[:, j])
-            yield j, 2 * k, DQ, j, np.where(dq[:, j] > 0, slope, 0.0)
-            yield j, 2 * k + 1, DQ, j, np.where(dq[:, j] > 0, 0.0, slope)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         for j, (forward, backward) in zip(chosen(robot, self.joints), values.reshape(-1, 2), strict=True):
@@ -175,12 +162,6 @@ class AsymmetricViscous:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, 2 * k, np.maximum(dq[:, j], 0.0)
             yield j, 2 * k + 1, np.minimum(dq[:, j], 0.0)
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            forward = np.where(dq[:, j] > 0, 1.0, 0.0)
-            yield j, 2 * k, DQ, j, forward
-            yield j, 2 * k + 1, DQ, j, 1.0 - forward
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         for j, both in zip(chosen(robot, self.joints), values.reshape(-1, 2), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -82,10 +82,6 @@ class ViscousDifference:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, np.abs(dq[:, j])
 
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, DQ, j, np.sign(dq[:, j])
-
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         for j, value in zip(chosen(robot, self.joints), values, strict=True):
             yield Curve(axis(robot.dof, j), two_slopes, (value, -value))
@@ -112,7 +108,7 @@ class FrictionCurve:
     """
 
     kind = "curve"
-    learned: ClassVar[tuple[str, ...]] = ("speed",)
+    learned: ClassVar[Mapping[str, str]] = {"speed": "speeds"}
     shape: Literal["steps", "spline"] = "steps"
     widths: tuple[float, ...] = ()
     speed: ArrayLike | None = None
@@ -165,10 +161,6 @@ class FrictionCurve:
         for k, j in enumerate(joints if self.free else ()):
             rows[k, :, count * k:count * (k + 1)] = self.columns(robot, j, speeds[j] * np.array(_DISSIPATION_SPEEDS)).T
         return rows.reshape(-1, count * len(joints))
-
-    def with_speeds(self, speeds: Array) -> FrictionCurve:
-        """Return the term for joints with these top speeds (dof,), unless its own are set."""
-        return self if self.speed is not None else replace(self, speed=speeds)
 
     def _speeds(self, robot: Robot) -> Array:
         """Return the top speed of every joint (dof,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -39,7 +39,7 @@ class LoadFriction:
     """
 
     kind = "load"
-    learned: ClassVar[tuple[str, ...]] = ("bodies",)
+    learned: ClassVar[Mapping[str, str]] = {"bodies": "bodies"}
     apart: bool = False
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
@@ -55,10 +55,6 @@ class LoadFriction:
         return tuple(replace(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True), bounds=(0.0, LARGEST),
                              ridge=ridge)
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
-
-    def with_bodies(self, numbers: Array) -> LoadFriction:
-        """Return the term with these ten inertial parameters of each link (bodies, 10)."""
-        return replace(self, bodies=numbers)
 
     def link_numbers(self, robot: Robot) -> Array:
         """Return the inertias of every link (bodies, 10), from which the torques of the bodies are computed. Dependent

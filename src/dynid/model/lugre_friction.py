@@ -17,8 +17,8 @@ from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY, FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import Entries, MotionSegment, Slopes, TorqueModel
-from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries, sign_slopes
+from dynid.model.term import Entries, MotionSegment, TorqueModel
+from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
 from dynid.robot import Robot
 
 
@@ -125,9 +125,6 @@ class LuGreFriction:
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         return sign_entries(robot, self.joints, self.sign, dq, 2)
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        return sign_slopes(robot, self.joints, self.sign, dq, 2)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
         for j, (force, damping), (reach, ratio, vs) in zip(chosen(robot, self.joints), values.reshape(-1, 2),

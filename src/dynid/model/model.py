@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,29 +17,20 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.root_frame import in_root_axes
 from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
+from dynid.model.data_context import DataContext, bind, depends_on_estimate, learned_fields
 from dynid.model.elements import Bodies, Element
 from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.term import (
-    DescribingSlowMotion,
-    HasHistory,
-    Informed,
-    LoadDependent,
     MotionSegment,
-    Physical,
-    Scaled,
-    Shaped,
-    Simulated,
-    SingleSample,
     Term,
-    Timed,
-    Warmed,
     accelerates,
     fill_entries,
     probing_motion,
     pull_back,
     with_smooth_signs,
 )
+from dynid.model.term_capabilities import Capabilities, History, Kernels, SingleSample, capabilities, term_name
 from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples
@@ -64,11 +56,16 @@ class Model:
         if not self.terms:
             raise ModelError(f"a model of robot '{self.robot.name}' needs at least one term")
         object.__setattr__(self, "terms", with_followers(self.robot, tuple(self.terms)))
-        _ = self.parameters  # a term that does not fit the robot is refused here, not at first use
+        _ = self.parameters, self._offers  # a term that does not fit the robot is refused here, not at first use
 
     @property
     def dof(self) -> int:
         return self.robot.dof
+
+    @property
+    def robot_model(self) -> Model:
+        """The model itself: it consists of a robot and terms."""
+        return self
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -92,13 +89,18 @@ class Model:
         return f"<Model of {self.robot.name}: {self.dof} joints, {len(self.parameters)} parameters>"
 
     def _repr_html_(self) -> str:
-        rows = [(getattr(term, "kind", type(term).__name__), str(len(places))) for term, places in self.parts]
+        rows = [(term_name(term), str(len(places))) for term, places in self.parts]
         return html_tables.card(repr(self)[1:-1], html_tables.table(("term", "parameters"), rows))
 
     @property
     def parts(self) -> tuple[tuple[Term, Ints], ...]:
         """Every term with the indices of its parameters among the model's."""
         return self._owned[1]
+
+    @cached_property
+    def _offers(self) -> tuple[Capabilities, ...]:
+        """What each term offers beyond its entries."""
+        return tuple(map(capabilities, self.terms))
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -109,30 +111,35 @@ class Model:
         """structure[j, c] is True if parameter c can affect the torque of joint j (dof, parameters)."""
         q, dq, ddq = probing_motion(self.robot, 2)
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
-        for term, columns in self.parts:
+        for (term, columns), history in zip(self.parts, self._histories, strict=True):
             entries = term.entries(self.robot, q, dq, ddq)
-            if isinstance(term, HasHistory):
-                entries = term.remembered(self.robot, q, dq, ddq, np.ones((2, term.channels(self.robot))))
+            if history is not None:
+                entries = history.remembered(self.robot, q, dq, ddq, np.ones((2, history.channels(self.robot))))
             for joint, parameter, _ in entries:
                 found[joint, columns[parameter]] = True
         return found
 
     @cached_property
-    def _physical(self) -> tuple[Physical | None, ...]:
+    def _kernels(self) -> tuple[Kernels | None, ...]:
         """Terms with kernels for torques and inertia matrix, None for the others."""
-        return tuple(term if isinstance(term, Physical) else None for term in self.terms)
+        return tuple(own.kernels for own in self._offers)
+
+    @cached_property
+    def _histories(self) -> tuple[History | None, ...]:
+        """Terms with memory, None for the others."""
+        return tuple(own.history for own in self._offers)
 
     @cached_property
     def _accelerating(self) -> tuple[bool, ...]:
         """Which terms without physical kernels depend on accelerations."""
         return tuple(physical is None and accelerates(term, self.robot)
-                     for term, physical in zip(self.terms, self._physical, strict=True))
+                     for term, physical in zip(self.terms, self._kernels, strict=True))
 
     @property
     def slow_joints(self) -> tuple[int, ...]:
         """Joints, counted from 0, whose slow motion some term describes."""
-        return tuple(sorted({j for term in self.terms if isinstance(term, DescribingSlowMotion)
-                             for j in term.slow_joints(self.robot)}))
+        return tuple(sorted({j for own in self._offers if own.slow_joints is not None
+                             for j in own.slow_joints(self.robot)}))
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
         """Write selected entries of the regressor, each contiguous over the samples, in one thread.
@@ -147,7 +154,7 @@ class Model:
     @cached_property
     def _channels(self) -> tuple[slice, ...]:
         """Slices of each term's memory within the memory of all terms."""
-        counts = [term.channels(self.robot) if isinstance(term, HasHistory) else 0 for term in self.terms]
+        counts = [0 if history is None else history.channels(self.robot) for history in self._histories]
         ends = np.cumsum(counts)
         return tuple(slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True))
 
@@ -158,7 +165,7 @@ class Model:
 
     def memory(self, motion: MotionSegment) -> Array:
         """Return the states of the terms with memory along a motion without a gap (samples, channels)."""
-        found = [term.memory(self, motion) for term in self.terms if isinstance(term, HasHistory)]
+        found = [history.memory(self, motion) for history in self._histories if history is not None]
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
 
     def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array:
@@ -176,19 +183,20 @@ class Model:
 
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
         """Return the elements of a compiled simulation with parameters theta; None if a term has none."""
-        values = self.parameters.vector(theta)
-        if not all(isinstance(term, Simulated) for term in self.terms):
-            return None
-        return tuple(one for term, columns in self.parts if isinstance(term, Simulated)
-                     for one in term.elements(self.robot, values[columns]))
+        values, found = self.parameters.vector(theta), list[Element]()
+        for (_, columns), own in zip(self.parts, self._offers, strict=True):
+            if own.elements is None:
+                return None
+            found += own.elements(self.robot, values[columns])
+        return tuple(found)
 
     def body_numbers(self, theta: ArrayLike) -> Array:
         """Return the ten inertial parameters of every body with its payload (bodies, 10), dependent bodies last."""
         tree = self.robot if self.robot.followers is None else self.robot.followers.tree
         values, found = self.parameters.vector(theta), np.zeros((tree.dof, 10))
-        for term, columns in self.parts:
-            if isinstance(term, Simulated) and any(self.parameters.items[c].body is not None for c in columns):
-                for one in term.elements(self.robot, values[columns]):
+        for (_, columns), own in zip(self.parts, self._offers, strict=True):
+            if own.elements is not None and any(self.parameters.items[c].body is not None for c in columns):
+                for one in own.elements(self.robot, values[columns]):
                     if isinstance(one, Bodies):
                         found[:len(one.numbers)] += one.numbers
         return found
@@ -222,11 +230,11 @@ class Model:
         """Every term with the positions of its entries in a regressor of one sample; None if a term does not support
         it."""
         found = []
-        for term, columns in self.parts:
-            if not isinstance(term, SingleSample):
+        for (_, columns), own in zip(self.parts, self._offers, strict=True):
+            if own.single_sample is None:
                 return None
-            joints, parameters = term.instant_entries(self.robot)
-            found.append((term, joints * len(self.parameters) + columns[parameters]))
+            joints, parameters = own.single_sample.instant_entries(self.robot)
+            found.append((own.single_sample, joints * len(self.parameters) + columns[parameters]))
         return tuple(found)
 
     def _regressor_of_one(self, q: Array, dq: Array, ddq: Array) -> Array | None:
@@ -253,7 +261,7 @@ class Model:
 
     def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array) -> Array:
         tau = np.zeros(q.shape)
-        for (term, columns), physical in zip(self.parts, self._physical, strict=True):
+        for (term, columns), physical in zip(self.parts, self._kernels, strict=True):
             values = theta[columns]
             if physical is not None:
                 tau += physical.torques(self.robot, values, q, dq, ddq)
@@ -270,7 +278,7 @@ class Model:
             return self.inertia_matrix(theta, q[None])[0]
         matrix = np.zeros((*q.shape, self.dof))
         still = np.zeros_like(q)
-        for (term, columns), physical, accelerating in zip(self.parts, self._physical, self._accelerating, strict=True):
+        for (term, columns), physical, accelerating in zip(self.parts, self._kernels, self._accelerating, strict=True):
             if physical is not None:
                 matrix += physical.inertia(self.robot, theta[columns], q)
             elif accelerating:
@@ -297,7 +305,7 @@ class Model:
             return self.forward_dynamics(theta, q[None], dq[None], tau[None])[0]
         inertia = self.inertia_matrix(theta, q)
         found = solve_motion(inertia, tau - self.bias(theta, q, dq))
-        if not self._bodies_matter:
+        if not self._body_fields:
             return found
         # Friction from load is a share below one half of the bodies' torques, so that corrections die out.
         for _ in range(_MAX_LOAD_CORRECTIONS):
@@ -313,56 +321,38 @@ class Model:
         """Which parameters belong to terms that depend on the last estimate (parameters,)."""
         found = np.zeros(len(self.parameters), dtype=bool)
         for term, columns in self.parts:
-            if isinstance(term, LoadDependent | Informed):
-                found[columns] = True
+            found[columns] = depends_on_estimate(term)
         return found
 
     @cached_property
-    def _bodies_matter(self) -> bool:
-        """Whether a term depends on the torques of the bodies."""
-        return any(isinstance(term, LoadDependent) for term in self.terms)
+    def _body_fields(self) -> tuple[tuple[Term, str], ...]:
+        """Terms that depend on the inertias of the bodies, and the field that holds these."""
+        return tuple((term, name) for term in self.terms for name, entry in learned_fields(term).items()
+                     if entry == "bodies")
 
-    def _with_terms(self, kind: type, change: Callable[[Any], Any]) -> Model:
-        """Return a copy with the terms of a kind changed, or the model itself if it has none."""
-        terms = tuple(change(term) if isinstance(term, kind) else term for term in self.terms)
-        return replace(self, terms=terms) if any(isinstance(term, kind) for term in self.terms) else self
-
-    def with_speeds(self, speeds: Array) -> Model:
-        """Return the same model for data in which the joints reach these top speeds (dof,)."""
-        return self._with_terms(Scaled, lambda term: term.with_speeds(speeds))
-
-    def with_times(self, first: float, last: float) -> Model:
-        """Return the model for data taken between two times, s."""
-        return self._with_terms(Timed, lambda term: term.with_times(first, last))
-
-    def with_temperatures(self, mean: Array) -> Model:
-        """Return the same model for data with these mean temperatures of the joints (dof,)."""
-        return self._with_terms(Warmed, lambda term: term.with_temperatures(mean))
+    def bind(self, context: DataContext) -> Model:
+        """Return the model whose terms have taken from logs and estimates what they need of it."""
+        terms = tuple(bind(term, context) for term in self.terms)
+        return self if all(map(operator.is_, terms, self.terms)) else replace(self, terms=terms)
 
     def with_estimate(self, theta: ArrayLike) -> Model:
         """Return a copy with estimate-dependent terms evaluated at theta."""
         if not self.loaded.any():
             return self
-        values = self.parameters.vector(theta)
-        return self._with_bodies(theta)._with_terms(Informed, lambda term: term.with_estimate(values))
+        return self.bind(DataContext(bodies=self.body_numbers(theta), estimate=self.parameters.vector(theta)))
 
     def with_bodies_if_unset(self, theta: ArrayLike) -> Model:
         """Return a copy whose load-dependent terms keep the inertias already set, or else use those of theta.
 
         Base values do not separate link inertias from rotor inertias, so inertias that were set take precedence."""
-        told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, LoadDependent))
-        return self if told else self._with_bodies(theta)
-
-    def _with_bodies(self, theta: ArrayLike) -> Model:
-        """Return a copy whose load-dependent terms use the link inertias of theta."""
-        numbers = self.body_numbers(theta)
-        return self._with_terms(LoadDependent, lambda term: term.with_bodies(numbers))
+        is_set = all(getattr(term, name) is not None for term, name in self._body_fields)
+        return self if is_set else self.bind(DataContext(bodies=self.body_numbers(theta)))
 
     @property
     def learned(self) -> dict[str, list[float]]:
         """Return the fields that terms took from the data, flattened, by number of the term and name of the field."""
         return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
-                for k, term in enumerate(self.terms) for name in getattr(term, "learned", ())
+                for k, term in enumerate(self.terms) for name in learned_fields(term)
                 if getattr(term, name) is not None}
 
     def with_learned(self, learned: Mapping[str, Sequence[float]]) -> Model:
@@ -377,12 +367,13 @@ class Model:
     @property
     def shape_names(self) -> tuple[str, ...]:
         """Names of the free shape parameters of all terms (see `Stribeck`)."""
-        return tuple(name for term in self.terms if isinstance(term, Shaped) for name in term.shape_names(self.robot))
+        return tuple(name for own in self._offers if own.shape is not None
+                     for name in own.shape.shape_names(self.robot))
 
     @property
     def shape(self) -> Array:
         """Present values of the free shape parameters of all terms."""
-        parts = [term.shape(self.robot) for term in self.terms if isinstance(term, Shaped)]
+        parts = [own.shape.shape(self.robot) for own in self._offers if own.shape is not None]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def with_shape(self, values: ArrayLike) -> Model:
@@ -391,9 +382,9 @@ class Model:
         if values.shape != self.shape.shape:
             raise ModelError(f"the model has {len(self.shape)} free shape parameters, got {values.shape}")
         terms, at = list(self.terms), 0
-        for k, term in enumerate(terms):
-            if isinstance(term, Shaped):
-                count = len(term.shape(self.robot))
-                terms[k] = term.with_shape(self.robot, values[at:at + count])
+        for k, own in enumerate(self._offers):
+            if own.shape is not None:
+                count = len(own.shape.shape(self.robot))
+                terms[k] = own.shape.with_shape(self.robot, values[at:at + count])
                 at += count
         return replace(self, terms=tuple(terms))

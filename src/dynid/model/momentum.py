@@ -14,24 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.model.complete import complete
+from dynid.model.complete import complete, robot_model
+from dynid.model.data_context import depends_on_estimate
 from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
 from dynid.model.term import (
-    HasHistory,
-    Informed,
-    LoadDependent,
+    Entries,
     MotionSegment,
     Term,
-    UnderLoad,
     fill_entries,
     probing_motion,
 )
+from dynid.model.term_capabilities import Capabilities, History, capabilities, term_name
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 
@@ -41,6 +41,7 @@ TORQUE_AGREEMENT = 1e-9  # relative, of torques that should agree
 _PROBED_STATES = 6
 
 Fill = Callable[[Array, Array, Array, Ints, Array, Array | None], None]  # q, dq, ddq, place, out, memory
+LoadEntries = Callable[[Array, Array], Entries]  # torques of the gears, dq
 Own = Callable[..., None]  # momentum(robot, q, dq, place, momentum, force, changing) of a term
 
 
@@ -66,7 +67,7 @@ class MomentumForm:
 
     model: LinearModel
     parts: tuple[TermShare, ...]
-    under_load: tuple[tuple[UnderLoad, Ints], ...] = ()
+    under_load: tuple[tuple[LoadEntries, Ints], ...] = ()
 
     @staticmethod
     def of(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
@@ -75,21 +76,23 @@ class MomentumForm:
         symmetric: also refuse inertia that is not symmetric, which has no kinetic energy. is_load_given: whether `fill`
         is given the torques that gears transmit, so that load-dependent friction has a force.
         """
-        if isinstance(model, Model):
-            refuse_free_base(model.robot, "the momentum form of the equations")
-        if not isinstance(model, Model):
+        whole_robot = robot_model(model)
+        if whole_robot is None:
             every = np.arange(len(model.parameters))
             postures = np.random.default_rng(0).normal(size=(_PROBED_STATES, model.dof))
             whole = _part(complete(model).fill, None, every, slice(0, 0), postures, "the model", symmetric)
             return MomentumForm(model, (whole,))
-        parts, loaded, first = list[TermShare](), list[tuple[UnderLoad, Ints]](), 0
-        for term, columns in model.parts:
-            count = term.channels(model.robot) if isinstance(term, HasHistory) else 0
+        robot = whole_robot.robot
+        refuse_free_base(robot, "the momentum form of the equations")
+        parts, loaded, first = list[TermShare](), list[tuple[LoadEntries, Ints]](), 0
+        for term, columns in whole_robot.parts:
+            own = capabilities(term)
+            count = 0 if own.history is None else own.history.channels(robot)
             channels, first = slice(first, first + count), first + count
-            if is_load_given and isinstance(term, UnderLoad):
-                loaded.append((term, columns))
+            if is_load_given and own.load is not None:
+                loaded.append((partial(own.load.under_load, robot), columns))
             else:
-                parts.append(_term_part(model, term, columns, channels, symmetric))
+                parts.append(_term_part(whole_robot, term, own, columns, channels, symmetric))
         return MomentumForm(model, tuple(parts), tuple(loaded))
 
     def fill(self, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None = None, *,
@@ -100,11 +103,11 @@ class MomentumForm:
         for none. changing: force F with tau = d/dt P + F; otherwise G with tau . dq = d/dt (dq . P / 2) + G . dq.
         load (samples, dof): torques transmitted by the gears, for load-dependent friction.
         """
-        for term, columns in self.under_load:
-            assert load is not None and isinstance(self.model, Model)
+        for entries, columns in self.under_load:
+            assert load is not None
             own = place[:, columns]
             momentum[own[own >= 0]], force[own[own >= 0]] = 0.0, 0.0
-            for joint, parameter, column in term.under_load(self.model.robot, load, dq):
+            for joint, parameter, column in entries(load, dq):
                 if own[joint, parameter] >= 0:
                     force[own[joint, parameter]] = column
         for part in self.parts:
@@ -148,16 +151,17 @@ def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memo
     return with_ - without
 
 
-def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> TermShare:
+def _term_part(model: Model, term: Term, offers: Capabilities, columns: Ints, channels: slice,
+               symmetric: bool) -> TermShare:
     robot = model.robot
-    name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
-    if isinstance(term, LoadDependent | Informed):
+    name = f"term '{term_name(term)}'"
+    if depends_on_estimate(term):
         raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
                          "it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
-    if isinstance(term, HasHistory) and _remembers_acceleration(model, term):
+    if offers.history is not None and _remembers_acceleration(model, offers.history):
         raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
                          "equations = 'torque' (--set prepare.equations=torque)")
-    kernel = getattr(term, "momentum", None) if robot.followers is None else None  # they know trees alone
+    kernel = offers.momentum if robot.followers is None else None  # they know trees alone
     own: Own | None = None if kernel is None else _bound(kernel, robot)
 
     def fill(q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None) -> None:
@@ -174,7 +178,7 @@ def _bound(kernel: Own, robot: Robot) -> Own:
     return own
 
 
-def _remembers_acceleration(model: Model, term: HasHistory) -> bool:
+def _remembers_acceleration(model: Model, term: History) -> bool:
     rng = np.random.default_rng(0)
     t = np.arange(4 * _PROBED_STATES) / 100.0
     q, dq, ddq = rng.normal(size=(3, len(t), model.dof))

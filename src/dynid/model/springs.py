@@ -82,10 +82,6 @@ class Strut:
         """Return the lever dL/dq, m/rad."""
         return self.base * self.link * np.sin(q - self.zero) / self.length(q)
 
-    def lever_slope(self, q: Array) -> Array:
-        """Return d^2 L/dq^2, the second derivative of the length of the strut."""
-        return (self.base * self.link * np.cos(q - self.zero) - self.lever(q) ** 2) / self.length(q)
-
 
 def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero: float) -> Strut:
     """Return the geometry of a strut on a revolute joint. Refuses points on the axis or that can coincide."""
@@ -133,12 +129,6 @@ class GasSpring:
         yield j, 0, -lever
         yield j, 1, -(longest - strut.length(q[:, j])) * lever
 
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        j, (strut, longest) = robot.joint_index(self.joint), self._strut(robot)
-        lever, slope = strut.lever(q[:, j]), strut.lever_slope(q[:, j])
-        yield j, 0, Q, j, -slope
-        yield j, 1, Q, j, lever ** 2 - (longest - strut.length(q[:, j])) * slope
-
     def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
         strut, longest = self._strut(robot)
         yield Curve(axis(robot.dof, robot.joint_index(self.joint)), strut_torque,
@@ -167,11 +157,6 @@ class Counterbalance:
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         j, strut = robot.joint_index(self.joint), Strut(self.base, self.link, self.zero)
         yield j, 0, (strut.length(q[:, j]) - self.slack) * strut.lever(q[:, j])
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        j, strut = robot.joint_index(self.joint), Strut(self.base, self.link, self.zero)
-        length, lever = strut.length(q[:, j]), strut.lever(q[:, j])
-        yield j, 0, Q, j, lever ** 2 + (length - self.slack) * strut.lever_slope(q[:, j])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
         yield Curve(axis(robot.dof, robot.joint_index(self.joint)), strut_torque,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from dynid.model.elements import Dry, Element, Linear, axis, on_joints
 from dynid.model.kinds import FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, MotionSegment, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
@@ -33,7 +33,7 @@ class TemperatureFriction:
     """
 
     kind = "temperature"
-    learned: ClassVar[tuple[str, ...]] = ("reference",)
+    learned: ClassVar[Mapping[str, str]] = {"reference": "temperatures"}
     parts: tuple[str, ...] = ("Fct", "Fvt")
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
@@ -48,10 +48,6 @@ class TemperatureFriction:
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         return tuple(joint_parameter(robot, part, j, joint_unit(robot, j, *_SLOPE_UNITS[part]), kind=FRICTION)
                      for j in chosen(robot, self.joints) for part in self.parts)
-
-    def with_temperatures(self, mean: Array) -> TemperatureFriction:
-        """Return the same term for data with these mean temperatures (dof,), unless its reference is given."""
-        return self if self.reference is not None else replace(self, reference=mean)
 
     def _per_joint(self, robot: Robot, name: str) -> Array:
         given = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
@@ -92,13 +88,6 @@ class TemperatureFriction:
         for n, j in enumerate(chosen(robot, self.joints)):
             for k, values in enumerate(self._columns(dq[:, j], float(warmer[j]))):
                 yield j, n * len(self.parts) + k, values
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        warmer = self._now(robot)
-        for n, j in enumerate(chosen(robot, self.joints)):
-            for k, part in enumerate(self.parts):
-                yield (j, n * len(self.parts) + k, DQ, j,
-                       warmer[j] * (self.sign.slope(dq[:, j]) if part == "Fct" else np.ones(len(dq))))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         joints, warmer = chosen(robot, self.joints), self._now(robot)

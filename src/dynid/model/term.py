@@ -4,9 +4,10 @@ A term is any object with
     parameters(robot) -> its parameters in order, with names, units and kinds,
     entries(robot, q, dq, ddq) -> (joint, parameter, values (samples,)) for each entry of its columns that is
         not always zero, joint and parameter counted from 0.
-Nothing has to be inherited. Further methods are optional and independent of each other:
+Nothing has to be inherited. Further methods are optional; `dynid.model.term_capabilities` states those of a term:
     slopes(robot, q, dq, ddq) -> (joint, parameter, signal, by, values) for each entry's derivative by the signal
-        (Q, DQ, DDQ) of joint `by` that is not always zero; without them derivatives are differences (`pull_back`).
+        (Q, DQ, DDQ) of joint `by` that is not always zero; without them derivatives are computed from the entries
+        (`derived_slopes`).
     elements(robot, values) -> what its parameters `values` add to a simulated machine (`dynid.model.elements`); without
         them a model is simulated in a Python loop.
     fill, pull_back, torques, inertia: its entries, their derivatives, torques and inertia matrix at once, where a
@@ -20,13 +21,8 @@ Nothing has to be inherited. Further methods are optional and independent of eac
         it otherwise drops them because Coulomb friction is between its two signs there.
     dissipating(robot, speeds (dof,)) -> rows (k, its parameters): where rows @ values >= 0 and none of its parameters
         that must not be is negative, it dissipates power at all speeds up to these; for methods with constraints.
-    with_speeds(speeds (dof,)) -> the same term for data in which the joints reach these speeds (see `FrictionCurve`).
-    with_times(first, last), with_temperatures(mean (dof,)) -> the same term for data taken between these times, s, and
-        at these mean temperatures of the joints (see `Drift`, `TemperatureFriction`).
-    with_bodies(numbers (dof, 10)) -> the same term where the links have these ten numbers each: the last estimate of
-        them, after which a fit is repeated (see `LoadFriction`).
-    with_estimate(theta (parameters,)) -> the same beside the last estimate of the whole model (see `Delay`).
-    learned: names of its fields that these set; they are kept with an estimate.
+    learned: its fields that logs or an estimate set, each with its entry of `DataContext`: speeds, times,
+        temperatures, bodies, estimate (see `FrictionCurve`, `Drift`, `LoadFriction`). They are saved with an estimate.
     channels(robot), memory(model, motion) -> (samples, channels), remembered(robot, q, dq, ddq, memory) -> entries: a
         term that needs times or the order of samples. memory is asked for once for every stretch of a log without a
         gap; `remembered` then gives the entries of any of its rows, and `entries` those of a motion without times.
@@ -40,22 +36,23 @@ beyond this comes as one more method of this list; terms without it stay as they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.following import random_postures
-from dynid.model.elements import Element
+from dynid.model.derivatives import Differentiated, Signal
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.sign import Sign
 from dynid.robot import Robot
 
 Entries = Iterator[tuple[int, int, Array]]
-Slopes = Iterator[tuple[int, int, int, int, Array | float]]
+Slope = tuple[int, int, int, int, Array | float]  # joint, parameter, signal, by, values
+Slopes = Iterator[Slope]
 Place = Ints
 
 Q, DQ, DDQ = 0, 1, 2  # signals of a slope
@@ -68,66 +65,6 @@ class Term(Protocol):
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]: ...
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries: ...
-
-
-@runtime_checkable
-class Shaped(Protocol):
-    """A term that is nonlinear in its shape parameters (see `Stribeck`)."""
-
-    def shape_names(self, robot: Robot) -> tuple[str, ...]: ...
-
-    def shape(self, robot: Robot) -> Array: ...
-
-    def with_shape(self, robot: Robot, values: Array) -> Term: ...
-
-
-@runtime_checkable
-class DescribingSlowMotion(Protocol):
-    """A term that needs the rows in which some joints move slowly."""
-
-    def slow_joints(self, robot: Robot) -> Iterable[int]: ...
-
-
-@runtime_checkable
-class Dissipating(Protocol):
-    """A term with parameters of either sign and linear conditions for dissipation."""
-
-    def dissipating(self, robot: Robot, speeds: Array) -> Array: ...
-
-
-@runtime_checkable
-class Scaled(Protocol):
-    """A term whose columns depend on the top speeds of the joints in the data."""
-
-    def with_speeds(self, speeds: Array) -> Term: ...
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """A term whose columns depend on the time range of the data."""
-
-    def with_times(self, first: float, last: float) -> Term: ...
-
-
-@runtime_checkable
-class Warmed(Protocol):
-    """A term whose columns depend on the mean temperatures in the data."""
-
-    def with_temperatures(self, mean: Array) -> Term: ...
-
-
-@runtime_checkable
-class LoadDependent(Protocol):
-    """A term whose columns depend on the last estimate of the bodies."""
-
-    def with_bodies(self, numbers: Array) -> Term: ...
-
-
-@runtime_checkable
-class Informed(Protocol):
-    """A term whose columns depend on the last estimate of all parameters."""
-
-    def with_estimate(self, theta: Array) -> Term: ...
 
 
 class MotionSegment(NamedTuple):
@@ -153,73 +90,6 @@ class TorqueModel(Protocol):
     def inverse_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array: ...
 
 
-@runtime_checkable
-class HasHistory(Protocol):
-    """A term that needs times or the order of samples."""
-
-    def channels(self, robot: Robot) -> int: ...
-
-    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array: ...
-
-    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries: ...
-
-
-@runtime_checkable
-class Stepping(HasHistory, Protocol):
-    """A term whose memory is updated from sample to sample."""
-
-    def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]: ...
-
-
-@runtime_checkable
-class UnderLoad(LoadDependent, Protocol):
-    """A term that is a function of the torques of the bodies."""
-
-    def link_numbers(self, robot: Robot) -> Array: ...
-
-    def under_load(self, robot: Robot, torques: Array, dq: Array) -> Entries: ...
-
-
-@runtime_checkable
-class Sloped(Protocol):
-    """A term with analytic derivatives of its entries."""
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes: ...
-
-
-@runtime_checkable
-class HasAdjoint(Protocol):
-    """A term with an analytic derivative of a weighted sum of its entries (see `pull_back`)."""
-
-    def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
-                  out: Array) -> None: ...
-
-
-@runtime_checkable
-class Simulated(Protocol):
-    """A term with elements for compiled simulation."""
-
-    def elements(self, robot: Robot, values: Array) -> Iterable[Element]: ...
-
-
-@runtime_checkable
-class Physical(Protocol):
-    """A term with kernels for torques (samples, dof) and inertia matrices (samples, dof, dof)."""
-
-    def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array: ...
-
-    def inertia(self, robot: Robot, values: Array, q: Array) -> Array: ...
-
-
-@runtime_checkable
-class SingleSample(Protocol):
-    """A term that computes its entries for one sample (dof,)."""
-
-    def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | float: ...
-
-    def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]: ...
-
-
 def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array,
                  memory: Array | None = None) -> None:
     """Write a term's entries into rows of out (rows, samples); place (joints, parameters) is the row of each, -1 for
@@ -232,7 +102,7 @@ def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, plac
             if place[joint, parameter] >= 0:
                 out[place[joint, parameter]] = values
         return
-    fill = getattr(term, "fill", None)  # asked for every few hundred samples: a protocol would take longer to check
+    fill = getattr(term, "fill", None)
     if fill is not None:
         fill(robot, q, dq, ddq, place, out)
         return
@@ -246,19 +116,37 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
     """Add to out (3, samples, dof) the derivatives by q, dq, ddq of the sum of weights (rows, samples) times a term's
     entries.
 
-    place (dof, the term's parameters): the row of each entry, -1 for none. Exact if the term has `slopes`, otherwise
-    by differences of fourth order.
+    place (dof, the term's parameters): the row of each entry, -1 for none. Exact if the term has `slopes` or its
+    entries can be differentiated (`dynid.model.derivatives`), otherwise by differences of fourth order.
     """
-    if isinstance(term, HasAdjoint):
-        term.pull_back(robot, q, dq, ddq, place, weights, out)
+    adjoint, slopes = getattr(term, "pull_back", None), getattr(term, "slopes", None)
+    if adjoint is not None:
+        adjoint(robot, q, dq, ddq, place, weights, out)
         return
-    if isinstance(term, Sloped):
-        for joint, parameter, signal, by, values in term.slopes(robot, q, dq, ddq):
-            row = place[joint, parameter]
-            if row >= 0:
-                out[signal, :, by] += weights[row] * values
+    found = derived_slopes(term, robot, q, dq, ddq) if slopes is None else slopes(robot, q, dq, ddq)
+    if found is None:
+        out += entry_differences(term, robot, q, dq, ddq, place, weights)
         return
-    out += entry_differences(term, robot, q, dq, ddq, place, weights)
+    for joint, parameter, signal, by, values in found:
+        row = place[joint, parameter]
+        if row >= 0:
+            out[signal, :, by] += weights[row] * values
+
+
+def derived_slopes(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array) -> list[Slope] | None:
+    """Return the derivatives of a term's entries, as `slopes` yields them, from its entries; None for a term whose
+    entries use operations that `dynid.model.derivatives` does not have."""
+    if hasattr(term, "fill"):  # its entries come from a kernel
+        return None
+    signals: Any = [Signal(values, number) for number, values in enumerate((q, dq, ddq))]
+    found: list[Slope] = []
+    try:
+        for joint, parameter, values in term.entries(robot, *signals):
+            if isinstance(values, Differentiated):
+                found += [(joint, parameter, signal, by, slope) for (signal, by), slope in values.partials.items()]
+    except Exception:  # whatever an array can do that a signal cannot; an error of the term's own comes again
+        return None
+    return found
 
 
 def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place,

@@ -13,6 +13,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.following import closed_columns, tree_motion
 from dynid.dynamics.momentum import momentum_columns
+from dynid.dynamics.motion_case import rooted
 from dynid.dynamics.physics import regressor_of_checked
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
@@ -20,7 +21,7 @@ from dynid.model.elements import Bodies, Linear, on_joints
 from dynid.model.kinds import BODY, OTHER, ROTOR, SPRING, Kind
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DDQ, DQ, Entries, Place, Q, Slopes, entry_differences
+from dynid.model.term import Entries, Place, entry_differences
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
@@ -48,11 +49,14 @@ class RigidBodies:
                      for parameter in body_parameters(str(i + 1), i, robot.bodies[i].name, robot.bodies[i].inertia))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        y, shows = dynamics.regressor(robot, q, dq, ddq), _shows(robot)
+        # By the kernel that `fill` needs too: `regressor` has one of its own, which takes seconds to compile.
+        place, shows = np.arange(10 * robot.dof ** 2).reshape(robot.dof, -1), _shows(robot)
+        rows = np.zeros((place.size, len(q)))
+        dynamics.regressor_columns(robot, *rooted(robot, q=q, dq=dq, ddq=ddq)[1], place, rows)
         for first, body in enumerate(_massive(robot)):
             for joint in np.flatnonzero(shows[:, body]):
                 for k in range(10):
-                    yield int(joint), 10 * first + k, y[:, joint, 10 * body + k]
+                    yield int(joint), 10 * first + k, rows[place[joint, 10 * body + k]]
 
     def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
         dynamics.regressor_columns(robot, q, dq, ddq, _on_all(robot, place), out)
@@ -167,10 +171,6 @@ class RotorInertia:
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
         return one_each(robot, self.joints)
 
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, DDQ, j, 1.0
-
     def elements(self, robot: Robot, values: Array) -> Iterator[Linear]:
         yield Linear(inertia=np.diag(on_joints(robot.dof, chosen(robot, self.joints), values)))
 
@@ -186,12 +186,6 @@ def sign_entries(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, d
     """Yield entries sign(dq) of the first of `each` parameters of every joint that a term of dry friction acts on."""
     for k, j in enumerate(chosen(robot, joints)):
         yield j, each * k, sign.of_joint(j)(dq[:, j])
-
-
-def sign_slopes(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Slopes:
-    """Yield the slopes of `sign_entries`."""
-    for k, j in enumerate(chosen(robot, joints)):
-        yield j, each * k, DQ, j, sign.of_joint(j).slope(dq[:, j])
 
 
 def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -> Array:
@@ -294,10 +288,6 @@ class Spring:
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         j = robot.joint_index(self.joint)
         yield j, 0, q[:, j] - self.rest
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        j = robot.joint_index(self.joint)
-        yield j, 0, Q, j, 1.0
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Linear]:
         stiffness = on_joints(robot.dof, [robot.joint_index(self.joint)], values)

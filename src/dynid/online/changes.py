@@ -20,7 +20,7 @@ from dynid.estimate.recursive.recursion import Recursion, RestartSegment
 from dynid.estimate.recursive.watchers import InnovationTest, low_power
 from dynid.regression import BaseParameters, Factor
 
-_NEARLY_ALL, _MOST = 0.98, 0.7  # shares of a misfit
+_NEARLY_ALL_OF_MISFIT, _MOST_OF_MISFIT = 0.98, 0.7  # shares of a misfit
 _RANK_TOLERANCE = 1e-8  # share of the largest singular value below which a candidate's direction says nothing
 
 
@@ -57,7 +57,8 @@ class Change:
         It is a contact if parameters do not explain enough: nearly all of a transient change, or most of a lasting one.
         """
         contact = [one for one in self.explanations if one.kind == "contact"]
-        if not self.explanations or self.explanations[0].explained < (_NEARLY_ALL if self.ended else _MOST):
+        enough = _NEARLY_ALL_OF_MISFIT if self.ended else _MOST_OF_MISFIT
+        if not self.explanations or self.explanations[0].explained < enough:
             return str(contact[0]) if contact else "something else"
         return str(self.explanations[0])
 

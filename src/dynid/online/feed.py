@@ -18,7 +18,7 @@ from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
 
-_LEARNT_AFTER, _QUICKLY = 10.0, 4.0  # s after which rate and cut-off are taken from the data; the second if ..
+_LEARNT_AFTER, _LEARNT_EARLIEST = 10.0, 4.0  # s after which rate and cut-off are taken from the data; the second if ..
 # .. there are so many samples by then, and samples of which a rate is told at all
 _SAMPLES_FOR_RATE, _MIN_SAMPLES_FOR_RATE = 1000, 20
 # periods of the samples, or of the cut-off: the longest interval that is bridged
@@ -201,7 +201,7 @@ class Feed:
     def _learn(self, ended: bool = False) -> bool:
         """Determine rate, gap and cut-off from the first samples, if there are enough or the source has ended."""
         given = self.options.rate is not None and self.options.cutoff is not None
-        long = 0.0 if given or ended else _QUICKLY if len(self._first) >= _SAMPLES_FOR_RATE else _LEARNT_AFTER
+        long = 0.0 if given or ended else _LEARNT_EARLIEST if len(self._first) >= _SAMPLES_FOR_RATE else _LEARNT_AFTER
         if len(self._first) < _MIN_SAMPLES_FOR_RATE or self._first[-1][0] - self._first[0][0] < long:
             return False
         good = [one for one in self._first if usable(*one)]

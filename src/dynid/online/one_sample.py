@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Ints
 from dynid.model import Model
-from dynid.model.term import SingleSample
+from dynid.model.term_capabilities import SingleSample, capabilities
 from dynid.regression.equations import Layout
 from dynid.robot import Robot
 
@@ -43,12 +43,13 @@ class OneSample:
         terms: list[tuple[SingleSample, slice]] = []
         order, count = np.zeros(layout.rows, dtype=np.int64), 0
         for term, columns in model.parts:
-            if not isinstance(term, SingleSample):
+            single = capabilities(term).single_sample
+            if single is None:
                 return None
-            joints, parameters = term.instant_entries(model.robot)
+            joints, parameters = single.instant_entries(model.robot)
             rows = layout.place[joints, columns[parameters]]
             order[rows[rows >= 0]] = count + np.flatnonzero(rows >= 0)
-            terms.append((term, slice(count, count + len(rows))))
+            terms.append((single, slice(count, count + len(rows))))
             count += len(rows)
         order[torque_rows] = count + np.arange(model.dof)
         return OneSample(model.robot, terms, order, count + model.dof)

@@ -21,7 +21,7 @@ from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.estimate.recursive.verdicts import Limits, standard_limits
-from dynid.model import LinearModel, Model, complete
+from dynid.model import LinearModel, complete
 from dynid.model.held import held_values
 from dynid.online.causal import TimedRows
 from dynid.online.changes import Change, changes
@@ -102,7 +102,7 @@ class Online(Streamed):
         options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted,
                                 standard_limits(model, limits))
         if base is None:
-            base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
+            base, *_ = base_parameters(model).given(held_values(model))
         self._stream = Stream(base, lambda own: Layout.of(model, own),
                               self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
@@ -215,9 +215,10 @@ class Online(Streamed):
     @cached_property
     def _one(self) -> OneSample | None:
         """The fast computation of the rows of one sample; None if the model does not support it."""
-        if not isinstance(self.model, Model) or self.base.known:
+        model = self._complete.robot_model
+        if model is None or self.base.known:
             return None
-        return OneSample.of(self.model, self.layout, self._entries.torque_rows)
+        return OneSample.of(model, self.layout, self._entries.torque_rows)
 
     # -- raw data --------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:

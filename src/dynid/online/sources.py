@@ -30,7 +30,7 @@ _AT_ONCE = 256  # samples of a block
 _LONGEST_LINE = 1 << 16  # characters, as many as a datagram holds: a longer line is no sample
 _UDP_BUFFER_SECONDS = 5.0  # s of samples that the receive buffer of a UDP source holds while the estimate is computed
 _USUAL_RATE = 1000.0  # Hz, where none is given
-_DATAGRAM_OVERHEAD, _CHARACTERS = 768, 24  # bytes that the system keeps of each datagram, and of each number in it
+_DATAGRAM_OVERHEAD, _BYTES_PER_NUMBER = 768, 24  # bytes that the system keeps of a datagram, and of a number in it
 _LEAST_BUFFER, _MOST_BUFFER = 1 << 18, 1 << 28  # bytes
 _FORCED_BUFFER_OPTION, _DROPS_OPTION = 33, 40  # SO_RCVBUFFORCE and SO_RXQ_OVFL of Linux, which Python does not name
 _STEPS_FOR_PERIOD = 20  # stamps after which the period of the samples is known
@@ -195,7 +195,7 @@ def datagrams(port: int, dof: int, complain: Complain, patience: float, host: st
 
 def _sized(door: socket.socket, dof: int, rate: float) -> int:
     """Request a receive buffer for some seconds of samples at a rate (Hz), and return the granted bytes."""
-    wanted = int(_UDP_BUFFER_SECONDS * rate * (_DATAGRAM_OVERHEAD + _CHARACTERS * (1 + 2 * dof)))
+    wanted = int(_UDP_BUFFER_SECONDS * rate * (_DATAGRAM_OVERHEAD + _BYTES_PER_NUMBER * (1 + 2 * dof)))
     wanted = min(max(wanted, _LEAST_BUFFER), _MOST_BUFFER)
     for option in (_FORCED_BUFFER_OPTION, socket.SO_RCVBUF):  # the first is the superuser's, beyond the limit
         try:

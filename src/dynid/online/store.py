@@ -12,7 +12,7 @@ from dynid.arrays import load_arrays
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.recursive.forgetting import from_table
 from dynid.files import write_whole
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel, robot_model
 from dynid.online.feed import FeedOptions
 from dynid.online.online import Online
 from dynid.regression import BaseParameters
@@ -42,8 +42,9 @@ def load(path: str | Path, model: LinearModel) -> Online:
 
 
 def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any]) -> Online:
-    if facts.get("learned") and isinstance(model, Model):
-        model = model.with_learned(facts["learned"])
+    own = robot_model(model)
+    if facts.get("learned") and own is not None:
+        model = own.with_learned(facts["learned"])
     base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
     known = {str(name): Known(*map(float, one))
              for name, one in zip(arrays["prior_names"], arrays["prior_known"], strict=True)}

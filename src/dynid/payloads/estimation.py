@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
-from dynid.model import Model, Payload
+from dynid.model import Payload, required_robot_model
 from dynid.payloads.body import nearest_body, weighed
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged
@@ -79,8 +79,8 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     """
     parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
     chosen = _way(way, estimate, parts)
-    assert isinstance(estimate.model, Model)
-    name = mounting_frame(estimate.model.robot, frame)
+    machine = required_robot_model(estimate.model, "an estimate of a payload").robot
+    name = mounting_frame(machine, frame)
     term = Payload(name, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
     robot = known_robot(estimate, unloaded, threads)
     facts: dict[str, Any] = {}
@@ -99,7 +99,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     exact = known[0] if known is not None and known[1] == 0.0 else None
     # Gains scale all of a body alike: they leave its shape as it is, and must not move it to the border.
     shape = total - covariance["gains"]
-    lever = load_lever(estimate.model.robot, name)
+    lever = load_lever(machine, name)
     numbers = nearest_body(theta, shape, fit.identified, exact, lever) if consistent else theta
     found = PayloadEstimate(
         name, chosen, numbers, theta, total, covariance, fit.identified, consistent,
@@ -113,8 +113,7 @@ def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
     if way is not None and way not in WAYS:
         raise ModelError(f"there is no payload method '{way}'; there are {', '.join(WAYS)}",
                          code="unknown-payload-method")
-    if not isinstance(estimate.model, Model):
-        raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom regressor")
+    required_robot_model(estimate.model, "an estimate of a payload")
     if not logs or not any(len(log) for log in logs):
         raise NotPossibleError("there are no samples with the payload")
     for log in logs:

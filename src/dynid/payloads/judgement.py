@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.estimate import Estimate
 from dynid.findings import Finding
-from dynid.model import Model
+from dynid.model import required_robot_model
 from dynid.payloads.body import distance
 from dynid.payloads.constancy import change_of
 from dynid.payloads.loaded import LoadedEquations
@@ -185,8 +185,7 @@ def _unidentified(found: PayloadEstimate) -> Iterator[Finding]:
 
 def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
     """Yield findings on a payload beyond the robot's limits: its stated payload, and the torque at full reach."""
-    model = estimate.model
-    assert isinstance(model, Model)
+    model = required_robot_model(estimate.model, "an estimate of a payload")
     limit = model.robot.payload
     if limit is not None and found.has_mass and found.mass > limit:
         yield Finding("payload-too-heavy", "suspicious", "warning",

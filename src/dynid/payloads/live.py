@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.recursive import Recursion
 from dynid.lapack import solve_triangular
-from dynid.model import Model, Payload
+from dynid.model import Payload, required_robot_model
 from dynid.online.causal import TimedRows
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples
@@ -61,10 +61,8 @@ class LivePayload(Streamed):
                  largest: tuple[float, float] | None = None, memory: float = 250.0, window: int = 25,
                  threshold: float = 4.0, gain_deviation: ArrayLike | None = None, slow: float | None = None,
                  feeding: FeedOptions | None = None) -> None:
-        if not isinstance(estimate.model, Model):
-            raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom "
-                             "regressor")
-        robot, feeding = estimate.model.robot, FeedOptions() if feeding is None else feeding
+        robot = required_robot_model(estimate.model, "an estimate of a payload").robot
+        feeding = FeedOptions() if feeding is None else feeding
         self.frame, self.robot_estimate = mounting_frame(robot, frame), estimate
         term = Payload(self.frame, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
         # Rows without accelerations know no torque that gears transmit.

@@ -16,7 +16,7 @@ from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
 from dynid.estimate.linear import joint_weights
-from dynid.model import LoadFriction, Model, Payload
+from dynid.model import LoadFriction, Model, Payload, required_robot_model
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
 from dynid.regression.projected import torque_equations
@@ -43,9 +43,7 @@ class LoadedEquations:
 
     @property
     def model(self) -> Model:
-        model = self.equations.model
-        assert isinstance(model, Model)
-        return model
+        return required_robot_model(self.equations.model, "a payload")
 
     @cached_property
     def rows(self) -> tuple[Array, Array, Ints]:
@@ -74,10 +72,7 @@ class LoadedModel:
     @staticmethod
     def of(estimate: Estimate, payload: Payload, *, friction: bool = True, numbers: Array | None = None) -> LoadedModel:
         """Return the model of a robot that was identified without the load; friction, numbers: see `loaded`."""
-        unloaded = estimate.model
-        if not isinstance(unloaded, Model):
-            raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom "
-                             "regressor")
+        unloaded = required_robot_model(estimate.model, "an estimate of a payload")
         if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
             raise ModelError(f"the model has a payload '{payload.label}' already; use another label for the new one")
         own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
@@ -126,8 +121,7 @@ def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence
 def change_by_load(estimate: Estimate, payload: Payload) -> Array:
     """Return K (b, 10), the change of the robot's base parameters by a load's ten parameters (Ardiani, eq.
     4.13-4.16)."""
-    model = estimate.model
-    assert isinstance(model, Model)
+    model = required_robot_model(estimate.model, "an estimate of a payload")
     frame = model.robot.frame(payload.frame)
     pose = frame.pose @ np.asarray(payload.pose, dtype=float)
     places = estimate.base.parameters.bodies[model.robot.bodies[frame.body].name]

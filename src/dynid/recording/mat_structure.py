@@ -17,9 +17,9 @@ from typing import IO
 from dynid.errors import RecordingError
 from dynid.recording.unpacking import Measure
 
-_MATRIX, _COMPRESSED = 14, 15  # types of elements
-_CELL, _STRUCT, _OBJECT, _SPARSE, _FUNCTION, _OPAQUE = 1, 2, 3, 5, 16, 17  # classes of arrays
-_NUMERIC = (4, *range(6, 16))  # characters and numbers
+_MATRIX_ELEMENT, _COMPRESSED_ELEMENT = 14, 15  # types of elements
+_CELL_CLASS, _STRUCT_CLASS, _OBJECT_CLASS, _SPARSE_CLASS, _FUNCTION_CLASS, _OPAQUE_CLASS = 1, 2, 3, 5, 16, 17
+_NUMERIC_CLASSES = (4, *range(6, 16))  # characters and numbers
 _MOST_ARRAYS = 100_000  # of one file, those inside of others among them
 MAX_ARRAY_DEPTH = 32  # arrays inside each other
 _MOST_DIMENSIONS = 32
@@ -41,10 +41,10 @@ def plain_variables(path: Path) -> tuple[list[str], list[str]]:
             begin = file.tell()
             if len(tag) < 8 or begin + size > path.stat().st_size:
                 raise _damaged(path, "it is cut off")
-            walk.stream = _Stream(file, size, measure if kind == _COMPRESSED else None)
-            if kind == _COMPRESSED:
+            walk.stream = _Stream(file, size, measure if kind == _COMPRESSED_ELEMENT else None)
+            if kind == _COMPRESSED_ELEMENT:
                 kind, _ = walk.tag()
-            if kind != _MATRIX:
+            if kind != _MATRIX_ELEMENT:
                 raise _damaged(path, "a variable is not an array")
             walk.has_objects = False
             name = walk.matrix(0)
@@ -151,7 +151,7 @@ class _Walk:
         flags = struct.unpack(f"{self.order}4I", self.stream.read(16))[2]
         kind, is_complex = flags & 0xFF, bool(flags >> 8 & 8)
         self._counted(1)
-        if kind == _OPAQUE:
+        if kind == _OPAQUE_CLASS:
             self.has_objects = True
             for _ in range(3):
                 self.element(_MOST_NAMES)
@@ -166,16 +166,16 @@ class _Walk:
         return name
 
     def _content(self, kind: int, size: int, is_complex: bool, depth: int) -> None:
-        if kind in _NUMERIC or kind == _SPARSE:
-            for _ in range((2 if kind == _SPARSE else 0) + 1 + is_complex):
+        if kind in _NUMERIC_CLASSES or kind == _SPARSE_CLASS:
+            for _ in range((2 if kind == _SPARSE_CLASS else 0) + 1 + is_complex):
                 self.element(None)
-        elif kind == _CELL:
+        elif kind == _CELL_CLASS:
             self._counted(size)
             for _ in range(size):
                 self._inner(depth)
-        elif kind in (_STRUCT, _OBJECT):
-            self.has_objects = self.has_objects or kind == _OBJECT
-            if kind == _OBJECT:
+        elif kind in (_STRUCT_CLASS, _OBJECT_CLASS):
+            self.has_objects = self.has_objects or kind == _OBJECT_CLASS
+            if kind == _OBJECT_CLASS:
                 self.element(_MOST_NAMES)
             length = int.from_bytes(self.element(8)[:4], "little" if self.order == "<" else "big")
             names = self.element(_MOST_NAMES)
@@ -183,7 +183,7 @@ class _Walk:
             self._counted(size * max(fields, 1))
             for _ in range(size * fields):
                 self._inner(depth)
-        elif kind == _FUNCTION:
+        elif kind == _FUNCTION_CLASS:
             self.has_objects = True
             self._inner(depth)
         else:
@@ -191,7 +191,7 @@ class _Walk:
 
     def _inner(self, depth: int) -> None:
         kind, size = self.tag()
-        if kind != _MATRIX:
+        if kind != _MATRIX_ELEMENT:
             raise _damaged(self.path, "a cell or field is not an array")
         if size:
             self._matrix(depth + 1)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Ints
 from dynid.dynamics.following import random_postures
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel, Model, Parameters
+from dynid.model import LinearModel, Parameters, robot_model
 from dynid.robot import Robot
 
 # Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
@@ -201,7 +201,8 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
         q, dq, ddq = np.vstack([q, q]), np.vstack([dq, crawling]), np.vstack([ddq, ddq])
         samples = len(q)
     # A memory may be anything: what it multiplies is told apart from all the rest.
-    more = {"memory": rng.normal(size=(samples, model.channels))} if isinstance(model, Model) and model.channels else {}
+    own = robot_model(model)
+    more = {} if own is None or not own.channels else {"memory": rng.normal(size=(samples, own.channels))}
     y = np.asarray(model.regressor(q, dq, ddq, **more), dtype=float)
     if y.shape != (samples, model.dof, len(model.parameters)):
         raise ModelError(f"the model's regressor gave shape {y.shape}, expected "

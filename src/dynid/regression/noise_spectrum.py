@@ -24,7 +24,7 @@ _BAND_WIDTHS = 4  # such frequencies in the band of the fit: far enough that the
 _MIN_BAND = 32  # frequencies of the band, at least: more than there are shapes
 _SINGLE_FREQUENCIES = 16  # first frequencies, which are fitted in pairs: the periodogram is padded to twice its length
 _BINS_PER_OCTAVE = 6  # of the other frequencies
-_ITERATIONS = 100  # of the multiplicative update; coefficients then change by less than a percent of their sum
+_SPECTRUM_ITERATIONS = 100  # of the multiplicative update; coefficients then change by less than a percent of their sum
 _LONGEST_MEMORY = 0.2  # of the log: slower noise is not distinguished from a trend
 
 
@@ -116,7 +116,7 @@ def _fitted(parts: Array, power: Array, weights: Array) -> Array:
     if not power.any():
         return np.zeros(len(parts))
     found = power.mean() / len(parts) / parts.mean(axis=1)
-    for _ in range(_ITERATIONS):
+    for _ in range(_SPECTRUM_ITERATIONS):
         expected = found @ parts
         found *= np.sqrt((parts @ (weights * power / expected ** 2)) / (parts @ (weights / expected)))
     return np.asarray(found)

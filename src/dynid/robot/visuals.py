@@ -20,7 +20,7 @@ from dynid.robot.urdf_text import parse_urdf, parse_xml
 VisualKind = Literal["box", "cylinder", "capsule", "sphere", "ellipsoid", "mesh"]
 Color = tuple[float, float, float, float]
 
-_GREY: Color = (0.62, 0.65, 0.70, 1.0)
+_DEFAULT_COLOR: Color = (0.62, 0.65, 0.70, 1.0)
 _DRAWN_GROUPS = 3  # MuJoCo's own viewer shows the groups 0, 1 and 2; others are for collisions
 _MJCF_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 
@@ -42,7 +42,7 @@ class Visual:
     kind: VisualKind
     size: tuple[float, ...]
     pose: Array
-    color: Color = _GREY
+    color: Color = _DEFAULT_COLOR
     mesh: str | None = None
 
 
@@ -101,9 +101,9 @@ def _urdf_visual(visual: Element, link: str, body: int, pose: Array, named: Mapp
         if xyz is None or rpy is None:
             return None
         own = from_xyz_rpy(xyz, rpy)
-    color = _GREY
+    color = _DEFAULT_COLOR
     if material is not None:
-        color = _urdf_color(material) or named.get(material.get("name", ""), _GREY)
+        color = _urdf_color(material) or named.get(material.get("name", ""), _DEFAULT_COLOR)
     shape = geometry[0]
     sizes = {"box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radius", "length"),
              "sphere": ("radius",)}
@@ -234,4 +234,4 @@ class _Geoms:
             return _clipped(tuple(self.text.numbers(attributes, "rgba", 4, where)))
         material = self.materials.get(attributes.get("material", ""))
         own = {} if material is None else self.text.attributes(material, "material", where)
-        return _clipped(tuple(self.text.numbers(own, "rgba", 4, where, _GREY)))
+        return _clipped(tuple(self.text.numbers(own, "rgba", 4, where, _DEFAULT_COLOR)))

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from dynid.consistency import Consistency, Feasibility, limits_from_shapes, limits_from_tables, test
-from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.estimate.export import body_inertias
-from dynid.model import Model, make_terms
+from dynid.model import Model, make_terms, required_robot_model
 from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 from dynid.regression import BaseParameters
@@ -107,9 +106,7 @@ def check_robot(robot: Robot, source: str = "", *, shapes: bool = True) -> Check
 def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *, shapes: bool | None = None) -> Check:
     """Check an estimate: its full parameters or, if there are none, whether any consistent robot has its base
     parameters."""
-    model = estimate.model
-    if not isinstance(model, Model):
-        raise DynidError("only a result with a model made from a robot can be checked")
+    model = required_robot_model(estimate.model, "a check")
     options = settings.options
     shapes = bool(options.get("shapes")) if shapes is None else shapes
     centres, masses = limits_from_tables(options.get("centres", {}), options.get("masses", ()))

@@ -16,7 +16,7 @@ from dynid.floating.identifiable import floating_base_parameters
 from dynid.floating.noise import equation_noise
 from dynid.floating.preparation import default_options
 from dynid.floating.whole_body import identifiable_parameters, whole_bodies, with_noise
-from dynid.model import Model
+from dynid.model import required_robot_model
 from dynid.progress import Progress, Tell
 from dynid.recording.excerpt import excerpt
 from dynid.recording.preparation import Preparation
@@ -72,8 +72,7 @@ def choose_noise_step(state: Choices, tell: Tell) -> Choices:
     model = first_model(settings, state.robot)
     base = identifiable_parameters(model, dataset.recordings)
     assert base is not None and dataset.preparation is not None
-    assert isinstance(model, Model)
-    whole = len(floating_base_parameters(model, "wrenches"))
+    whole = len(floating_base_parameters(required_robot_model(model, "a free base"), "wrenches"))
     kinds = ", ".join(dict.fromkeys(one.equations for one in whole_bodies(dataset.recordings)))
     note = f"equations '{kinds}' can identify {len(base)} of the {whole} base parameters of the whole robot"
     tell(note)

@@ -11,7 +11,7 @@ from typing import Literal, cast
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.files import try_folder, write_whole
-from dynid.model import Model
+from dynid.model import Model, required_robot_model
 from dynid.symbolic import Program, generate
 from dynid.symbolic.languages.text import identifier
 from dynid.symbolic.numbers import Following
@@ -74,9 +74,7 @@ def model_program(model: Model, options: CodeOptions) -> Program:
 
 def estimate_program(estimate: Estimate, options: CodeOptions) -> Program:
     """Return the program of an identified model."""
-    if not isinstance(estimate.model, Model):
-        raise DynidError("code can be generated only from a model made from a robot, not from a custom model")
-    program = generate(estimate.model, options.what or CONTROLLER_FUNCTIONS,
+    program = generate(required_robot_model(estimate.model, "generated code"), options.what or CONTROLLER_FUNCTIONS,
                        parameters=cast(Mode, options.parameters), values=estimate.full, frame=options.frame,
                        name=options.name, following=cast(Following, options.following))
     return _said(program, f"an identification by {estimate.method}")

@@ -21,7 +21,7 @@ from dynid.runs.loading import load_problem
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
-from dynid.validate.counted import Counted, MovingErrors, moving_errors
+from dynid.validate.equation_counts import Counted, MovingErrors, moving_errors
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.findings import Finding
-from dynid.model import Model
+from dynid.model import required_robot_model
 from dynid.output_fields import output_fields
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
@@ -57,9 +57,7 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
                          "with mass and centre", code="no-known-load")
     tell("determining drive gains from a known load")
     name, said = next(iter(known.items()))
-    model = first_model(settings, robot)
-    if not isinstance(model, Model):
-        raise DynidError('drive_gain = "known-load" needs a model made from a robot')
+    model = required_robot_model(first_model(settings, robot), 'drive_gain = "known-load"')
     gains = gains_from_known_load(model, _currents(settings.unloaded, settings, robot),
                                   _currents(settings.with_payload(name), settings, robot), known_load(robot, said))
     if not gains.identified.any():
@@ -156,9 +154,7 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
         if load is None or not load.known:
             raise DynidError("logs with a known load need its mass and its centre of mass")
         tell("determining drive gains from a known load")
-        model = first_model(settings, robot)
-        if not isinstance(model, Model):
-            raise DynidError("drive gains from a known load need a model made from a robot")
+        model = required_robot_model(first_model(settings, robot), "a drive gain from a known load")
         carrying = [_in_currents(LogSettings(file=log), settings, robot) for log in loaded]
         chosen = Preparation.of(settings.prepare, "[prepare]")
         samples = [prepare(one, chosen) for one in (*recordings, *carrying)]

@@ -17,7 +17,7 @@ from dynid.extraction import BaseValues, Extraction, ExtractionOptions, extract
 from dynid.extraction.new_motion import new_motion
 from dynid.extraction.procedure import LOSSES, Loss
 from dynid.files import free_paths, write_json
-from dynid.model import Model, make_terms
+from dynid.model import Model, make_terms, required_robot_model
 from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.regression import Regression, Stacked
@@ -94,8 +94,7 @@ def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: 
                  options: ExtractionOptions, tell: Tell = lambda sentence: None) -> ExtractedSets:
     """Return a set for each of the bounds with each of the losses, compared on a new motion with the robot file, or
     otherwise with the result of the cone programme."""
-    if not isinstance(given.model, Model):
-        raise DynidError("extraction needs a model made from a robot")
+    robot = required_robot_model(given.model, "extraction").robot
     sets = []
     for within in bounds:
         for loss in losses:
@@ -109,7 +108,6 @@ def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: 
     if cones is not None:
         references[CONES] = cones
     tell("comparing")
-    robot = given.model.robot
     return ExtractedSets(source, robot, tuple(sets), compare_sets(sets, new_motion(robot, options.seed), references))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import DynidError
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.output_fields import map_of, output_fields, record
 from dynid.robot import Robot
 from dynid.runs.code_files import CodeOptions, estimate_program, model_program
@@ -25,7 +25,8 @@ def make_program(robot: Robot, options: CodeOptions, *, friction: Sequence[str] 
     if friction or rotor:
         raise DynidError("--from takes the terms of the earlier result, so remove --friction and --rotor")
     estimate, _ = load(result, trust=trust)
-    if not isinstance(estimate.model, Model) or estimate.model.robot.joint_names != robot.joint_names:
+    model = robot_model(estimate.model)
+    if model is None or model.robot.joint_names != robot.joint_names:
         raise DynidError(f"{result} is the result of another robot than '{robot.name}': their joints differ")
     return estimate_program(estimate, options)
 

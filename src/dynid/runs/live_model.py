@@ -21,7 +21,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.recursive.forgetting import DEFAULT
 from dynid.estimate.recursive.start import PriorLike, prior_of_file
 from dynid.estimate.recursive.stream import INSTRUMENTAL
-from dynid.model import LinearModel, Model, complete
+from dynid.model import LinearModel, complete
 from dynid.model.held import held_values
 from dynid.online import FeedOptions, Online
 from dynid.online.excerpt import STRETCH_SECONDS, Excerpt
@@ -209,7 +209,7 @@ class LiveModel:
 
 
 def _base(model: LinearModel) -> BaseParameters:
-    base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
+    base, *_ = base_parameters(model).given(held_values(model))
     return base
 
 

@@ -15,7 +15,7 @@ from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.whole_body import with_facts
 from dynid.findings import Finding
 from dynid.floating.facts import TOTAL_MASS_STD, Facts, symmetry, total_mass
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel, robot_model
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.check import find_jumps
@@ -170,12 +170,13 @@ def facts_of(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
         given = asked.total_mass
         mass, std = given if isinstance(given, tuple) else (given, TOTAL_MASS_STD * given)
         found.append(total_mass(model, mass, std))
-    if isinstance(model, Model):
-        stated = model.robot.symmetry
+    own = robot_model(model)
+    if own is not None:
+        stated = own.robot.symmetry
         mirrored = asked.symmetry if asked.symmetry is not None else stated is not None and (stated.pairs or True)
         if mirrored:
             std = asked.symmetry_std or (stated or Symmetry()).std
-            found.append(symmetry(model, None if mirrored is True else mirrored, std=std))
+            found.append(symmetry(own, None if mirrored is True else mirrored, std=std))
     return found
 
 

@@ -32,7 +32,7 @@ _NEW_FOLDER_PREFIX = ".dynid-new-"
 # s, where there are no locks: a save takes seconds, so an older unfinished one was killed
 _ABANDONED_SAVE_SECONDS = 600.0
 _MAX_READING_ATTEMPTS = 5  # of a result that other runs replace while it is read
-_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
 @contextmanager
@@ -203,7 +203,7 @@ def _exchanged(one: Path, other: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     call = getattr(ctypes.CDLL(None), "renameat2", None)
-    return call is not None and call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+    return call is not None and call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0
 
 
 def write_manifest(folder: Path) -> None:

@@ -13,14 +13,14 @@ from dynid.datasets.log_source import LogFacts
 from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
 from dynid.estimate.choice import Choice
-from dynid.estimate.consistent_robot import consistent_robot
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.iterations import Iteration
+from dynid.estimate.nearest_robot import consistent_robot
 from dynid.estimate.reduction import Essential
 from dynid.files import try_folder
 from dynid.findings import Note
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
@@ -32,12 +32,12 @@ from dynid.runs.models import make_model
 from dynid.runs.result_folder import MANIFEST, new_result, owned, read_result
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
-from dynid.validate.breakaway import Breakaway
+from dynid.validate.breakaway_torque import Breakaway
 from dynid.validate.conclusion import Verdict
-from dynid.validate.counted import Counted, MovingErrors
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.deflection import Deflection
+from dynid.validate.equation_counts import Counted, MovingErrors
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction
@@ -199,7 +199,7 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
             shutil.copyfile(present, path)
         if used or not belongs:
             return False, (f"{path.name} is not written, because the folder contains a file of that name",)
-    if not isinstance(run.model, Model):
+    if robot_model(run.model) is None:
         return False, ()
     estimate, notes = run.estimate, list[str]()
     try:

@@ -30,7 +30,7 @@ _MIN_ROWS = 3  # a Recording needs a rate
 _SPIN_SECONDS = 0.1  # longest wait for one message, so that the end of a recording is noticed soon
 _APPROACH_SPEED = 0.2  # rad/s or m/s on the way to the first posture; the slowest speed that arms use in manual mode
 _MIN_APPROACH = 2.0  # s
-_SUCCEEDED = 4  # action_msgs/msg/GoalStatus.STATUS_SUCCEEDED
+_STATUS_SUCCEEDED = 4  # action_msgs/msg/GoalStatus.STATUS_SUCCEEDED
 _KINDS = ("torque", "current")
 
 
@@ -303,7 +303,7 @@ def _send(rclpy: Any, node: Any, client: Any, joints: Sequence[str], t: Array, r
     ended = handle.get_result_async()
     rclpy.spin_until_future_complete(node, ended)
     found = ended.result()
-    if found.status != _SUCCEEDED or found.result.error_code != 0:
+    if found.status != _STATUS_SUCCEEDED or found.result.error_code != 0:
         why = found.result.error_string or f"error code {found.result.error_code}"
         raise NotPossibleError(f"the controller stopped the motion: {why}",
                                "design a slower one, for example with `dynid excite --speed 0.4`",

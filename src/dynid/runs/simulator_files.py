@@ -11,12 +11,12 @@ from typing import Any
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.estimate.draws.posterior import Draws
+from dynid.estimate.draws.spread_comparison import TorqueSpread, check_same_base
 from dynid.estimate.draws.table import save_draws
-from dynid.estimate.draws.torque_spread import TorqueSpread, check_same_base
 from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export
 from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for
 from dynid.files import try_folder
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.output_fields import output_fields, record
 from dynid.progress import Tell
 from dynid.recording import Samples
@@ -108,7 +108,7 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     regression = _regression(Path(folder), estimate)
     draws = estimate.draws(count, seed, spread=spread, regression=regression)
     samples, _ = _samples(estimate, settings, options, tell)
-    motion = motion_for(estimate, samples) if isinstance(estimate.model, Model) else None
+    motion = motion_for(estimate, samples) if robot_model(estimate.model) is not None else None
     paths = [output / name for name in TABLES]
     for path in paths:
         save_draws(draws, path, motion)
@@ -136,9 +136,9 @@ def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, 
              ) -> tuple[Sequence[Samples], tuple[str, ...]]:
     """Return the logs of the result, read only if friction has to be approximated; and a note if they
     cannot be read."""
-    model, theta = estimate.model, estimate.theta
+    model, theta = robot_model(estimate.model), estimate.theta
     holds = TARGETS[options.target][1] if options.target in TARGETS else PASSIVE
-    if not isinstance(model, Model) or theta is None or not approximated_terms(model, theta, holds):
+    if model is None or theta is None or not approximated_terms(model, theta, holds):
         return (), ()
     try:
         robot, resting = make_robot(settings), list[Resting]()

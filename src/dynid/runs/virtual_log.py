@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import read_trajectory
-from dynid.model import FlexibleModel, Model
+from dynid.model import FlexibleModel, Model, robot_model
 from dynid.output_fields import map_of, output_fields, record
 from dynid.payloads.frames import mounting_frame
 from dynid.quantities import BANDWIDTH, DAMPING, RATE, check_quantity, check_samples
@@ -114,8 +114,8 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
         if friction or rotor:
             raise DynidError("--truth takes the terms of the earlier result, so remove --friction and --rotor")
         estimate, _ = load(truth, trust=trust)
-        links = estimate.model.links if isinstance(estimate.model, FlexibleModel) else estimate.model
-        if not isinstance(links, Model) or links.robot.joint_names != robot.joint_names:
+        links = estimate.model.links if isinstance(estimate.model, FlexibleModel) else robot_model(estimate.model)
+        if links is None or links.robot.joint_names != robot.joint_names:
             raise DynidError(f"{truth} is the result of another robot than '{robot.name}': their joints differ")
         if isinstance(estimate.model, FlexibleModel):
             return estimate.model, estimate.full, estimate.model.rigid_values(estimate.full), (_RIGID_CONTROLLER_NOTE,)

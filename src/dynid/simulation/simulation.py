@@ -15,7 +15,7 @@ from dynid.dynamics import Wrench
 from dynid.dynamics.loop_faults import not_closed
 from dynid.dynamics.wrench import places, series
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import FlexibleModel, LinearModel, Model, complete
+from dynid.model import FlexibleModel, LinearModel, complete, robot_model
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.chain import ChainRows
@@ -279,8 +279,9 @@ def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference
     inverses = _inverse_inertias(model, theta, reference)
     step = 1.0 / (reference.rate * max(_steps(run, reference.rate), 1))
     torques = np.zeros(model.dof)
-    if len(plant.load) and isinstance(model, Model):
-        torques = np.abs(dynamics.inverse_dynamics(model.robot, model.body_numbers(theta), reference.q[moving],
+    own = robot_model(model)
+    if len(plant.load) and own is not None:
+        torques = np.abs(dynamics.inverse_dynamics(own.robot, own.body_numbers(theta), reference.q[moving],
                                                    reference.dq[moving], reference.ddq[moving])).max(axis=0)
     return sign_widths(plant, inverses, step, reference.speed, torques)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynid.model.term import UnderLoad
+from dynid.model.term_capabilities import capabilities
 from dynid.symbolic import matrices
 from dynid.symbolic.derivative import Derivatives
 from dynid.symbolic.graph import Value
@@ -55,8 +55,9 @@ class _Load:
 def _loads(w: Writer) -> list[_Load]:
     column = {int(place): k for k, place in enumerate(w.base.independent)}
     found = []
-    for k, ((term, places), own) in enumerate(zip(w.plan.terms, w.plan.channels, strict=True)):
-        if not isinstance(term, UnderLoad):
+    for k, ((term, places), own) in enumerate(zip(w.plan.terms, w.plan.memory_slices, strict=True)):
+        load = capabilities(term).load
+        if load is None:
             continue
         symbols, friction = w.graph.symbols(f"load{k}", w.plan.dof), list(w.still)
         for joint, parameter, value in traced_entries(w.graph, term, w.plan.robot, (w.q, w.dq, w.still), symbols,
@@ -64,7 +65,7 @@ def _loads(w: Writer) -> list[_Load]:
             if places[parameter] in column:
                 friction[joint] = friction[joint] + w.p[column[places[parameter]]] * value
         slopes = [Derivatives(w.graph, {symbol: w.graph.one})(f) for symbol, f in zip(symbols, friction, strict=True)]
-        tree = matrices.inertia(w.graph, w.plan.chain, w.frames, w.told_bodies(term))
+        tree = matrices.inertia(w.graph, w.plan.chain, w.frames, w.told_bodies(load))
         found.append(_Load(symbols, friction, slopes, w.between_joints(tree), w.loads(term, w.dq, w.still)))
     return found
 

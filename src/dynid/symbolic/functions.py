@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model.term import Stepping
+from dynid.model.term_capabilities import capabilities
 from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
 from dynid.robot.pose import inverse
@@ -83,9 +83,10 @@ def step(w: Writer) -> list[Output]:
     q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
         names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))
     found: Vector = []
-    for (term, _), own in zip(w.plan.terms, w.plan.channels, strict=True):
-        if isinstance(term, Stepping):
-            found += traced_step(w.graph, term, w.plan.model.robot, (q, dq, memory[own]), (w.q, w.dq))
+    for (term, _), own in zip(w.plan.terms, w.plan.memory_slices, strict=True):
+        update = capabilities(term).step
+        if update is not None:
+            found += traced_step(w.graph, term, update, w.plan.model.robot, (q, dq, memory[own]), (w.q, w.dq))
     return [_vector("memory", found)]
 
 

@@ -22,11 +22,12 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Model, Parameter, Parameters, Payload
 from dynid.model.elements import Bodies
 from dynid.model.following import DependentBodies
-from dynid.model.term import HasHistory, Simulated, Stepping, Term, UnderLoad
+from dynid.model.term import Term
+from dynid.model.term_capabilities import History, UnderLoad, capabilities, term_name
 from dynid.regression.base import BaseParameters, random_factor, reduce_columns
 from dynid.robot import Robot
+from dynid.symbolic.closed_form_loops import ExplicitLoops, explicit_loops
 from dynid.symbolic.closures import LoopMotion, loop_motion, own_joints
-from dynid.symbolic.explicit_loops import ExplicitLoops, explicit_loops
 from dynid.symbolic.frames import Chain, chain
 
 Following = Literal["auto", "given", "solved"]
@@ -99,15 +100,20 @@ class ModelLayout:
         return explicit_loops(self.chain, self.robot.followers, self.closed_postures)
 
     @cached_property
-    def channels(self) -> tuple[slice, ...]:
+    def _stepping(self) -> tuple[History | None, ...]:
+        """Terms whose memory is updated from sample to sample, None for the others."""
+        return tuple(own.history if (own := capabilities(term)).step is not None else None for term, _ in self.terms)
+
+    @cached_property
+    def memory_slices(self) -> tuple[slice, ...]:
         """Indices of each other term's memory among that of all."""
-        counts = [term.channels(self.model.robot) if isinstance(term, Stepping) else 0 for term, _ in self.terms]
+        counts = [0 if own is None else own.channels(self.model.robot) for own in self._stepping]
         return tuple(slice(sum(counts[:k]), sum(counts[:k + 1])) for k in range(len(counts)))
 
     @property
     def remembers(self) -> int:
         """Number of signals that the terms remember between samples."""
-        return self.channels[-1].stop if self.channels else 0
+        return self.memory_slices[-1].stop if self.memory_slices else 0
 
     @cached_property
     def factor(self) -> Array:
@@ -117,7 +123,7 @@ class ModelLayout:
     @property
     def loaded(self) -> bool:
         """Whether a term depends on the torques of the bodies."""
-        return any(isinstance(term, UnderLoad) for term, _ in self.terms)
+        return any(capabilities(term).load is not None for term, _ in self.terms)
 
     @property
     def bodies(self) -> int:
@@ -147,10 +153,10 @@ class ModelLayout:
             columns[:, :, :10 * self.bodies] = np.einsum("stj,stc->sjc", rates, rigid)
             scale = np.maximum(np.abs(rates).max(axis=(1, 2)), 1.0) if self.follow else np.ones(len(q))
         memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # which may be anything
-        for (term, places), own in zip(self.terms, self.channels, strict=True):
+        for (term, places), own, history in zip(self.terms, self.memory_slices, self._stepping, strict=True):
             robot = self.model.robot
-            entries = (term.remembered(robot, q, dq, ddq, memory[:, own]) if isinstance(term, Stepping)
-                       else term.entries(robot, q, dq, ddq))
+            entries = (term.entries(robot, q, dq, ddq) if history is None
+                       else history.remembered(robot, q, dq, ddq, memory[:, own]))
             for joint, parameter, values in entries:
                 columns[:, joint, places[parameter]] += values
         return columns if self.robot.followers is None else columns / scale[:, None, None] ** _RATE_SCALING_POWER
@@ -233,13 +239,14 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
         whole = np.zeros((10 * following.tree.dof, count))
         whole[place:place + 10] = term.to_body(robot)
         return whole
-    if not isinstance(term, Simulated):
+    elements = capabilities(term).elements
+    if elements is None:
         return None
     columns = []
     for k in range(count):
         unit = np.zeros(count)
         unit[k] = 1.0
-        pieces = list(term.elements(robot, unit))
+        pieces = list(elements(robot, unit))
         if not pieces or not all(isinstance(piece, Bodies) for piece in pieces):
             return None
         columns.append(sum(np.asarray(piece.numbers).ravel() for piece in pieces if isinstance(piece, Bodies)))
@@ -266,13 +273,11 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
     needs more than the previous sample is refused."""
     found, some = [], np.ones((1, model.dof))
     for term in model.terms:
-        if isinstance(term, HasHistory) and not isinstance(term, Stepping):
+        own = capabilities(term)
+        if own.history is not None and own.step is None:
             if any(True for _ in term.entries(model.robot, some, some, some)):
-                kind = getattr(term, "kind", type(term).__name__)
-                raise ModelError(f"term '{kind}' has a memory but no method that "
-                                 "updates it from sample to sample, so it cannot be "
-                                 "written as code", "give it a method `step`, or "
-                                                                                      "remove it",
+                raise ModelError(f"term '{term_name(term)}' has a memory but no method that updates it from sample to "
+                                 "sample, so it cannot be written as code", "give it a method `step`, or remove it",
                                  code="memory-without-step")
             found.append(term)
     return tuple(found)
@@ -331,9 +336,3 @@ def sorted_by_place(base: BaseParameters) -> BaseParameters:
     return replace(base, independent=base.independent[order], matrix=base.matrix[order])
 
 
-def checked_model(model: object) -> Model:
-    """Return the model if it consists of a robot and terms."""
-    if not isinstance(model, Model):
-        raise ModelError("code can be generated only from a model made of a robot and terms, not from a custom model "
-                         "that returns numbers")
-    return model

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model import Model, RigidBodies
+from dynid.model import Model, required_robot_model
 from dynid.regression.base import BaseParameters
 from dynid.robot import Robot
 from dynid.symbolic.functions import OF_BODIES, OF_FRAME, RECIPES, Function, make
 from dynid.symbolic.graph import Operations
-from dynid.symbolic.numbers import Following, ModelLayout, checked_model, kept_numbers, layout, sorted_by_place
+from dynid.symbolic.numbers import Following, ModelLayout, kept_numbers, layout, sorted_by_place
 
 Mode = Literal["fixed", "base", "full"]
 ONLINE, OBSERVER = "online", "observer"
@@ -177,7 +177,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     >>> "gravity(" in program.c()
     True
     """
-    model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
+    model = Model(model) if isinstance(model, Robot) else required_robot_model(model, "generated code")
     if following not in ("auto", "given", "solved"):
         raise ModelError(f"positions of dependent joints are 'auto', 'given' or 'solved', not '{following}'",
                          code="bad-following")

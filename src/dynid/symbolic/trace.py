@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model.term import Stepping, Term, UnderLoad
+from dynid.model.term import Term
+from dynid.model.term_capabilities import Step, capabilities, term_name
 from dynid.robot import Robot
 from dynid.symbolic.graph import Graph, Value
 
@@ -114,23 +115,24 @@ def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Seq
         memory: the term's own, if it has one.
     """
     q, dq, ddq = (_sample(graph, signal) for signal in signals)
+    own = capabilities(term)
     with _written(term):
-        if isinstance(term, UnderLoad):
-            entries = term.under_load(robot, _sample(graph, torques), dq)
-        elif isinstance(term, Stepping):
-            entries = term.remembered(robot, q, dq, ddq, _sample(graph, memory))
+        if own.load is not None:
+            entries = own.load.under_load(robot, _sample(graph, torques), dq)
+        elif own.step is not None and own.history is not None:
+            entries = own.history.remembered(robot, q, dq, ddq, _sample(graph, memory))
         else:
             entries = term.entries(robot, q, dq, ddq)
         for joint, parameter, values in entries:
             yield int(joint), int(parameter), _single(graph, values)
 
 
-def traced_step(graph: Graph, term: Stepping, robot: Robot, before: Sequence[Sequence[Value]],
+def traced_step(graph: Graph, term: Term, step: Step, robot: Robot, before: Sequence[Sequence[Value]],
                 now: Sequence[Sequence[Value]]) -> list[Value]:
     """Return a term's memory; before: q, dq and its memory at the previous sample, now: q, dq."""
     old, new = ([_sample(graph, signal) for signal in signals] for signals in (before, now))
     with _written(term):
-        return [_single(graph, values) for values in term.step(robot, (old[0], old[1], old[2]), *new)]
+        return [_single(graph, values) for values in step(robot, (old[0], old[1], old[2]), *new)]
 
 
 def _sample(graph: Graph, signal: Sequence[Value]) -> Any:
@@ -143,7 +145,7 @@ def _written(term: object) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, AttributeError, ModelError) as error:
-        kind = getattr(term, "kind", type(term).__name__)
+        kind = term_name(term)
         raise ModelError(f"term '{kind}' cannot be written as code: {error}",
                          "write its entries with NumPy's arithmetic, where, sign, abs, tanh, arctan, exp, sin, cos, "
                          "maximum and minimum") from error

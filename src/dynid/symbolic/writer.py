@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dynid.model.term import Term, UnderLoad
+from dynid.model.term import Term
+from dynid.model.term_capabilities import UnderLoad, capabilities
 from dynid.regression.base import BaseParameters
 from dynid.symbolic import matrices, motion
 from dynid.symbolic.closures import own_joints, tree_positions
@@ -134,10 +135,11 @@ class Writer:
 
     def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
         """Return the torques of the bodies for a load-dependent term; none for other terms."""
-        if not isinstance(term, UnderLoad):
+        load = capabilities(term).load
+        if load is None:
             return []
         states = self.motion(dq, ddq, weight=True)
-        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.told_bodies(term)))
+        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.told_bodies(load)))
 
     def told_bodies(self, term: UnderLoad) -> list[Vector]:
         """Ten inertial parameters of each body of the tree that a load-dependent term uses."""
@@ -153,8 +155,8 @@ class Writer:
         load-dependent terms."""
         column = {int(place): k for k, place in enumerate(self.base.independent)}
         found: dict[tuple[int, int], Value] = {}
-        for (term, places), own in zip(self.plan.terms, self.plan.channels, strict=True):
-            if isinstance(term, UnderLoad) and not loaded:
+        for (term, places), own in zip(self.plan.terms, self.plan.memory_slices, strict=True):
+            if not loaded and capabilities(term).load is not None:
                 continue
             for joint, parameter, value in traced_entries(self.graph, term, self.plan.model.robot, (self.q, dq, ddq),
                                                           self.loads(term, dq, ddq), self.memory[own]):

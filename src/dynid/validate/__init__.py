@@ -1,7 +1,7 @@
 """Validation of an estimate: torque reconstruction, residual tests, cross-validation, simulation, excitation, a
 verdict."""
 
-from dynid.validate.breakaway import Breakaway, breakaway
+from dynid.validate.breakaway_torque import Breakaway, breakaway
 from dynid.validate.comparison import compare
 from dynid.validate.conclusion import Verdict, verdict
 from dynid.validate.cross_validation import CrossValidation, cross_validate

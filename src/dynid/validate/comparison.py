@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Samples
@@ -160,11 +160,12 @@ def _check_robots(a: Estimate, b: Estimate) -> None:
     if a.model.dof != b.model.dof:
         raise ModelError(f"the estimates belong to robots with {a.model.dof} and {b.model.dof} joints and cannot be "
                          "compared")
-    if isinstance(a.model, Model) and isinstance(b.model, Model):
-        where = _unlike(a.model.robot, b.model.robot)
+    one, other = robot_model(a.model), robot_model(b.model)
+    if one is not None and other is not None:
+        where = _unlike(one.robot, other.robot)
         if where:
-            raise ModelError(f"the estimates belong to different robots, '{a.model.robot.name}' and "
-                             f"'{b.model.robot.name}', which differ in {where}, and cannot be compared")
+            raise ModelError(f"the estimates belong to different robots, '{one.robot.name}' and "
+                             f"'{other.robot.name}', which differ in {where}, and cannot be compared")
 
 
 def _unlike(one: Robot, other: Robot) -> str:

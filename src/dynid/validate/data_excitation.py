@@ -18,6 +18,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
 from dynid.findings import Note
+from dynid.lapack import TRIANGULAR_SHARE, is_full_rank, solve_triangular
 from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Samples
@@ -166,7 +167,10 @@ def deviations(r: Array) -> Array:
     information."""
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR_SHARE)
-    _, singular, v = np.linalg.svd(r / scale, full_matrices=False)
+    unit = r / scale
+    if is_full_rank(unit, TRIANGULAR_SHARE):
+        return np.sqrt(np.sum(solve_triangular(unit, np.eye(len(unit))) ** 2, axis=1)) / scale
+    _, singular, v = np.linalg.svd(unit, full_matrices=False)
     singular = np.maximum(singular, _SINGULAR_SHARE * max(float(singular[0]), 1e-300))
     return np.sqrt(np.sum((v / singular[:, None]) ** 2, axis=0)) / scale
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model import Model
+from dynid.model import required_robot_model
 from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.validate.physical import WrenchComparison, wrench_comparison
@@ -72,9 +72,7 @@ def compare_sets(sets: Sequence[Extraction], motion: Samples, references: Mappin
     """
     if not sets:
         raise ModelError("there are no extracted sets to compare")
-    model = sets[0].given.model
-    if not isinstance(model, Model):
-        raise ModelError("extracted sets can be compared only for a model made from a robot")
+    model = required_robot_model(sets[0].given.model, "a comparison of extracted sets")
     every = {**references, **{one.name: one.theta for one in sets}}
     if len(every) < len(references) + len(sets):
         raise ModelError("two extracted sets have the same name; give each its own")

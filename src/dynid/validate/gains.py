@@ -19,6 +19,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
+from dynid.lapack import least_squares
 from dynid.model import CompleteModel, complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
@@ -117,7 +118,7 @@ def _solve(top: Array, mine: Array, gain: float) -> tuple[float, Array]:
     """Return the error (without the part that no beta explains in the others) and beta at a fixed gain."""
     matrix = np.vstack([top[:, :-1], gain * mine[:, :-1]])
     target = np.concatenate([top[:, -1], mine[:, -1]])
-    beta = np.linalg.lstsq(matrix, target, rcond=1e-12)[0]
+    beta = least_squares(matrix, target, 1e-12)
     return float(np.sum((target - matrix @ beta) ** 2)), beta
 
 

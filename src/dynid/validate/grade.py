@@ -98,7 +98,10 @@ class Summary:
         second = (f"{self.well_determined} of {self.parameters} base parameters are well determined (standard error "
                   f"at most {WELL_DETERMINED:g} %)")
         verb = "needs" if self.missing == 1 else "need"
-        second += f"; {self.missing} of the others {verb} more excitation." if self.missing else "."
+        rest = [f"{self.missing} {verb} more excitation"] if self.missing else []
+        if small := self.parameters - self.well_determined - self.missing:
+            rest += [f"{small} {'is small or has' if small == 1 else 'are small or have'} little effect"]
+        second += f"; of the others {listed(rest)}." if rest else "."
         if self.resting:
             second += f" {joints_listed(self.resting)} never moved."
         by = f" ({listed(self.chosen)} chosen by cross-validation)" if self.chosen else ""
@@ -198,5 +201,6 @@ def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, .
     if first is None:
         return [(one, ()) for one in order]
     folded = tuple(one for one in order if one is not first and (
-        one.code == BY_EXCLUSION or (one.severity != "fatal" and one.code in CONSEQUENCES)))
+        one.code == BY_EXCLUSION or (one.severity != "fatal" and one.code in CONSEQUENCES)
+        or (one.code == "worse-than-zero" and not one.logs)))  # blocks of the fitted logs themselves
     return [(one, folded if one is first else ()) for one in order if one not in folded]

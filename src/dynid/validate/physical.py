@@ -14,7 +14,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import VIOLATION
-from dynid.model import LinearModel, Model, least_inertia
+from dynid.model import LinearModel, Model, least_inertia, required_robot_model, robot_model
 from dynid.output_fields import array_of, output_fields, record
 from dynid.recording import Samples
 from dynid.robot import Robot
@@ -48,7 +48,7 @@ def positive_inertia_share(model: LinearModel, theta: ArrayLike, *, samples: int
 
     theta (parameters,): any vector with the torques in question, such as an expanded base vector.
     """
-    own = _made_from_a_robot(model, "inertia matrices over postures")
+    own = _made_from_a_robot(model, "a study of inertia matrices")
     matrices = own.inertia_matrix(own.parameters.vector(theta), random_postures(own.robot, samples, seed))
     return float(np.mean(least_inertia(matrices)[0] > 0.0))
 
@@ -57,7 +57,7 @@ def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLik
                           samples: int = 10000, seed: int = 0) -> Array:
     """Return the share of postures with a positive definite inertia matrix along the line (1 - share) first + share
     second, for every share (Sousa, fig. 6.1)."""
-    own = _made_from_a_robot(model, "inertia matrices over postures")
+    own = _made_from_a_robot(model, "a study of inertia matrices")
     postures = random_postures(own.robot, samples, seed)
     ends = [own.inertia_matrix(own.parameters.vector(theta), postures) for theta in (first, second)]  # linear in theta
     return np.array([np.mean(least_inertia((1.0 - x) * ends[0] + x * ends[1])[0] > 0.0)
@@ -224,7 +224,7 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
 
     Sets with equal torques may differ here, because joint torques do not depend on all internal forces.
     """
-    own = _made_from_a_robot(model, "reaction forces at joints")
+    own = _made_from_a_robot(model, "a comparison of reaction forces")
     if not sets:
         raise ModelError("there are no parameter sets to compare", code="no-parameter-sets")
     wrenches = np.array([dynamics.link_wrenches(own.robot, own.body_numbers(theta), motion.q, motion.dq, motion.ddq)
@@ -234,9 +234,11 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
 
 
 def _made_from_a_robot(model: LinearModel, what: str) -> Model:
-    if not isinstance(model, Model) or not set(model.robot.body_names) <= set(model.parameters.bodies):
-        raise ModelError(f"{what} need a model made from a robot with its bodies")
-    return model
+    own = required_robot_model(model, what)
+    if not set(own.robot.body_names) <= set(own.parameters.bodies):
+        raise ModelError(f"{what} needs a model with all bodies of robot '{own.robot.name}'",
+                         code="model-without-robot")
+    return own
 
 
 # -- all of it for one estimate ---------------------------------------------------------------------
@@ -341,8 +343,8 @@ def physics(estimate: Estimate, motion: Samples) -> Physics | None:
     A small torque error does not show whether the parameters are suitable for simulation or control; these properties
     do.
     """
-    model, theta = estimate.model, estimate.theta
-    if theta is None or not isinstance(model, Model) or not all(
+    model, theta = robot_model(estimate.model), estimate.theta
+    if theta is None or model is None or not all(
             len(model.parameters.bodies.get(name, ())) == 10 for name in model.robot.body_names):
         return None
     from dynid.consistency import Consistency

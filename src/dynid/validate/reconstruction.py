@@ -21,7 +21,7 @@ from dynid.recording import Samples
 from dynid.regression.equations import Equations, Piece, Rows
 from dynid.regression.residuals import Residuals, residuals, torque_sums
 from dynid.threads import one_blas_thread
-from dynid.validate.counted import Counted, MovingErrors, counted, moving_errors
+from dynid.validate.equation_counts import Counted, MovingErrors, counted, moving_errors
 from dynid.validate.sampled_rows import RowChoice
 
 _CONSTANT_TORQUE_SHARE = 1e-24  # share of a torque's power below which its variation is rounding

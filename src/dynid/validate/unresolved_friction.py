@@ -15,10 +15,10 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, stretches_of, worth_of
 from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
 from dynid.estimate.linear import joint_weights
-from dynid.model import Model, Parameter, Parameters, Term
+from dynid.model import DataContext, Model, Parameter, Parameters, Term, robot_model
 from dynid.model.kinds import DRY, VISCOUS
 from dynid.model.registry import FRICTION
-from dynid.model.term import Informed
+from dynid.model.term_capabilities import term_name
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
@@ -61,8 +61,8 @@ class SimpleFriction:
 def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth, ...]:
     """Return the benefit of every friction term beyond viscous and Coulomb, joint by joint; empty if there is none,
     or for too few data for cross-validation. Terms that depend on an estimate or have a shape are unchanged."""
-    model = estimate.model
-    if not problem.data or not isinstance(model, Model):
+    model = robot_model(estimate.model)
+    if not problem.data or model is None:
         return ()
     if not _richer(model.parts, model.parameters):
         return ()
@@ -95,15 +95,14 @@ def _with_simple(model: Model, theta: Array) -> Model:
     wide = Model(model.robot, (*model.terms, SimpleFriction()))
     own = dict(zip(model.parameters.names, theta, strict=True))
     values = np.array([own.get(name, 0.0) for name in wide.parameters.names])
-    return Model(model.robot, tuple(term.with_estimate(values) if isinstance(term, Informed) else term
-                                    for term in wide.terms))
+    return wide.bind(DataContext(estimate=values))
 
 
 def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[tuple[int, str, Ints]]:
     """Return joint, kind and parameter indices of each term that is friction and not simple."""
     found = []
     for term, places in parts:
-        kind = getattr(term, "kind", type(term).__name__)
+        kind = term_name(term)
         groups = ("friction", "other") if kind in FRICTION else ("friction",)
         own = [] if kind in _SIMPLE_FRICTION else [int(c) for c in places if parameters.items[c].kind.group in groups]
         for j in dict.fromkeys(parameters.items[c].owner for c in own):

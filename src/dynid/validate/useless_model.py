@@ -49,12 +49,13 @@ def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
     if bad:
         blocks = listed([cross.where[k] for k in bad], 3)
         errors = tuple(float(cross.errors[k]) for k in bad)
+        method = "" if cross.method.startswith("pc-") else ", or use --method pc-wls"
         yield Finding("worse-than-zero", "suspicious", "warning", sentence(
             f"{len(bad)} of {len(cross.blocks)} blocks of time are "
             f"predicted from the others with an error of {span(errors)}, "
             f"no better than zero torque (100 %): {blocks}; do not use "
             "these parameters for other motions; record a motion with "
-            "more excitation, or use --method pc-wls"), "worse than zero torque (blocks of time)",
+            f"more excitation{method}"), "worse than zero torque (blocks of time)",
             evidence={"error": errors, "block": tuple(float(cross.blocks[k] + 1) for k in bad)})
 
 

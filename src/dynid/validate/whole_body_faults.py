@@ -22,7 +22,7 @@ from dynid.floating.contact_checks import contact_findings
 from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
 from dynid.floating.preparation import WholeBody, expanded
 from dynid.floating.whole_body import whole_bodies
-from dynid.model import Model
+from dynid.model import Model, robot_model
 from dynid.recording import Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
@@ -66,10 +66,11 @@ def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
     """Return findings on contacts and sensors of the logs of a robot with a free base."""
     found: list[Finding] = []
     bodies = whole_bodies(problem.recordings)
-    if len(bodies) != len(problem.data) or not isinstance(problem.model, Model):
+    model = robot_model(problem.model)
+    if len(bodies) != len(problem.data) or model is None:
         return found
     for whole, samples in zip(bodies, problem.data, strict=True):
-        faults = [*_turned_imu(whole, samples.source), *sensor_findings(whole, samples, problem.model, estimate)]
+        faults = [*_turned_imu(whole, samples.source), *sensor_findings(whole, samples, model, estimate)]
         # A foot whose frame is misplaced seems to slip, too.
         misplaced = {one.title.replace(_TITLES[one.code], "foot slips") for one in faults if one.code == "foot-frame"}
         found += [one for one in contact_findings(whole, samples) if one.title not in misplaced]

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from dynid.threads import thread_count
 from dynid.workers.cluster import Cluster
+from dynid.workers.fixed_order_sums import TreeSum
 from dynid.workers.job import Engine, Here, Job
 from dynid.workers.processes import Processes
-from dynid.workers.tree_sum import TreeSum
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")

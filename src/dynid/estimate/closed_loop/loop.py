@@ -16,7 +16,7 @@ from dynid.estimate.closed_loop.references import Log, log_references, measured_
 from dynid.estimate.closed_loop.speed_lag import with_speed_lag
 from dynid.estimate.problem import Problem
 from dynid.findings import Note
-from dynid.model import LinearModel, Model, complete
+from dynid.model import LinearModel, complete, robot_model
 from dynid.simulation import (
     ControlLaw,
     Controller,
@@ -133,9 +133,10 @@ class Loop:
     def _stable_law(self, theta: Array, law: ControlLaw) -> ControlLaw:
         """Return the law, or a computed-torque law with the assumed poles if independent joint loops would be
         unstable."""
-        if self.assumed is None or not isinstance(self.model, Model) or self._holds(theta, law):
+        model = robot_model(self.model)
+        if self.assumed is None or model is None or self._holds(theta, law):
             return law
-        return self.assumed.computed_torque(self.model, theta)
+        return self.assumed.computed_torque(model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
         """Return whether T M^-1 kd, one sampling period of velocity feedback, stays well below the stability limit 2.

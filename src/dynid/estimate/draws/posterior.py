@@ -13,7 +13,7 @@ from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.draws.body_scaling import BodyScaling
 from dynid.estimate.draws.consistent_sets import BaseMap, ConsistentDraws, made_consistent, with_matched_moments
-from dynid.estimate.draws.torque_spread import TorqueSpread, check_same_base, torque_spread
+from dynid.estimate.draws.spread_comparison import TorqueSpread, check_same_base, torque_spread
 from dynid.estimate.estimate import Estimate
 from dynid.regression import Regression
 from dynid.threads import one_blas_thread

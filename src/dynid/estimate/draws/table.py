@@ -13,7 +13,7 @@ from dynid.escape import csv_line
 from dynid.estimate.draws.posterior import Draws
 from dynid.estimate.simulators.friction_fit import PASSIVE, JointMotion, passive_table
 from dynid.files import write_whole
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.robot import inertia as ten
 from dynid.robot.pose import quaternion
 
@@ -51,8 +51,8 @@ def draw_arrays(draws: Draws, motion: JointMotion | None = None) -> dict[str, An
         "kept_base": draws.kept_base, "base_distance": draws.distance, "seed": np.array(draws.seed),
         "bodies": np.array(list(parameters.bodies), dtype=str), "mass": mass, "com": com, "inertia": full,
         "diaginertia": values, "iquat": turns}
-    if isinstance(estimate.model, Model):
-        model = estimate.model
+    model = robot_model(estimate.model)
+    if model is not None:
         passive = passive_table(model, draws.theta, motion or JointMotion.random(model.robot))
         found |= {"joints": np.array(model.joint_names), **{name: passive[name] for name in PASSIVE}}
     return found

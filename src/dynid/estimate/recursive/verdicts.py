@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel, required_robot_model
 from dynid.regression import BaseParameters, Stacked
 
 Limits = Mapping[str, tuple[float, float]] | str | None
@@ -94,12 +94,11 @@ def standard_limits(model: LinearModel, given: Limits) -> dict[str, tuple[float,
             raise ModelError(f"limits contain '{unknown[0]}', which is not a standard parameter of the model",
                              code="unknown-parameter")
         return pairs
-    if not isinstance(model, Model):
-        raise ModelError(f"limits '{given}' come from a robot's file, which this model has none of")
+    own = required_robot_model(model, f"limits '{given}' of a robot file")
     from dynid.extraction import WIDTHS, load_bounds, robot_bounds  # imports estimates
 
     width = next((one for one in WIDTHS if one == given), None)
-    bounds = load_bounds(given, model) if width is None else robot_bounds(model, width)
+    bounds = load_bounds(given, own) if width is None else robot_bounds(own, width)
     return bounds.standard_limits(model.parameters)
 
 

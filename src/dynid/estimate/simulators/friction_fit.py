@@ -17,7 +17,7 @@ from dynid.arrays import Array
 from dynid.dynamics.following import random_postures
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.simulators.joint_values import SimulatedJoint
-from dynid.model import Model
+from dynid.model import Model, required_robot_model
 from dynid.model.term import MotionSegment
 from dynid.recording import Samples
 from dynid.robot import Robot
@@ -182,8 +182,9 @@ def best_fit(torque: Array, columns: Mapping[str, Array]) -> dict[str, float]:
 
 def motion_for(estimate: Estimate, samples: Sequence[Samples]) -> JointMotion:
     """Return the motion of logs, or random states where there are none."""
-    assert isinstance(estimate.model, Model)
-    return JointMotion.of_samples(samples) if samples else JointMotion.random(estimate.model.robot)
+    if samples:
+        return JointMotion.of_samples(samples)
+    return JointMotion.random(required_robot_model(estimate.model, "a simulator's model").robot)
 
 
 def passive_table(model: Model, thetas: Array, motion: JointMotion) -> dict[str, Array]:

@@ -15,7 +15,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.pose import quaternion
 from dynid.version import __version__
 
-_DEGREE = float(np.pi / 180.0)
+_RAD_PER_DEGREE = float(np.pi / 180.0)
 
 
 def usd_json(robot: Robot, inertias: Array, joints: Sequence[SimulatedJoint]) -> str:
@@ -48,7 +48,7 @@ def usd_json(robot: Robot, inertias: Array, joints: Sequence[SimulatedJoint]) ->
 
 def _joint(one: SimulatedJoint, is_prismatic: bool, lower: float, upper: float) -> dict[str, Any]:
     """Attributes of one joint; angles in degrees."""
-    unit = 1.0 if is_prismatic else _DEGREE
+    unit = 1.0 if is_prismatic else _RAD_PER_DEGREE
     drive = "linear" if is_prismatic else "angular"
     found: dict[str, Any] = {"type": "PhysicsPrismaticJoint" if is_prismatic else "PhysicsRevoluteJoint",
                              "physxJoint:armature": one.armature, "dynid:frictionTorque": one.frictionloss,

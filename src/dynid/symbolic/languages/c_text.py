@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.escape import c_comment, c_string
+from dynid.model.term_capabilities import term_name
 from dynid.symbolic.functions import Function
 from dynid.symbolic.languages.text import Statements, exact
 from dynid.symbolic.numbers import of_the_log
@@ -36,7 +37,7 @@ def about_comment(program: Program, name: str, real: str, notes: Sequence[str]) 
         lines.append(f"Joints that depend on loops: {names}; " + (
             "solved in closed form, on the branch of the robot's posture; where the loops cannot be closed, NaN."
             if program.plan.solved else "their positions are the input q_follow."))
-    left_out = [getattr(term, "kind", type(term).__name__) for term in of_the_log(model)]
+    left_out = [term_name(term) for term in of_the_log(model)]
     if left_out:
         lines.append(f"Not included, because it belongs to a log and not to the robot: {', '.join(left_out)}.")
     if program.provenance:

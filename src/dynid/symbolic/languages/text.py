@@ -18,7 +18,7 @@ from dynid.symbolic.functions import Function
 from dynid.symbolic.graph import FUNCTIONS, Graph, Node, Value
 
 MAX_EXPRESSION_LENGTH = 90  # characters of an expression beyond which it is given a name
-_SUM, _PRODUCT, _ATOM = 1, 2, 3
+_SUM_PRECEDENCE, _PRODUCT_PRECEDENCE, _ATOM_PRECEDENCE = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class Statements:
             if spell.always and node.of[0] not in self._angles:
                 self._pair(node.of)
             if node.of[0] in self._angles:
-                return self._angles[node.of[0]][node.kind == "cos"], _ATOM
+                return self._angles[node.of[0]][node.kind == "cos"], _ATOM_PRECEDENCE
         text, level = self._expression(node)
         if node.kind in ("number", "symbol") or (self._uses[place] == 1 and len(text) < MAX_EXPRESSION_LENGTH):
             return text, level
-        return self._named(text), _ATOM
+        return self._named(text), _ATOM_PRECEDENCE
 
     def _named(self, text: str) -> str:
         name = f"{self._spelling.temporary}{self._names}"
@@ -93,24 +93,25 @@ class Statements:
         spell = self._spelling
         match node.kind:
             case "number":
-                return spell.number(node.value), _ATOM
+                return spell.number(node.value), _ATOM_PRECEDENCE
             case "symbol":
-                return spell.symbol(node.name), _ATOM
+                return spell.symbol(node.name), _ATOM_PRECEDENCE
             case "add":
                 first, second = (self._texts[k] for k in node.of)
                 minus = node.subtract
-                right = self._inside(second, _PRODUCT if minus else _SUM)
-                return f"{first[0]} {'-' if minus else '+'} {right}", _SUM
+                right = self._inside(second, _PRODUCT_PRECEDENCE if minus else _SUM_PRECEDENCE)
+                return f"{first[0]} {'-' if minus else '+'} {right}", _SUM_PRECEDENCE
             case "multiply":
-                return "*".join(self._inside(self._texts[k], _PRODUCT) for k in node.of), _PRODUCT
+                return "*".join(self._inside(self._texts[k], _PRODUCT_PRECEDENCE) for k in node.of), _PRODUCT_PRECEDENCE
             case "divide":
                 first, second = (self._texts[k] for k in node.of)
-                return f"{self._inside(first, _PRODUCT)}/{self._inside(second, _ATOM)}", _PRODUCT
+                text = f"{self._inside(first, _PRODUCT_PRECEDENCE)}/{self._inside(second, _ATOM_PRECEDENCE)}"
+                return text, _PRODUCT_PRECEDENCE
             case _:
                 signs = node.negative or (False,) * len(node.of)
-                of = [("-" + self._inside(self._texts[k], _ATOM) if minus else self._texts[k][0])
+                of = [("-" + self._inside(self._texts[k], _ATOM_PRECEDENCE) if minus else self._texts[k][0])
                       for k, minus in zip(node.of, signs, strict=True)]
-                return spell.function(node.kind, of), _ATOM
+                return spell.function(node.kind, of), _ATOM_PRECEDENCE
 
     @staticmethod
     def _inside(text: tuple[str, int], level: int) -> str:
@@ -118,7 +119,7 @@ class Statements:
 
     def _signed(self, value: Value) -> str:
         text = self._texts[value.node]
-        return f"-{self._inside(text, _PRODUCT)}" if value.negative else text[0]
+        return f"-{self._inside(text, _PRODUCT_PRECEDENCE)}" if value.negative else text[0]
 
 
 def _ordered(graph: Graph, values: Sequence[Value]) -> tuple[list[int], list[int], list[int]]:

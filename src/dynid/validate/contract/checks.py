@@ -14,7 +14,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Method, Problem, identify
 from dynid.regression import Regression
-from dynid.validate.contract.arm import Arm, arm, noise_free_arm
+from dynid.validate.contract.simulated_arm import Arm, arm, noise_free_arm
 
 ROUNDING = 1e-3  # standard errors: what another order of additions may change in a value
 SOLVER = 3e-2  # standard errors: what the absolute tolerances of a solver may change in a value

@@ -6,6 +6,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.model import Model, RigidBodies, Term
+from dynid.model.term_capabilities import term_name
 from dynid.robot import Robot
 from dynid.validate.contract.checks import ContractError
 
@@ -26,7 +27,7 @@ def check_term(term: Term) -> None:
     """
     robot = Robot.builtin(_TEST_ROBOT)
     model = Model(robot, (RigidBodies(), term))
-    start = f"term '{getattr(term, 'kind', type(term).__name__)}' fails the check"
+    start = f"term '{term_name(term)}' fails the check"
     own = model.parameters.names[-len(tuple(term.parameters(robot))):]
     if not own or len(set(model.parameters.names)) != len(model.parameters.names):
         raise ContractError(f"{start} 'names': its parameters are {', '.join(own) or 'none'}; they must be distinct")

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import DynidError, NotPossibleError
+from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
-from dynid.model import Model
+from dynid.model import Model, required_robot_model
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
@@ -28,7 +28,7 @@ from dynid.validate.thresholds import GRAVITY_MISFIT_RATIO, NOISE_FLOOR
 _DIFFERENCE_ANGLE = 0.03  # rad, of the slopes by differences
 _MAX_ROUNDS = 6
 _MIN_STEP_GAIN = 0.002  # share of the misfit that a step has to take away for another one
-_EARTH = 9.81  # m/s^2, where the robot's file has no gravity
+_EARTH_GRAVITY = 9.81  # m/s^2, where the robot's file has no gravity
 _SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a robot
 
 
@@ -134,7 +134,7 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)
-    size = float(np.linalg.norm(own)) or _EARTH
+    size = float(np.linalg.norm(own)) or _EARTH_GRAVITY
     start = own / size if np.any(own) else np.array([0.0, 0.0, -1.0])
     # In a slanting gravity every joint sees all that it can see in any; what a direction hides is left at zero.
     base = base_parameters(with_gravity(model, size * _SLANTING), unmeasured=unmeasured_joints(data))
@@ -205,7 +205,4 @@ def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> floa
 
 
 def _robotic(problem: Problem) -> Model:
-    if not isinstance(problem.model, Model):
-        raise DynidError("the direction of gravity can be estimated only for a model made from a robot, not for a "
-                         "custom model")
-    return problem.model
+    return required_robot_model(problem.model, "an estimate of the direction of gravity")

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.estimate import Problem
+from dynid.lapack import is_full_rank
 from dynid.model import complete
 from dynid.validate.thresholds import (
     FEW_JOINTS_SHARE,
@@ -201,8 +202,11 @@ def _noise(problem: Problem) -> Array:
 def _left_out(columns: Array, target: Array, block: Array) -> float:
     """Return the sum of squares of a fit in cross-validation."""
     size = np.linalg.norm(columns, axis=0)
-    u, s, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
-    basis = u[:, s > 1e-5 * s[0]]
+    unit = columns[:, size > 0] / size[size > 0]
+    basis, r = np.linalg.qr(unit)
+    if not is_full_rank(r, 1e-5):
+        u, s, _ = np.linalg.svd(unit, full_matrices=False)
+        basis = u[:, s > 1e-5 * s[0]]
     along, total = basis.T @ target, 0.0
     for b in np.unique(block):
         own = block == b

@@ -18,6 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Problem
+from dynid.lapack import least_squares
 from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression import Factor, Regression
@@ -194,14 +195,14 @@ class _Stack:
         size = np.linalg.norm(self.matrix, axis=0)
         matrix = np.hstack([self.matrix / np.where(size > 0, size, 1.0), -own[:, None]])
         target = self.target - own
-        value = np.linalg.lstsq(matrix, target, rcond=1e-9)[0]
+        value = least_squares(matrix, target, 1e-9)
         rest = target - matrix @ value
         return float(rest @ rest) / max(min(value[-1] ** 2, 1.0), 1e-6), 1.0 / value[-1] if value[-1] else np.inf
 
     def solve(self) -> Array:
         size = np.linalg.norm(self.matrix, axis=0)
         scale = np.where(size > 0, size, 1.0)
-        return np.linalg.lstsq(self.matrix / scale, self.target, rcond=1e-9)[0] / scale
+        return least_squares(self.matrix / scale, self.target, 1e-9) / scale
 
 
 def _weighted(factor: Factor, noise: float) -> tuple[Array, Array]:
@@ -210,7 +211,7 @@ def _weighted(factor: Factor, noise: float) -> tuple[Array, Array]:
 
 def _left(matrix: Array, target: Array) -> float:
     size = np.linalg.norm(matrix, axis=0)
-    value = np.linalg.lstsq(matrix / np.where(size > 0, size, 1.0), target, rcond=1e-9)[0]
+    value = least_squares(matrix / np.where(size > 0, size, 1.0), target, 1e-9)
     rest = target - matrix / np.where(size > 0, size, 1.0) @ value
     return float(rest @ rest)
 

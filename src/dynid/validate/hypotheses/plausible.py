@@ -9,8 +9,8 @@ from dynid.estimate import Estimate, Problem
 from dynid.model import complete
 from dynid.robot import Robot
 
-_STEEL = 7850.0  # kg/m^3
-_THICK = 1.0 / 6.0  # of the length
+_STEEL_DENSITY = 7850.0  # kg/m^3
+_LINK_THICKNESS = 1.0 / 6.0  # of the length
 _CHECKED_ROWS = 200  # of the longest log
 
 
@@ -36,7 +36,7 @@ def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
     if not torque.size:
         return None
     moment = float(np.max(np.ptp(torque, axis=0))) / 2.0 / float(np.linalg.norm(robot.gravity))
-    solid = _STEEL * np.pi * (_THICK * reach / 2.0) ** 2 * reach
+    solid = _STEEL_DENSITY * np.pi * (_LINK_THICKNESS * reach / 2.0) ** 2 * reach
     return moment / (solid * 0.5 * reach)
 
 

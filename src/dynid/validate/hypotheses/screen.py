@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate import Problem
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.recording.decimate import decimated
 from dynid.regression import BaseParameters, TorqueEquations
@@ -68,7 +68,7 @@ class HypothesisScreen:
                     replace(log.every(log.decimated_by).every(self.step), tau=known.tau, raw_tau=known.raw_tau)
                     for log, one, known in zip(logs, self.whole, self.logs if logs is not self.whole else logs,
                                                strict=True))
-        if isinstance(self.model, Model) and self.model.channels:
+        if complete(self.model).channels:
             return few
         # Columns that depend on one sample alone need no borders: one piece of work a log is faster than many.
         return tuple(replace(log, segments=np.array([[0, len(log)]])) for log in few)

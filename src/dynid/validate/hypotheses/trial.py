@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.lapack import is_full_rank, least_squares
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
@@ -16,6 +17,7 @@ from dynid.regression.derived import CachedEquations
 from dynid.validate.thresholds import NOISE_FLOOR
 
 BLOCKS = 8
+_DEPENDENT_SHARE = 1e-9  # share of the largest singular value below which a joint's own columns are dependent
 _MIN_DIRECTION = 1e-4  # directions weaker than this share of the strongest are not used to predict with
 
 
@@ -61,7 +63,7 @@ def solve_stacked(regression: Regression, weights: Array) -> Array:
     stacked = regression.stack(weights)
     size = np.linalg.norm(stacked.r, axis=0)
     scale = np.where(size > 0, size, 1.0)
-    return np.linalg.lstsq(stacked.r / scale, stacked.rho, rcond=_MIN_DIRECTION)[0] / scale
+    return least_squares(stacked.r / scale, stacked.rho, _MIN_DIRECTION) / scale
 
 
 def try_out(regression: Regression, noise: Array | None = None) -> Trial:
@@ -84,10 +86,12 @@ def try_out(regression: Regression, noise: Array | None = None) -> Trial:
 def _alone(r: Array) -> float:
     """Return the residual of a joint's torque with its own columns, from its triangular factor."""
     size = np.linalg.norm(r[:, :-1], axis=0)
+    if np.all(size > 0) and is_full_rank(r[:-1, :-1] / size, _DEPENDENT_SHARE):
+        return float(r[-1, -1] ** 2)
     columns = r[:, :-1][:, size > 0] / size[size > 0]
     if not columns.shape[1]:
         return float(np.sum(r[:, -1] ** 2))
-    rest = r[:, -1] - columns @ np.linalg.lstsq(columns, r[:, -1], rcond=1e-9)[0]
+    rest = r[:, -1] - columns @ np.linalg.lstsq(columns, r[:, -1], rcond=_DEPENDENT_SHARE)[0]
     return float(rest @ rest)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate import Problem
-from dynid.model import Model, complete
+from dynid.model import LinearModel, Model, required_robot_model, robot_model
 from dynid.recording import Samples
 from dynid.recording.excerpt import excerpt
 from dynid.regression import TorqueEquations, fold
@@ -270,8 +270,8 @@ def _motions(screen: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[i
 def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
     """Return the direction of gravity for a model of a robot, if it differs from the given one and may explain
     enough."""
-    robot = complete(problem.model).robot
-    if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):
+    model = robot_model(problem.model)
+    if model is None or not np.any(model.robot.gravity):
         return None
     found = estimate_gravity(problem, screen.logs, screen.noise, MATERIAL)
     return found if found.angle > GRAVITY_TURNED and found.misfit < MATERIAL * found.given else None
@@ -279,8 +279,7 @@ def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
 
 def mounted(gravity: Gravity) -> Hypothesis:
     """Return the hypothesis that the robot is mounted differently, with this direction of gravity."""
-    def change(model: object, logs: tuple[Samples, ...]) -> tuple[Model, tuple[Samples, ...]]:
-        assert isinstance(model, Model)
-        return with_gravity(model, gravity.vector), logs
+    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[Model, tuple[Samples, ...]]:
+        return with_gravity(required_robot_model(model, "another direction of gravity"), gravity.vector), logs
 
     return Hypothesis("gravity-direction", (), change, None, tuple(map(float, gravity.vector)), 2)

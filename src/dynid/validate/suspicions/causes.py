@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.findings import Finding
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.validate.candidates import BACKLASH
@@ -326,7 +326,7 @@ def _upside_down(case: Case) -> bool:
     """Whether the nominal model's gravity has the wrong sign at every joint that it affects: in a slow motion
     negative masses explain the torques as well as reversed gravity."""
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
-    return isinstance(case.problem.model, Model) and bool(nominal) and max(nominal) < 0.0
+    return robot_model(case.problem.model) is not None and bool(nominal) and max(nominal) < 0.0
 
 
 def _load(state: Explained) -> Explained:

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.findings import Finding
-from dynid.model import Model
+from dynid.model import robot_model
 from dynid.validate.hypotheses.gravity import with_gravity
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.signals import degrees_for_radians
@@ -74,22 +74,23 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
     theta = np.array([float(value) if p.body is not None and value is not None else 0.0
                       for p, value in zip(model.parameters, values, strict=True)])
-    size = float(np.linalg.norm(model.robot.gravity)) if isinstance(model, Model) else 0.0
-    if not isinstance(model, Model) or not problem.data or not np.any(theta) or size == 0.0:
+    own = robot_model(model)
+    size = 0.0 if own is None else float(np.linalg.norm(own.robot.gravity))
+    if own is None or not problem.data or not np.any(theta) or size == 0.0:
         return ()
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_GRAVITY_ROWS, len(part))).astype(int)
     q, dq, ddq = part.q[rows], part.dq[rows], part.ddq[rows]
     still = np.zeros_like(q)
-    gravity = np.stack([with_gravity(model, axis).inverse_dynamics(theta, q, still, still)
+    gravity = np.stack([with_gravity(own, axis).inverse_dynamics(theta, q, still, still)
                         for axis in size * np.eye(3)], axis=2)
-    rest = with_gravity(model, np.zeros(3)).inverse_dynamics(theta, q, dq, ddq)
+    rest = with_gravity(own, np.zeros(3)).inverse_dynamics(theta, q, dq, ddq)
     found = []
     for j in range(model.dof):
         keep = part.keep[rows, j]
         speed = dq[keep, j]
-        own = np.column_stack([rest[keep, j], np.ones_like(speed), speed, np.sign(speed), ddq[keep, j]])
-        one = _share(part.tau[rows[keep], j], gravity[keep, j], own, np.asarray(model.robot.gravity) / size)
+        columns = np.column_stack([rest[keep, j], np.ones_like(speed), speed, np.sign(speed), ddq[keep, j]])
+        one = _share(part.tau[rows[keep], j], gravity[keep, j], columns, np.asarray(own.robot.gravity) / size)
         if one is not None:
             found.append(GravityShare(j, *one))
     return tuple(found)

@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dynid.findings import Finding
-from dynid.model import Model, complete, least_inertia, split_regressor
+from dynid.model import complete, least_inertia, robot_model, split_regressor
 from dynid.model.kinds import VISCOUS
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.friction_shape import friction_at, velocity_friction
@@ -25,7 +25,7 @@ from dynid.validate.words import joints_listed, listed, span
 
 NEGATIVE_TOLERANCE = 1e-9  # of the largest value
 _INERTIA_POSTURES = 200  # of a log at which the inertia matrix is looked at
-_SPEEDS = 25  # of either direction at which friction is looked at
+_CHECKED_SPEED_COUNT = 25  # of either direction at which friction is looked at
 _FRICTION_MIN_SPEED = 1e-2  # of the top speed, below which friction is not looked at
 
 # By the group of a parameter's kind: code, title, and why it cannot be below zero.
@@ -96,7 +96,7 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
     """Report joints whose total friction adds energy at some speed of the log by more than its standard error,
     although no parameter has the wrong sign: those of the Stribeck effect may be negative."""
     estimate = case.estimate
-    if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
+    if not case.problem.data or robot_model(estimate.model) is None or _NEGATIVE["friction"] in _negative(case):
         return
     own, found = velocity_friction(estimate), {}
     free = np.array([not item.never_negative for item in estimate.model.parameters])
@@ -104,7 +104,7 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
         top = max((float(np.abs(part.dq[:, j]).max(initial=0.0)) for part in case.problem.data), default=0.0)
         if not (own[j] & free).any() or not top > 0.0 or case.at_rest(j):
             continue
-        speeds = top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _SPEEDS)
+        speeds = top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _CHECKED_SPEED_COUNT)
         speeds = np.concatenate([-speeds, speeds])
         torque, deviation = friction_at(estimate, j, own[j], speeds)
         push = -np.sign(speeds) * torque - NEGATIVE_STANDARD_ERRORS * deviation
@@ -126,7 +126,7 @@ def driving_friction(case: Case) -> Iterator[Finding]:
     reported as such.
     """
     estimate, parameters = case.estimate, case.estimate.base.parameters
-    if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
+    if not case.problem.data or robot_model(estimate.model) is None or _NEGATIVE["friction"] in _negative(case):
         return
     known, found = {int(c) for c in estimate.base.independent[estimate.identified]}, []
     dry = np.array([item.kind != VISCOUS for item in parameters])
@@ -137,7 +137,7 @@ def driving_friction(case: Case) -> Iterator[Finding]:
             continue
         top = max(float(np.abs(part.dq[:, j]).max(initial=0.0)) for part in case.problem.data)
         value = float(estimate.full[offsets].sum())
-        speeds = -np.sign(value) * top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _SPEEDS)
+        speeds = -np.sign(value) * top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _CHECKED_SPEED_COUNT)
         torque, deviation = friction_at(estimate, j, own | offsets, speeds)
         push = np.sign(value) * torque - DRIVING_STANDARD_ERRORS * deviation  # both work against the motion, or for it
         rms = case.reconstruction.joints[j].torque_rms or 0.0

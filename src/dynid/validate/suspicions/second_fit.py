@@ -13,7 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
 from dynid.estimate.friction_choice import REPLACED
-from dynid.model import LinearModel, Model, Term, term_from_table
+from dynid.model import LinearModel, Model, Term, robot_model, term_from_table
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
@@ -42,8 +42,8 @@ def without(case: Case, hypothesis: Hypothesis) -> Case:
 def plain_case(case: Case) -> Case:
     """Return the case fitted again with plain friction, or the case itself if its friction is plain or its model has no
     robot."""
-    model = case.problem.model
-    if not isinstance(model, Model) or not case.problem.data:
+    model = robot_model(case.problem.model)
+    if model is None or not case.problem.data:
         return case
     kinds = [getattr(term, "kind", "") for term in model.terms]
     if not set(kinds) & set(REPLACED) - set(PLAIN_FRICTION):

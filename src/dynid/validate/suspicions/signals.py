@@ -27,7 +27,7 @@ from dynid.validate.words import joint_label, joints_listed
 _ENDLESS_RANGE = 4.0 * np.pi  # rad: taken as the limit of a joint that has none
 _IN_A_ROW = 5  # samples at a limit that count as saturated
 _LOOKED_AT = 200_000  # rows of a log in which copies are looked for: memory does not grow with the log
-_DEGREES = 180.0 / np.pi
+_DEGREES_PER_RAD = 180.0 / np.pi
 
 
 def joints_at_rest(case: Case) -> Iterator[Finding]:
@@ -177,7 +177,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         if not factors or np.ptp(factors) > CLOCK_OFF * abs(np.median(factors)):
             continue
         factor = float(np.median(factors))
-        unit = min(abs(factor * _DEGREES - 1.0), abs(factor / _DEGREES - 1.0)) < CLOCK_OFF
+        unit = min(abs(factor * _DEGREES_PER_RAD - 1.0), abs(factor / _DEGREES_PER_RAD - 1.0)) < CLOCK_OFF
         if abs(factor - 1.0) > CLOCK_OFF and factor > 0 and not unit:
             yield suspect("time-scale", "time stamps", log.source,
                           f"time stamps of {log.source} are probably wrong by a factor: positions "

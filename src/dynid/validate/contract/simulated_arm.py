@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate import Problem
-from dynid.model import Model, RigidBodies, Stribeck, make_terms
+from dynid.model import Model, RigidBodies, Stribeck, complete, make_terms
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot, inertia
@@ -132,8 +132,8 @@ def _held(machine: VirtualRobot, seed: int) -> Recording:
     reference, rng = _reference(seed, machine.model.dof), np.random.default_rng(seed)
     q, dq, ddq = (np.array(x) for x in (reference.q, reference.dq, reference.ddq))
     q[:, -1] = dq[:, -1] = ddq[:, -1] = 0.0
-    assert isinstance(machine.model, Model)
-    tau = machine.model.inverse_dynamics(machine.theta, q, dq, ddq)
+    tau = complete(machine.model).inverse_dynamics(machine.theta, q, dq, ddq)
     return Recording(reference.t, q + POSITION_NOISE * rng.normal(size=q.shape),
                      tau + np.asarray(machine.torque_noise) * rng.normal(size=q.shape), reference=q,
-                     reference_velocity=dq, joints=machine.model.robot.joint_names, source=f"still joint, seed {seed}")
+                     reference_velocity=dq, joints=complete(machine.model).joint_names,
+                     source=f"still joint, seed {seed}")
