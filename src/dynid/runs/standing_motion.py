@@ -48,9 +48,10 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
     fewer = () if len(found.base) >= whole else (
         f"{len(found.base)} of the robot's {whole} base parameters are excited while these feet stand; lift feet one "
         "after the other in another log for the rest",)
-    ground = (f"the ground must have a friction coefficient of at least {standing.friction:g} (--friction-cone), and "
-              f"the centre of pressure stays {1000 * standing.margin:.0f} mm inside the support polygon "
-              "(--support-margin), both with the masses of the robot file")
+    needed = max(usage.value for usage in found.report.usages if usage.kind == "friction")
+    ground = (f"the ground must have a friction coefficient of at least {needed:.2g} (the search allows "
+              f"{standing.friction:g}, --friction-cone), and the centre of pressure stays "
+              f"{1000 * standing.margin:.0f} mm inside the support polygon (--support-margin), both with the masses of the robot file")
     notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), ground, *home_notes, *fewer,
              *speed_notes(found), *data.notes, *care, *margin_note)
     itself = limits.space is not None and len(limits.space.pairs) > 0

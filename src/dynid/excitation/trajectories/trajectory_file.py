@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -128,9 +129,10 @@ def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str
 def _write_npz(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...], extra: Extra) -> None:
     t = times(trajectory, rate)
     motion = trajectory.at(t)
+    arrays: dict[str, Any] = {"t": t, "q": motion.q, "dq": motion.dq, "ddq": motion.ddq, "joints": np.array(names),
+                              **extra(t)}
     with write_whole(path, "wb") as file:
-        np.savez_compressed(file, t=t, q=motion.q, dq=motion.dq, ddq=motion.ddq, joints=np.array(names),
-                            **extra(t))
+        np.savez_compressed(file, **arrays)
 
 
 def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...], extra: Extra) -> None:
