@@ -195,8 +195,8 @@ def _standing(feet: str, options: dict[str, Any]) -> Standing | None:
     """Return the standing feet with the options that are given, or None without feet."""
     from dynid.excitation import Standing
 
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
-             if value is not None}
+    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                             for name, value in options.items() if value is not None}
     if not feet:
         if given:
             raise DynidError("--sole, --friction-cone, --support-margin, --equations, --sway and --tilt need "

@@ -35,7 +35,8 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
         standing = replace(standing, home=tuple(map(float, np.asarray(request.home, dtype=float).ravel())))
     limit, home_notes = home_limit(model, standing, limits, seed=request.search.seed)
     home = limit.support.stance.home
-    standing, care = replace(standing, home=tuple(home[7:].tolist())), ()
+    standing = replace(standing, home=tuple(home[7:].tolist()))
+    care: tuple[str, ...] = ()
     limits = limits_with_base(limits, standing)
     if request.limits is None:
         ranges, care = careful(limits, robot, request.safety, np.concatenate([np.zeros(SIX), home[7:]]))
@@ -51,7 +52,8 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
     needed = max(usage.value for usage in found.report.usages if usage.kind == "friction")
     ground = (f"the ground must have a friction coefficient of at least {needed:.2g} (the search allows "
               f"{standing.friction:g}, --friction-cone), and the centre of pressure stays "
-              f"{1000 * standing.margin:.0f} mm inside the support polygon (--support-margin), both with the masses of the robot file")
+              f"{1000 * standing.margin:.0f} mm inside the support polygon (--support-margin), both with the "
+              "masses of the robot file")
     notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), ground, *home_notes, *fewer,
              *speed_notes(found), *data.notes, *care, *margin_note)
     itself = limits.space is not None and len(limits.space.pairs) > 0
