@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
 
@@ -17,7 +17,8 @@ from dynid.recording import Recording
 
 FIRST_SIGMA = 0.25  # of the box, as PACE starts: half of the way from the middle to a bound
 MAX_RESTARTS = 9  # of one call, the largest number for which the package keeps its populations small
-NEAR_ENOUGH = 0.01  # of the lowest cost: a search that is as near has found the same model
+AS_GOOD = 1.01  # times the held-out error of dynid: a search that is as near has found an equal model
+PACE_POPULATION = 4096  # simulations side by side in PACE's configuration
 # Boxes of a joint, of the size that BAM and PACE use.
 BOXES: Mapping[str, tuple[float, float]] = {
     "armature": (1e-4, 0.1), "viscous": (0.0, 2.0), "coulomb": (0.0, 2.0), "offset": (-1.0, 1.0),
@@ -27,51 +28,76 @@ BOXES: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class CmaFit:
-    """Result of CMA-ES.
+    """Result of CMA-ES on one chain.
 
     Attributes:
         x: values (unknowns,) with the lowest cost.
-        rollouts: simulations of all logs that were made.
-        enough_rollouts, enough_cpu: rollouts and CPU time, s, after which the cost was within NEAR_ENOUGH of the
-            lowest, which a user who stops in time would have needed.
+        rollouts, cpu: simulations of all logs that were made, and their CPU time, s, without that of the judge.
+        as_good_rollouts, as_good_cpu: the same until the held-out error of the best values was as low as that of
+            dynid, which a user cannot know; None if it never was.
     """
 
     x: Array
     rollouts: int
-    enough_rollouts: int
-    enough_cpu: float
+    cpu: float
+    as_good_rollouts: int | None
+    as_good_cpu: float | None
 
 
-def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> CmaFit:
-    """Return the values with the lowest mean absolute position error that CMA-ES found.
+class _AsGoodError(Exception):
+    """Ends a search whose held-out error is as low as that of dynid."""
 
-    As in BAM, the whole budget is used: where a search has ended, another one starts (BIPOP).
+
+def fit_by_cma(problem: ChainProblem, rollouts: int, held_out: Callable[[Array], float], target: float, *,
+               population: int | None = None, seed: int = 1) -> CmaFit:
+    """Return the values with the lowest position error on the fitted logs that CMA-ES found.
+
+    As in BAM, the cost is the mean absolute error and the whole budget is used: where a search has ended, another one
+    starts (BIPOP). With a population, it is one search as in PACE: the cost is the mean squared error, and the search
+    ends where its held-out error is as low as the target.
 
     Args:
         problem: the logs and unknowns; rollouts are those of the compiled simulation of dynid, the fastest at hand.
         rollouts: largest number of simulations of all logs.
+        held_out: gives the error of values (unknowns,) on logs left out, mrad. Its time is not counted.
+        target: held-out error of dynid, mrad.
+        population: of one search; without, that of the package, with restarts.
         seed: of the random numbers.
     """
     low, high = np.array([BOXES[one.name] for one in problem.unknowns]).T
-    progress = list[tuple[float, float]]()
-    start, best = time.process_time(), (np.inf, low)
+    start, judging, made = time.process_time(), 0.0, 0
+    best, as_good = (np.inf, low), None
+    power = 1 if population is None else 2
 
     def cost(unit: Array) -> float:
-        nonlocal best
+        nonlocal best, as_good, judging, made
         x = low + np.asarray(unit) * (high - low)
         residual = problem.residuals(x)
-        found = 1e3 if residual is None else float(np.mean(np.abs(residual)))
+        found = 1e3 if residual is None else float(np.mean(np.abs(residual) ** power))
+        made += 1
         if found < best[0]:
             best = found, x
-        progress.append((best[0], time.process_time() - start))
+            if as_good is None:
+                since = time.process_time()
+                is_good = held_out(x) <= AS_GOOD * target
+                judging += time.process_time() - since
+                if is_good:
+                    as_good = made, since - start - judging
+                if is_good and population is not None:
+                    raise _AsGoodError
         return found
 
-    options = {"bounds": [0.0, 1.0], "maxfevals": rollouts, "seed": seed, "verbose": -9, "tolfun": 0.0, "tolx": 1e-7}
-    while len(progress) < rollouts:  # the package ends after its own number of restarts
-        cma.fmin(cost, np.full(len(low), 0.5), FIRST_SIGMA, {**options, "maxfevals": rollouts - len(progress)},
-                 restarts=MAX_RESTARTS, bipop=True)
-    enough = next(k for k, (found, _) in enumerate(progress) if found <= (1.0 + NEAR_ENOUGH) * best[0])
-    return CmaFit(best[1], len(progress), enough + 1, progress[enough][1])
+    options = {"bounds": [0.0, 1.0], "seed": seed, "verbose": -9, "tolfun": 0.0, "tolx": 1e-7}
+    middle = np.full(len(low), 0.5)
+    if population is None:
+        while made < rollouts:  # the package ends after its own number of restarts
+            cma.fmin(cost, middle, FIRST_SIGMA, {**options, "maxfevals": rollouts - made}, restarts=MAX_RESTARTS,
+                     bipop=True)
+    else:
+        with suppress(_AsGoodError):
+            cma.fmin(cost, middle, FIRST_SIGMA, {**options, "maxfevals": rollouts, "popsize": population})
+    spent = time.process_time() - start - judging
+    return CmaFit(best[1], made, spent, *(as_good or (None, None)))
 
 
 def fit_by_mujoco(log: Recording, mass: float, length: float, gains: Mapping[str, float]) -> dict[str, float] | None:

@@ -22,7 +22,7 @@ def _beside(folder: str, name: str) -> Any:
     return module
 
 
-robots, sousa = _beside("tests", "robots"), _beside("reproductions", "_sousa")
+robots = _beside("tests", "robots")
 
 
 def best(work: Callable[[], Any], repeats: int = 5, clock: Callable[[], float] = time.perf_counter) -> float:

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _open_machines import MACHINES, splits
-from _plain_fit import PlainFit, relative_error, residual_of, rows_of
-from _random_machines import random_machine
 
+from benchmarks._open_machines import MACHINES, splits
+from benchmarks._plain_fit import PlainFit, relative_error, residual_of, rows_of
+from benchmarks._random_machines import random_machine
 from dynid.datasets import Dataset
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem, friction_choice, identify

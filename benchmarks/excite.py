@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _peers import best, sousa
 from scipy.optimize import minimize
 
+from benchmarks._peers import best
 from dynid.arrays import Array
 from dynid.excitation import Criterion, Fourier, FourierSeries, Limits, Measurement, PriorKnowledge, Search, excite
 from dynid.excitation.search import ExperimentDesign, design_experiment
@@ -18,12 +18,12 @@ from dynid.excitation.search.starts import Anchor, random_motion, safe_posture
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
 from dynid.threads import side_by_side
+from reproductions._sousa import TRAJECTORY_A
 
 SEEDS = range(5)
 WAM_BUDGET, ROBOT_BUDGET = 20.0, 8.0  # s; the WAM is asked for within 60
 ROBOTS = ("kuka-lwr4", "franka-panda", "ur10", "staubli-tx40")
 RANDOM = 200
-TRAJECTORY_A = sousa.TRAJECTORY_A
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from _classical import casadi_c, sympy_c
-from _peers import best, motion, pinocchio_of
 
+from benchmarks._classical import casadi_c, sympy_c
+from benchmarks._peers import best, motion, pinocchio_of
 from dynid.errors import NotPossibleError
 from dynid.robot import Robot
 from dynid.symbolic import Program, generate

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from _peers import best, motion, pinocchio_of
 
+from benchmarks._peers import best, motion, pinocchio_of
 from dynid.estimate import Estimate, Problem, choose_terms, identify
 from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms

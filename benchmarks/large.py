@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _commands import spent
+from benchmarks._commands import spent
 
 ROBOT = "kuka-lwr4"
 ROWS, PARTS = 1_000_000, 20  # rows in all, and the number of equal logs they are cut into for the memory of workers

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _mujoco_loop import loop_regressor, loop_torques
 
+from benchmarks._mujoco_loop import loop_regressor, loop_torques
 from dynid.dynamics.following import tree_motion
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples

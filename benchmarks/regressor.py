@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from _peers import best, motion, pinocchio_of
 
+from benchmarks._peers import best, motion, pinocchio_of
 from dynid import dynamics
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
 from dynid.robot import Robot

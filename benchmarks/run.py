@@ -10,8 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from _commands import Spent, spent
-
+from benchmarks._commands import Spent, spent
 from dynid.errors import NotPossibleError
 
 SOURCE = Path(__file__).resolve().parents[1]

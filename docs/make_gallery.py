@@ -33,9 +33,9 @@ from dynid.runs.demonstration import true_parameters
 from dynid.runs.results import facts
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "benchmarks"))
+sys.path.insert(0, str(HERE.parent))
 
-import _open_machines as machines  # noqa: E402
+from benchmarks import _open_machines as machines  # noqa: E402
 
 PAGE, NUMBERS, PICTURES = HERE / "gallery.md", HERE / "gallery.json", HERE / "images" / "gallery"
 FRICTION = ("viscous", "coulomb", "offset")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from _machines import NOMINAL_WRONG, Machine
 
 from dynid.arrays import Array
 from dynid.datasets import Dataset
@@ -20,6 +19,7 @@ from dynid.recording.sample_preparation import prepare
 from dynid.runs.choices import choose
 from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
+from reproductions._machines import NOMINAL_WRONG, Machine
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from _faulty_machines import Machine, RealMachine, far_off
 
 from dynid.arrays import Array
 from dynid.model import Model, Payload
 from dynid.recording import Recording
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
+from reproductions._faulty_machines import Machine, RealMachine, far_off
 
 Rng = np.random.Generator
 REAL_LOAD_SHARE = 0.5  # of the variation of the torque that feels it most: the load that is added to a real log
@@ -159,7 +159,7 @@ def _speed(log: Recording) -> Array:
     from scipy.signal import butter, sosfiltfilt
 
     rate = log.rate
-    return np.asarray(sosfiltfilt(butter(4, 15.0, fs=rate, output="sos"),
+    return np.asarray(sosfiltfilt(butter(4, min(15.0, 0.4 * rate), fs=rate, output="sos"),
                                   np.gradient(log.q, 1.0 / rate, axis=0), axis=0))
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from _data import data
 
 from dynid.arrays import Array
 from dynid.excitation import FourierSeries
@@ -17,6 +16,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot, joint_inertia
+from reproductions._data import data
 
 RATE, PERIOD, PERIODS = 250.0, 10.0, 2
 NOISE = 0.01  # of each joint's torque, white

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from _machines import coloured, gantry, scara
 
 from dynid.arrays import Array
 from dynid.excitation import FourierSeries
@@ -14,6 +13,7 @@ from dynid.model import DataContext, Model, make_terms, term_from_table
 from dynid.recording import Recording
 from dynid.regression import base_parameters
 from dynid.robot import Robot
+from reproductions._machines import coloured, gantry, scara
 
 RATE, SECONDS, HARMONICS = 200.0, 20.0, 8
 SPEED, SLIDING_SPEED = 2.0, 0.5  # greatest, rad/s and m/s

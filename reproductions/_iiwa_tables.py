@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _printed import NO_ENTRY, PrintedTable, printed
+from reproductions._printed import NO_ENTRY, PrintedTable, printed
 
 
 def _numbers(table: PrintedTable, row: str) -> tuple[float, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from online_iiwa import ENCODER, NOISE, RATE, Machine
 
 from dynid import dynamics
 from dynid.arrays import Array
@@ -17,6 +16,7 @@ from dynid.model import Model
 from dynid.recording import Recording
 from dynid.robot import Frame, Robot
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot
+from reproductions.online_iiwa import ENCODER, NOISE, RATE, Machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from _data import data, log
 
 from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.robot import Robot
+from reproductions._data import data, log
 
 _HALF_TURN = np.pi / 2.0
 _PLC_TORQUE = np.array([3.442383e-4] * 3 + [1.342773e-4] * 3) * 101.0  # N m per drive count

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from _printed import printed
 
 from dynid.model import Parameter, Parameters
 from dynid.regression import BaseParameters
 from dynid.robot import inertia as ten
+from reproductions._printed import printed
 
 # Table 6.1, after Yoshida and Khalil 2000: the base parameters of a 3-link robot.
 EXPRESSIONS = ("YY1 + YY2 + YY3 + M3", "XX2 - YY2 - M3", "XY2", "XZ2 - MZ3", "YZ2", "ZZ2 + M3", "MX2 + M3", "MY2",

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from _faults import FAULTS, Fault, Put
-from _faulty_machines import RealMachine, bare, machine, model_of
-from _real_logs import open_machine
 
 from dynid.datasets import Dataset
 from dynid.errors import DynidError
@@ -24,6 +21,9 @@ from dynid.runs.choices import choose
 from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
 from dynid.validate import Verdict, cross_validate, cutoff_dependence, physics, reconstruct, verdict
+from reproductions._faults import FAULTS, Fault, Put
+from reproductions._faulty_machines import RealMachine, bare, machine, model_of
+from reproductions._real_logs import open_machine
 
 # Findings that speak of how much was learnt or of what was left, and name no cause.
 NO_CAUSE = frozenset(("residuals-coloured", "low-r2", "badly-conditioned", "few-independent-samples", "odd-block",

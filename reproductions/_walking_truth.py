@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from _walking_world import Walker, WorldLog, humanoid_walker, quadruped_walker
 
 from dynid import dynamics
 from dynid.estimate.whole_body import WholeBodyEstimate, identify_floating
@@ -15,6 +14,7 @@ from dynid.floating.contacts import null_rows, standing_jacobian
 from dynid.floating.imu_bias import with_bias
 from dynid.floating.virtual_log import standing_motion
 from dynid.model import Model, make_terms
+from reproductions._walking_world import Walker, WorldLog, humanoid_walker, quadruped_walker
 
 CUTOFF = 8.0  # Hz: above the motion, below most of the noise
 

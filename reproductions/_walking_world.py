@@ -13,11 +13,11 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from _walkers import quadruped, small_humanoid
 
 from dynid.floating import Contact
 from dynid.floating.virtual_log import standing_motion
 from dynid.robot import Robot
+from reproductions._walkers import quadruped, small_humanoid
 
 CROUCH = np.tile([0.0, 0.8, -1.6], 4)
 SUBSTEPS = 4  # of the simulation in each millisecond of the controller: errors of integration stay below the noise

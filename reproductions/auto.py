@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from _data import data, log
-from tx40_ls import SLOW
 
 from dynid.errors import DynidError
 from dynid.estimate import Problem, identify
@@ -17,6 +15,8 @@ from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
+from reproductions._data import data, log
+from reproductions.tx40_ls import SLOW
 
 OWN_STUDY = True  # no document prints it
 FRICTION, OFFSET = ("viscous", "coulomb"), ("viscous", "coulomb", "offset")

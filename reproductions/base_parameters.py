@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
-from _sousa import TRAJECTORY_A, TRAJECTORY_B
 
 from dynid.arrays import Array
 from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
+from reproductions._printed import Comparison, printed
+from reproductions._sousa import TRAJECTORY_A, TRAJECTORY_B
 
 MASS_FIRST = ["M", "MX MY MZ"]  # Simionato, eq. 2.5: all masses, then first moments, then inertias
 WAM_PERIOD, WAM_SAMPLES = 12.5, 400  # s (eq. 4.22) and samples of a period

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
 
 from dynid.arrays import Array
 from dynid.model import Coulomb, Model, RigidBodies, Viscous
@@ -28,6 +27,7 @@ from dynid.regression.base import base_parameters
 from dynid.robot import Robot
 from dynid.symbolic import base_forms, generate
 from dynid.symbolic.lagrange import euler_lagrange
+from reproductions._printed import Comparison, printed
 
 BASE = {"YY1R": {"YY1", "ZZ2"}, "Fv1": {"Fv1"}, "Fc1": {"Fc1"}, "XX2R": {"XX2", "ZZ2"}, "XY2": {"XY2"}, "XZ2": {"XZ2"},
         "YY2": {"YY2"}, "YZ2": {"YZ2"}, "MX2": {"MX2"}, "MZ2": {"MZ2"}, "Fv2": {"Fv2"}, "Fc2": {"Fc2"}}

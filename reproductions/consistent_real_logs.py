@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from _data import data, log
-from tx40_ls import SLOW
-
 from dynid.consistency import Consistency
 from dynid.consistency import test as is_possible
 from dynid.estimate import Problem, identify
@@ -16,6 +13,8 @@ from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import free_fall, positive_inertia_share, reconstruct
+from reproductions._data import data, log
+from reproductions.tx40_ls import SLOW
 
 OWN_STUDY = True  # no document prints it
 FRICTION = ("viscous", "coulomb", "offset")

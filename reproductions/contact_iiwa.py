@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from _pushes import Push, motion, pushed, random_pushes
-from online_iiwa import Machine, machine, random_points
 
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.contacts import ContactLog, ExternalWrench, find_contacts
 from dynid.estimate import Problem, identify
 from dynid.recording.sample_preparation import prepare
+from reproductions._pushes import Push, motion, pushed, random_pushes
+from reproductions.online_iiwa import Machine, machine, random_points
 
 OWN_STUDY = True  # no document prints it
 FORCE, LINKS = 40.0, ("link2", "link3", "link4", "link5", "link6", "link7")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
 
 from dynid.arrays import Array
 from dynid.dynamics.following import random_postures
@@ -18,6 +17,7 @@ from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters, fold
 from dynid.regression.filtered import ProductEquations, equations_of
 from dynid.robot import Robot
+from reproductions._printed import Comparison, printed
 
 STEP, SAMPLES, NOISE = 4e-3, 2_500, 2e-5  # s; an eighth of the document's samples; rad, of the positions
 TORQUE_NOISE = 0.02  # N m

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from _data import log
-
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
+from reproductions._data import log
 
 PUBLISHED = {"M1": (95.1089, 0.5), "Fv1": (203.5034, 1.0), "Fc1": (20.3935, 1.0), "Fo1": (-3.1648, 2.0)}
 

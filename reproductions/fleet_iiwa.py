@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
-from online_iiwa import Machine, machine, random_points
 
 from dynid.arrays import Array
 from dynid.fleet.result import FleetResult
@@ -17,6 +15,8 @@ from dynid.fleet.run import run_fleet
 from dynid.fleet.settings import FleetSettings
 from dynid.recording.write import write_npz
 from dynid.report.drawing import thinned
+from reproductions._printed import Comparison, printed
+from reproductions.online_iiwa import Machine, machine, random_points
 
 ROBOTS = ("robot 1", "robot 2", "robot 3", "robot 1, again")  # the last has the friction of the first
 MOTIONS, POINTS = 4, 10

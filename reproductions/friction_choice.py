@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from _friction_machines import FrictionLog, friction_log
 from scipy.stats import binom
 
 from dynid.estimate import Estimate, Problem, choose_terms, identify
@@ -15,6 +14,7 @@ from dynid.model import FrictionCurve, Model, make_terms, term_from_table
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.validate import reconstruct
+from reproductions._friction_machines import FrictionLog, friction_log
 
 # The choice was worked out on the first machines. The others were run along the way, but nothing was set by them: other
 # robots, other motions, and curves that are no sums of steps.

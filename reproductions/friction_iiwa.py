@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, nearest
@@ -21,6 +20,7 @@ from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
+from reproductions._printed import Comparison, printed
 
 RATE, CUTOFF, SLOW = 200.0, 25.0, 0.004  # Hz, Hz, rad/s below which a joint's own row is not used
 ENCODER, NOISE = 5e-6, (0.03, 0.04, 0.02, 0.025, 0.01, 0.01, 0.008)  # rad, N m

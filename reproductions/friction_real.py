@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from _data import data, log
 
 from dynid.estimate import Problem, choose_terms, identify
 from dynid.model import Model, Term, make_terms, term_from_table
@@ -15,6 +14,7 @@ from dynid.recording import Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
+from reproductions._data import data, log
 
 OWN_STUDY = True  # no document prints it
 PLAIN = ("viscous", "coulomb", "offset")

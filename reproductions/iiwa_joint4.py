@@ -11,9 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
-from iiwa_offline import EVERY, prepared
-from online_iiwa import RATE, Machine, machine
 
 from dynid.estimate import Problem, essential
 from dynid.excitation.waypoints import quintics_within
@@ -21,6 +18,9 @@ from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
 from dynid.recording import Samples
 from dynid.report.drawing import thinned
 from dynid.validate import reconstruct, verdict
+from reproductions._printed import Comparison, printed
+from reproductions.iiwa_offline import EVERY, prepared
+from reproductions.online_iiwa import RATE, Machine, machine
 
 JOINT = 3  # from 0
 FRICTION = ("Fc4", "Fv4", "Fo4")  # of table C.1, put in

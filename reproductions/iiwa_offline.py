@@ -13,10 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _iiwa_stack import DAMPING, iiwa_stack
-from _iiwa_tables import COMMANDED, CONTROLLER, ESSENTIAL, SENSED
-from _printed import Comparison, printed
-from online_iiwa import RATE, Machine, machine
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, nearest
@@ -30,6 +26,10 @@ from dynid.recording.commanded import commanded
 from dynid.recording.sample_preparation import prepare
 from dynid.report.drawing import thinned
 from dynid.validate import reconstruct
+from reproductions._iiwa_stack import DAMPING, iiwa_stack
+from reproductions._iiwa_tables import COMMANDED, CONTROLLER, ESSENTIAL, SENSED
+from reproductions._printed import Comparison, printed
+from reproductions.online_iiwa import RATE, Machine, machine
 
 ENCODER = 5e-6  # rad a count: unfiltered instruments are then about as sure of ZZ4R (some percent) as in table 2.3
 CUTOFF, EVERY, SLOW = 3.5, 20, 0.05  # Hz, one row in so many, rad/s (B.3.3)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _data import data, log
 
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.cutoff_choice import choose_cutoff
@@ -16,6 +15,7 @@ from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
+from reproductions._data import data, log
 
 PUBLISHED = {"M1": (95.1089, 1.0), "Fv1": (203.5034, 2.0), "Fc1": (20.3935, 2.0)}  # and percent that is allowed
 WINDOWS, ORDERS, EXPONENTS = (0.02, 0.05, 0.1, 0.15, 0.2), (0, 1), (3.0, 5.0)

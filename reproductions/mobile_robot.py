@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
@@ -30,6 +29,7 @@ from dynid.model import DifferentialDrive, LinearModel, MobileBase, Parameters
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
 from dynid.simulation import Poles, Reference, Simulation, TorqueDriven, simulate
+from reproductions._printed import Comparison, printed
 
 RATE, SAMPLED, DURATION = 50.0, 10000.0, 30.0  # Hz of log and controller, Hz of the speed sensors, s
 LOGS = 10  # seeds 0 to 9

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mobile_robot import BASE, DRIVE, DURATION, PULSATION, RATE, logged
-from mobile_robot import motion as printed_motion
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
@@ -22,6 +20,8 @@ from dynid.excitation.room import Room, RoomMotion, room_motion, speeds_conditio
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
 from dynid.simulation import Poles, Reference, Simulation, simulate
+from reproductions.mobile_robot import BASE, DRIVE, DURATION, PULSATION, RATE, logged
+from reproductions.mobile_robot import motion as printed_motion
 
 ROOM = Room(3.0, 1.0, 1.5, 1.0, 2.0, np.pi)
 STARTS, LOGS, OMEGA = 4, 4, 10.0  # random starts of the search, seeds, rad/s of the wheels' loops

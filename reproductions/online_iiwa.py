@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, nearest
@@ -25,6 +24,7 @@ from dynid.report.drawing import thinned
 from dynid.robot import Robot
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot
 from dynid.validate import reconstruct
+from reproductions._printed import Comparison, printed
 
 RATE, RAW = 1000.0, 100.0  # Hz, of the controller, and of what unfiltered methods are given
 POINTS = 50  # random ones, as in s. 3.3.6.1

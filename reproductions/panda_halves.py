@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from _data import data, log
-
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
+from reproductions._data import data, log
 
 OWN_STUDY = True  # no document prints it
 LIMIT = 1.4

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from online_iiwa import Machine, machine, random_points
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
@@ -21,6 +20,7 @@ from dynid.recording.drive_gains import gains_from_log
 from dynid.recording.sample_preparation import prepare
 from dynid.report.drawing import thinned
 from dynid.robot import inertia as ten
+from reproductions.online_iiwa import Machine, machine, random_points
 
 FLANGE = 0.152  # m, from the frame of joint 7 to the load (s. 4.7)
 FRAME, POINTS = "link7", 12

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from online_iiwa import ENCODER, NOISE, RATE, Machine, machine, random_points, raw_motion
-from payload_iiwa import ASIDE, FLANGE, FRAME, MASS, POINTS, WALL, box, cylinder, with_load
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
@@ -26,6 +24,8 @@ from dynid.recording.sample_preparation import prepare
 from dynid.report.drawing import thinned
 from dynid.robot import inertia as ten
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot
+from reproductions.online_iiwa import ENCODER, NOISE, RATE, Machine, machine, random_points, raw_motion
+from reproductions.payload_iiwa import ASIDE, FLANGE, FRAME, MASS, POINTS, WALL, box, cylinder, with_load
 
 CUTOFF = 8.0  # Hz, of the unloaded log, and of the stream of the ten numbers
 STATIONS = np.array([[0.6, 0.5, 0.2, -1.2, 0.3, 0.9, 0.2], [0.0, 0.1, 0.0, -1.5, -0.3, 1.1, -0.4],

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _pushes import Push, motion, pushed
-from online_iiwa import Machine, machine, random_points
 
 from dynid import dynamics
 from dynid.arrays import Array
@@ -18,6 +16,8 @@ from dynid.recording import Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.report.drawing import thinned
 from dynid.simulation import Reference
+from reproductions._pushes import Push, motion, pushed
+from reproductions.online_iiwa import Machine, machine, random_points
 
 LOOPS, FORCE = 6, 30.0  # as in the document; N
 # Four points of a task in which the axis z7 stays level and the hand moves in a plane that stands upright.

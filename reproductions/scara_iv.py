@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
 
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
@@ -18,6 +17,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.signals import at_times
 from dynid.simulation import Poles, Reference, VirtualRobot
+from reproductions._printed import Comparison, printed
 
 RATE, LENGTH = 200.0, 0.5  # Hz; m, of the first link
 NAMES = ("ZZ1R", "Fv1", "Fc1", "ZZ2", "LMX2", "LMY2", "Fv2", "Fc2")

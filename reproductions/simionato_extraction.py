@@ -16,9 +16,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from _printed import Comparison, printed
-from _simionato import published_bounds, whole_mass
-from simionato_coefficients import MASS_FIRST, PERIOD, TABLE_5_1, series_inside_limits
 
 from dynid.consistency import Consistency, Ellipsoid
 from dynid.estimate import Problem, identify
@@ -31,6 +28,9 @@ from dynid.regression import base_parameters
 from dynid.report.drawing import thinned
 from dynid.robot import Robot
 from dynid.validate import SetComparison, compare_sets
+from reproductions._printed import Comparison, printed
+from reproductions._simionato import published_bounds, whole_mass
+from reproductions.simionato_coefficients import MASS_FIRST, PERIOD, TABLE_5_1, series_inside_limits
 
 RobotName = Literal["arm3r", "kuka-lwr4"]
 # The six sets of each robot in tables 5.2 to 5.5: bounds and loss.

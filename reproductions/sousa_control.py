@@ -14,8 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
-from _sousa import BOXES, GAINS, HEAVIEST, TRACKING, TRAJECTORY_B, WAM
 from numpy.typing import NDArray
 
 from dynid.consistency import Box, Consistency, MassLimit
@@ -28,6 +26,8 @@ from dynid.report.drawing import thinned
 from dynid.robot import Robot
 from dynid.simulation import CompensatedPD, ComputedTorque, ControlLaw, Reference, simulate
 from dynid.validate import free_fall
+from reproductions._printed import Comparison, printed
+from reproductions._sousa import BOXES, GAINS, HEAVIEST, TRACKING, TRAJECTORY_B, WAM
 
 Array = NDArray[np.float64]
 COLUMNS = ("weighted LS", "nearest feasible", "constrained", "constrained, more limits")

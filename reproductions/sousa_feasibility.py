@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
-from _sousa import FIRST, SECOND, WAM, three_links
 
 from dynid.consistency import Consistency, Feasibility
 from dynid.consistency import test as is_possible
@@ -15,6 +13,8 @@ from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.validate import free_fall, positive_inertia_line
+from reproductions._printed import Comparison, printed
+from reproductions._sousa import FIRST, SECOND, WAM, three_links
 
 COLUMNS = ("weighted LS", "nearest feasible", "constrained", "constrained, more limits")
 SHARES = np.linspace(0.0, 1.0, 11)

@@ -12,9 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
-from _sousa import BOXES, TRAJECTORY_A, WAM
-from sousa_regression import moved
 
 from dynid.consistency import Box, Consistency, Fit, fit
 from dynid.consistency import test as is_possible
@@ -24,6 +21,9 @@ from dynid.model import Model, Parameter, Parameters, RigidBodies, make_terms
 from dynid.regression import BaseParameters, Stacked, TorqueEquations, base_parameters, fold
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
+from reproductions._printed import Comparison, printed
+from reproductions._sousa import BOXES, TRAJECTORY_A, WAM
+from reproductions.sousa_regression import moved
 
 LINKS = (1, 2, 4, 7, 10, 15, 20, 30, 40)
 MOST_SQP, STEPS = 7, (50, 100)  # links; iterations, of which more are to bring nothing to be seen

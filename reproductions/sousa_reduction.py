@@ -10,8 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _printed import Comparison, printed
-from _sousa import WAM
 
 from dynid.consistency import Consistency, fit
 from dynid.consistency import test as is_possible
@@ -22,6 +20,8 @@ from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.robot import Robot
+from reproductions._printed import Comparison, printed
+from reproductions._sousa import WAM
 
 PERIOD, RATE, SECONDS = 10.0, 100.0, 30.0
 ESSENTIAL_PERCENT = 10.0  # relative standard error above which a parameter is not essential

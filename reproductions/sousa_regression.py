@@ -11,9 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _machines import coloured
-from _printed import Comparison, printed
-from _sousa import TRAJECTORY_A, TRAJECTORY_B, WAM
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, nearest
@@ -24,6 +21,9 @@ from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
 from dynid.robot import Robot
+from reproductions._machines import coloured
+from reproductions._printed import Comparison, printed
+from reproductions._sousa import TRAJECTORY_A, TRAJECTORY_B, WAM
 
 PERIOD, PERIODS, RATE, MEMORY = 12.5, 3, 100.0, 0.33  # s, periods of a log, Hz, s
 LOGS = 8

@@ -6,12 +6,11 @@ import csv
 from collections.abc import Callable
 from typing import Any
 
-from _data import data, log
-
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
+from reproductions._data import data, log
 
 SLOW = (0.0501, 0.0501, 0.0750, 0.0716, 0.0559, 0.1222)  # rad/s, below which the reference drops a joint's rows
 CHECKED = ("ZZ1R", "XX2R", "ZZ2R", "MX2R", "Fv1", "Fv2", "Fv3", "Fv4", "Fv5")

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _data import data, log
-from _printed import Comparison, printed
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
@@ -20,6 +18,8 @@ from dynid.regression import base_parameters
 from dynid.report.drawing import thinned
 from dynid.robot import Robot
 from dynid.simulation import Poles, Reference, VirtualRobot
+from reproductions._data import data, log
+from reproductions._printed import Comparison, printed
 
 SLOW = (0.0501, 0.0501, 0.0750, 0.0716, 0.0559, 0.1222)  # rad/s, below which the data's own recipe drops a joint's rows
 METHODS = ("pc-wls", "pc-iv", "iv", "pc-didim")

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from _data import DATA
-from _faulty_machines import CHOSEN_ON, JUDGED_ON
-from _real_logs import OPEN
-from _verdicts import DEFAULTS, NAMED, Outcome, Task, in_turn, percent, tried
 from scipy.stats import binom
 
 from dynid.workers import Workers
+from reproductions._data import DATA
+from reproductions._faulty_machines import CHOSEN_ON, JUDGED_ON
+from reproductions._real_logs import OPEN
+from reproductions._verdicts import DEFAULTS, NAMED, Outcome, Task, in_turn, percent, tried
 
 # Machines of each robot. Every machine meets half of the faults, and two of a robot meet all of them.
 OWN_STUDY = True  # no document prints it
@@ -33,12 +33,13 @@ REAL = "real logs"
 
 
 def run(progress: Callable[[str], None], seeds: int = SEEDS, turns: int = TURNS,
-        names: Sequence[str] = (*CHOSEN_ON, *JUDGED_ON), real: Sequence[str] = tuple(OPEN)) -> dict[str, Any]:
+        names: Sequence[str] = (*CHOSEN_ON, *JUDGED_ON), real: Sequence[str] = tuple(OPEN), seed: int = FIRST
+        ) -> dict[str, Any]:
     robots = [*CHOSEN_ON, *JUDGED_ON]
     whole = seeds >= SEEDS and turns <= TURNS
-    tasks = [Task(f"{'robots chosen on' if robot in CHOSEN_ON else 'robots judged on'}, {how}", robot, FIRST + seed,
-                  in_turn(robots.index(robot) + seed, turns), how)
-             for how in (DEFAULTS, NAMED) for seed in range(seeds) for robot in robots if robot in names]
+    tasks = [Task(f"{'robots chosen on' if robot in CHOSEN_ON else 'robots judged on'}, {how}", robot, seed + own,
+                  in_turn(robots.index(robot) + own, turns), how)
+             for how in (DEFAULTS, NAMED) for own in range(seeds) for robot in robots if robot in names]
     tasks += [Task(f"{REAL}, {DEFAULTS}", name, None, in_turn(place, turns))
               for place, name in enumerate(OPEN) if name in real and DATA.is_dir()]
     progress(f"faults in logs of {len(tasks)} machines")

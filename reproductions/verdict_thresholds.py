@@ -16,13 +16,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from _faults import FAULTS, Fault, Put
-from _faulty_machines import machine
-from _verdicts import Judged, Outcome, Task, given_robot, judged, outcome_of, percent
 
 import dynid.validate
 from dynid.errors import DynidError
 from dynid.validate import thresholds
+from reproductions._faults import FAULTS, Fault, Put
+from reproductions._faulty_machines import machine
+from reproductions._verdicts import Judged, Outcome, Task, given_robot, judged, outcome_of, percent
 
 OWN_STUDY = True  # no document prints it
 SEED = 1601  # of the machines: settings were chosen on seeds below

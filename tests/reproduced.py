@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from _printed import PrintedTable, stored_tables
+from reproductions._printed import PrintedTable, stored_tables
 
 FIGURES = Path(__file__).resolve().parents[1] / "reproductions" / "figures"
 
@@ -16,17 +16,17 @@ FIGURES = Path(__file__).resolve().parents[1] / "reproductions" / "figures"
 def reproduced(name: str, **size: Any) -> dict[str, Any]:
     """Return the result of a reproduction. Every check holds, stored tables are compared as stated, the result is
     plain, its table is text, and its figures are drawn."""
-    module = import_module(name)
+    module = import_module(f"reproductions.{name}")
     result: dict[str, Any] = module.run(lambda words: None, **size)
     words = {**result.get("checks", {}), **result.get("demonstrations", {})}
     assert all(words.values()), [check for check, fine in words.items() if not fine]
     failures = [failure for one in result.get("printed", ()) for failure in one["failures"]]
     assert not failures, failures
-    study = name.rstrip("_").replace("_", "-")
+    study = name.replace("_", "-")
     check_tables([table for table in stored_tables() if table.study == study], result.get("printed", ()))
     plain = json.loads(json.dumps(result, allow_nan=False))
     if (FIGURES / f"{name}.py").exists():
-        for drawing in import_module(f"figures.{name}").figures(plain):
+        for drawing in import_module(f"reproductions.figures.{name}").figures(plain):
             assert drawing.document and drawing.panels
             json.dumps([panel.figure().data for panel in drawing.panels], allow_nan=False)
     head, *rows = module.table(result)

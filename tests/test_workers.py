@@ -75,7 +75,7 @@ def test_a_cluster_behind_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_tls_files_that_do_not_fit(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    with pytest.raises(DynidError, match="cannot be read"):
+    with refused(DynidError, "unreadable-file", "TLS"):
         list(Workers(scheduler="tls://127.0.0.1:1", tls=("no", "such", "file")).each(pow, 2, ITEMS))
     with refused(DynidError, "tls-without-tls-address"):
         list(Workers(scheduler="tcp://127.0.0.1:1", tls=("no", "such", "file")).each(pow, 2, ITEMS))
@@ -103,14 +103,14 @@ def test_a_worker_that_is_killed_costs_its_own_item(tmp_path: Path) -> None:
 
 
 def test_an_item_that_kills_every_worker_is_given_up() -> None:
-    with pytest.raises(NotPossibleError, match="3 times with the same item"):
+    with refused(NotPossibleError, "worker-lost", "3 times"):
         list(Workers(2).each(dies, 1, [0, 1, 2]))
     done = dict(Workers(2).each(dies, 1, [0, 1, 2], lambda item, why: -item))
     assert done == {0: 0, 1: -1, 2: 2}
 
 
 def test_what_a_worker_raises_arrives() -> None:
-    with pytest.raises(NotPossibleError, match="item . cannot be"):
+    with refused(NotPossibleError, "not-possible", "item"):
         list(Workers(2).each(raises, 0, [1, 2]))
 
 
@@ -124,7 +124,7 @@ def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}",
                                "--nthreads", "1", "--no-dashboard"], stderr=subprocess.DEVNULL, env=paths)
     try:
-        with pytest.raises(NotPossibleError, match="was lost"):
+        with refused(NotPossibleError, "scheduler-lost", "tcp://"):
             for k, _ in Workers(scheduler=f"tcp://127.0.0.1:{port}").each(slow, 0.2, list(range(200))):
                 if k == 3:
                     monkeypatch.setattr("dynid.workers.cluster._ANSWER_TIMEOUT", 5)

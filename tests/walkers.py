@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +10,7 @@ from robots import random_inertia, random_robot
 from dynid.arrays import Array
 from dynid.robot import BASE, Body, Robot
 from dynid.robot import inertia as ten
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "reproductions"))
-from _walkers import humanoid, quadruped, small_humanoid
+from reproductions._walkers import humanoid, quadruped, small_humanoid
 
 __all__ = ["configurations", "free_pinocchio", "free_tree", "humanoid", "quadruped", "small_humanoid", "to_mujoco"]
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import walkers  # noqa: F401 - puts the reproductions on the path
-from _walking_world import WorldLog, quadruped_walker, world_log
-
 import dynid
 from dynid.runs.identification import Run
+from reproductions._walking_world import WorldLog, quadruped_walker, world_log
 
 SETTINGS = {"method": "wls", "friction": "viscous", "prepare": {"cutoff": 14.0}, "simulation": {"run": False}}
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from delta import PRINTED
-from figures.panels import bars
-
 from dynid.report.drawing import Drawing, Panel, PlotCurve
+from reproductions.delta import PRINTED
+from reproductions.figures.panels import bars
 
 NAMES = {"kernel": "kernels", "savitzky_golay": "filtered derivatives"}
 

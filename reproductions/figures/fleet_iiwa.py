@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from figures.panels import bars
-from fleet_iiwa import mean_error
-
 from dynid.report.drawing import Drawing, Panel, PlotCurve
+from reproductions.figures.panels import bars
+from reproductions.fleet_iiwa import mean_error
 
 JOINTS = [f"joint {j}" for j in range(1, 8)]
 ROBOTS = ("robot 1", "robot 2", "robot 3")

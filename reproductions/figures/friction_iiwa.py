@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from figures.panels import bars, by_joint
-
 from dynid.report.drawing import Drawing
+from reproductions.figures.panels import bars, by_joint
 
 JOINTS = [f"joint {j}" for j in range(1, 8)]
 

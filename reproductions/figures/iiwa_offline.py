@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from figures.panels import by_joint
-
 from dynid.report.drawing import Drawing, Panel, PlotCurve
+from reproductions.figures.panels import by_joint
 
 
 def figures(result: dict[str, Any]) -> list[Drawing]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from _printed import printed
-from figures.panels import bars
-from mobile_robot import DRIVE, METHODS, OUTPUTS, motion
 
 from dynid.report.drawing import Drawing, Panel, PlotCurve
+from reproductions._printed import printed
+from reproductions.figures.panels import bars
+from reproductions.mobile_robot import DRIVE, METHODS, OUTPUTS, motion
 
 TIME = "time, s"
 

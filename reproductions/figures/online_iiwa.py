@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from _printed import printed
-from figures.panels import bars, by_joint
-
 from dynid.report.drawing import Drawing, Panel, PlotCurve
+from reproductions._printed import printed
+from reproductions.figures.panels import bars, by_joint
 
 JOINTS = [f"joint {j}" for j in range(1, 8)]
 UNITS = {"F": "N m", "M": "kg m", "X": "kg m²", "Z": "kg m²"}  # by a name's first letter

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from _printed import printed
-
 from dynid.report.drawing import Drawing, Panel, PlotCurve
+from reproductions._printed import printed
 
 UNITS = {"ZZ1R": "kg m²", "ZZ2": "kg m²", "LMX2": "kg m²", "LMY2": "kg m²", "Fv1": "N m s", "Fv2": "N m s",
          "Fc1": "N m", "Fc2": "N m"}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from figures.panels import by_joint
-
 from dynid.report.drawing import Drawing
+from reproductions.figures.panels import by_joint
 
 # Sets by their numbers: feasible ones beside one with impossible inertias, one with centres outside, one with both.
 FORCES = {"arm3r": ("p_4", "p_8", "p_1", "p_12", "p_9"), "arm3r, friction": ("p_16", "p_20", "p_13", "p_24", "p_21"),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from _printed import printed
-from figures.panels import bars
-
 from dynid.report.drawing import Drawing
+from reproductions._printed import printed
+from reproductions.figures.panels import bars
 
 JOINTS = [f"joint {j}" for j in range(1, 8)]
 

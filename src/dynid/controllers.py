@@ -16,16 +16,5 @@ from dynid.simulation import (
 )
 
 __all__ = [
-    "PD",
-    "PID",
-    "Cascade",
-    "CompensatedPD",
-    "ComputedTorque",
-    "Flexible",
-    "Impedance",
-    "Poles",
-    "TaskSpace",
-    "TorqueDriven",
-    "fit_loops",
-    "identify_controller",
-]
+    "PD", "PID", "Cascade", "CompensatedPD", "ComputedTorque", "Flexible", "Impedance", "Poles", "TaskSpace",
+    "TorqueDriven", "fit_loops", "identify_controller"]

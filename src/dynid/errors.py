@@ -19,8 +19,7 @@ class DynidError(Exception):
     exit_code = 2
     code = "bad-call"
 
-    def __init__(self, reason: str, advice: str = "", code: str | None = None, *,
-                 where: str | None = None) -> None:
+    def __init__(self, reason: str, advice: str = "", code: str | None = None, *, where: str | None = None) -> None:
         half = MAX_REASON_LENGTH // 2
         reason = reason if len(reason) <= MAX_REASON_LENGTH else f"{reason[:half]} ... {reason[-half:]}"
         super().__init__(f"{reason}; {advice}" if advice else reason)

@@ -54,8 +54,8 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DynidError(f"cannot write {path}: {error.strerror or error}", "choose another place, or make room there"
-                         ) from None
+        raise DynidError(f"cannot write {path}: {error.strerror or error}", "choose another place, or make room there",
+                         code="cannot-write") from None
 
 
 def try_folder(folder: Path) -> None:
@@ -79,7 +79,7 @@ def try_file(path: Path) -> None:
     nothing."""
     with writing(path):
         if Path(path).is_dir():
-            raise DynidError(f"cannot write {path}: it is a folder; give the name of a file")
+            raise DynidError(f"cannot write {path}: it is a folder; give the name of a file", code="cannot-write")
     try_folder(Path(path).parent)
 
 
@@ -93,7 +93,7 @@ def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dic
     for path in paths.values():
         try_file(path)
         if path.exists() and not force:
-            raise DynidError(f"{path} exists already; choose another folder or add --force")
+            raise DynidError(f"{path} exists already; choose another folder or add --force", code="file-exists")
     return paths
 
 

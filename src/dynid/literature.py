@@ -6,12 +6,5 @@ from dynid.extraction.robot_bounds import robot_bounds
 from dynid.symbolic import base_forms, closed_form_base
 
 __all__ = [
-    "BaseValues",
-    "Bounds",
-    "Extraction",
-    "ExtractionOptions",
-    "base_forms",
-    "closed_form_base",
-    "extract",
-    "robot_bounds",
-]
+    "BaseValues", "Bounds", "Extraction", "ExtractionOptions", "base_forms", "closed_form_base", "extract",
+    "robot_bounds"]

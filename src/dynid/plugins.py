@@ -20,12 +20,9 @@ from dynid.errors import DynidError
 # Group of entry points -> what one of them refers to.
 GROUPS = {
     "dynid.robots": "the path of a robot file, or a function that returns the path or a Robot",
-    "dynid.terms": "a dataclass of a term",
-    "dynid.methods": "a function registered by @dynid.estimate.method",
-    "dynid.presets": "a dynid.recording.presets.Preset",
-    "dynid.laws": "a drive law",
-    "dynid.report_sections": "a dynid.report.Section of the identification report",
-}
+    "dynid.terms": "a dataclass of a term", "dynid.methods": "a function registered by @dynid.estimate.method",
+    "dynid.presets": "a dynid.recording.presets.Preset", "dynid.laws": "a drive law",
+    "dynid.report_sections": "a dynid.report.Section of the identification report"}
 
 
 @dataclass(frozen=True)

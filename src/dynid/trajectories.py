@@ -15,15 +15,5 @@ from dynid.excitation import (
 )
 
 __all__ = [
-    "Fourier",
-    "FourierPlusQuintic",
-    "FourierSeries",
-    "Measurement",
-    "PriorKnowledge",
-    "Room",
-    "RoomMotion",
-    "Search",
-    "Splines",
-    "Standing",
-    "room_motion",
-]
+    "Fourier", "FourierPlusQuintic", "FourierSeries", "Measurement", "PriorKnowledge", "Room", "RoomMotion", "Search",
+    "Splines", "Standing", "room_motion"]

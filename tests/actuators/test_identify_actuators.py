@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _servos import Servo, motions, simulate
 from example_scripts import example
 from refusals import refused
 
@@ -15,6 +14,7 @@ import dynid
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
 from dynid.actuators.input_checks import unwrapped
 from dynid.actuators.suspicions import role
+from reproductions._servos import Servo, motions, simulate
 
 GAINS = {"kp": 8.0, "kd": 0.15}
 PLAIN = {"coulomb": 0.08, "viscous": 0.05}
@@ -236,6 +236,8 @@ def test_bad_logs_are_refused_with_a_reason(log):
                       ("dropped-packets", changed(log, t=np.cumsum(np.tile([0.01, 0.01, 0.05], 200))))):
         with refused(kind, code):
             identify_actuators(ROBOT, bad, gains=GAINS, friction="m1")
+    with refused(kind, "wrong-unit", "commands of j", "units are not the same", "convert the commands"):
+        identify_actuators(ROBOT, changed(log, reference=np.rad2deg(log.reference)), gains=GAINS, friction="m1")
     for code, options in (("unknown-law", {"law": "magic"}), ("unknown-friction", {"friction": "m9"}),
                           ("unknown-gain", {"gains": {"kz": 1.0}}), ("missing-gain", {"law": "voltage"}),
                           ("unknown-parameter", {"also": ("mass",)})):
@@ -262,5 +264,35 @@ def test_go2_hanging_is_simulated_on_the_other_half_within_6_mrad():
     folder = Path(os.environ.get("DYNID_DATA", "../shared/data")) / "go2_hanging"
     if not folder.exists():
         pytest.skip(f"{folder} does not exist")
-    for row in example("actuators_", "reproductions").go2_halves(folder):
+    for row in example("actuators", "reproductions").go2_halves(folder):
         assert row["error"] <= 6.0 < row["nominal"], row
+
+
+def test_a_given_friction_model_is_searched_from_the_solution_of_the_simplest_one():
+    """From the first stage, this search ended at the bound of the Stribeck speed, with a tenth more error."""
+    friction = {"coulomb": 0.05, "viscous": 0.05, "stribeck": 0.04, "stribeck_speed": 0.3}
+    log = servo_log(friction=friction, delay=0.02, seed=[4000, 50], rows=500, rate=50.0)
+    found = identify_actuators(ROBOT, log, gains=GAINS, friction="m2", diagnose=False)
+    assert found.mean_error < 1.05 * COUNT / 4
+    for name, truth in friction.items():
+        low, high = found["j", name].interval
+        assert low < truth < high
+
+
+@pytest.mark.slow
+def test_a_speed_limit_is_estimated_with_the_other_parameters():
+    """The target of the servo is a ramp inside the intervals of the log, in steps of half a millisecond."""
+    fine, every, rows, limit = 2000.0, 20, 800, 2.5
+    rng = np.random.default_rng(4701)
+    command = np.repeat(rng.uniform(-0.9, 0.9, rows // 100), 100) + 0.2 * motions(1, rows, RATE, 4701)[0]
+    target = np.repeat(command, every)
+    for k in range(1, len(target)):
+        target[k] = target[k - 1] + np.clip(command[(k - 1) // every] - target[k - 1], -limit / fine, limit / fine)
+    middle = np.append(0.5 * (target[1:] + target[:-1]), target[-1])
+    q = simulate([Servo(0.5, 0.15, 0.01, "voltage", VOLTAGE, PLAIN, delay=0.01)], middle[None], fine)[0][::every]
+    log = dynid.Recording.from_commands(np.arange(rows) / RATE, q[:, None], command[:, None], joints=("j",))
+    known = {name: value for name, value in VOLTAGE.items() if name != "resistance"}
+    found = identify_actuators(ROBOT, log, law="voltage", gains=known, friction="m1", also=("speed_limit",),
+                               diagnose=False)
+    for name, truth in {"speed_limit": limit, "resistance": 2.0, "delay": 0.01, **PLAIN}.items():
+        near(found["j", name], truth)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 import pytest
-from _servos import Servo, motions, simulate
 from refusals import refused
 
 import dynid
@@ -17,6 +16,7 @@ from dynid.actuators.posterior import ActuatorPosterior, draw_table, friction_to
 from dynid.actuators.rollout import friction_budget
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.simulators.exports import export_joints
+from reproductions._servos import Servo, motions, simulate
 
 GAINS = {"kp": 8.0, "kd": 0.15}
 VOLTAGE = {"kp": 32.0, "gain": 0.0395, "limit": 0.9625, "vin": 12.0, "kt": 1.0, "resistance": 2.0}

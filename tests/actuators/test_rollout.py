@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _servos import Servo, motions, simulate
 
 import dynid
 from dynid.actuators import ActuatorLog, pendulum
@@ -13,6 +12,7 @@ from dynid.actuators.encoder import encoder_count
 from dynid.actuators.laws import LAWS
 from dynid.actuators.problem import ChainLog, ChainProblem
 from dynid.actuators.refinement import jacobian, scales
+from reproductions._servos import Servo, motions, simulate
 
 RATE, ROWS, COUNT = 100.0, 300, 2 * np.pi / 4096
 GAINS = {"kp": 8.0, "kd": 0.15}
@@ -91,15 +91,16 @@ def test_states_at_starts_share_simulations():
 
 
 def test_a_target_follows_its_command_at_the_limited_speed():
-    """A step of 1 rad at 2 rad/s: means over the intervals of a ramp of half a second, by hand."""
+    """A step of 1 rad at 2 rad/s: a ramp of half a second, by hand."""
     command = np.where(np.arange(ROWS) < 100, 0.0, 1.0)
     log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, np.zeros((ROWS, 1)), command[:, None], joints=("j",))
     signals = ChainLog.of(chains_of(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["pd"], 0.1, None).signals
     target = signals.at_speeds(np.array([2.0]))
     assert signals.at_speeds(np.array([np.inf])) is signals
-    expected = np.clip(2.0 * (np.arange(ROWS) + 0.5 - 100) / RATE, 0.0, 1.0)
+    expected = np.clip(2.0 * (np.arange(ROWS) - 100) / RATE, 0.0, 1.0)
     np.testing.assert_allclose(target.command[:, 0], expected, atol=1e-12)
-    np.testing.assert_allclose(np.diff(target.total[:, 0]), expected[:-1] / RATE, atol=1e-12)
+    means = np.clip(2.0 * (np.arange(ROWS) + 0.5 - 100) / RATE, 0.0, 1.0)  # over each interval
+    np.testing.assert_allclose(np.diff(target.total[:, 0]), means[:-1] / RATE, atol=1e-12)
 
 
 def test_switching_off_arrives_with_the_delay_of_commands():
@@ -116,3 +117,32 @@ def test_switching_off_arrives_with_the_delay_of_commands():
         falls.append(positions(problem, 1e-3))
     assert np.ptp(falls[0][:100]) < 0.05 < np.ptp(falls[0][100:])
     np.testing.assert_allclose(falls[1][130:200], falls[0][127:197], atol=2e-3)  # three rows later
+
+
+def replace_commands(one, command):
+    log = dynid.Recording.from_commands(one.signals.t, one.signals.q, command[:, None], joints=("j",))
+    found = ChainLog.of(one.chain, ActuatorLog(log), LAWS["pd"], 0.1, None)
+    found.signals.first[:] = one.signals.first
+    return found
+
+
+def test_a_limited_target_moves_the_joint_as_a_ramp_of_many_small_steps_does():
+    """The servo of the independent simulation gets the ramp itself, in commands of half a millisecond."""
+    fine, every = 2000.0, 20
+    t = np.arange(ROWS * every) / fine
+    command = np.repeat(np.where((np.arange(ROWS) // 60) % 2 == 0, 0.3, -0.4), every)
+    target, limit = np.empty_like(command), 1.7
+    target[0] = command[0]
+    for k in range(1, len(t)):
+        target[k] = target[k - 1] + np.clip(command[k - 1] - target[k - 1], -limit / fine, limit / fine)
+    servo = Servo(0.5, 0.15, 0.01, "pd", {"kp": 8.0, "kd": 0.15}, {"coulomb": 0.05, "viscous": 0.05})
+    middle = np.append(0.5 * (target[1:] + target[:-1]), target[-1])  # means of the ramp
+    truth = simulate([servo], middle[None], fine, bits=None)[0][::every]
+    log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, truth[:, None], command[::every, None], joints=("j",))
+    one = ChainLog.of(chains_of(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["pd"], 0.1, None)
+    one.signals.first[:] = [[[command[0]], [0.0]]]
+    known = {"kp": 8.0, "kd": 0.15, "armature": 0.01, "coulomb": 0.05, "viscous": 0.05, "speed_limit": limit}
+    found = positions(ChainProblem(LAWS["pd"], ("j",), (one,), (known,), ()), 1e-3)
+    held = replace_commands(one, middle.reshape(ROWS, every).mean(axis=1))
+    means = positions(ChainProblem(LAWS["pd"], ("j",), (held,), ({**known, "speed_limit": np.inf},), ()), 1e-3)
+    assert np.abs(found - truth).max() < 1e-5 < 0.1 * np.abs(means - truth).max()  # rad

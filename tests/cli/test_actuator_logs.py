@@ -67,3 +67,28 @@ def test_each_episode_of_a_dataset_is_a_log(dynid, tmp_path):
     found = json.loads(done.out)
     assert len(found["simulation"]["logs"]) == 2
     assert abs(next(one["value"] for one in found["parameters"] if one["name"] == "kt") / 1.2 - 1) < 0.03
+
+
+def test_a_log_that_cannot_be_used_ends_in_one_sentence(dynid, tmp_path):
+    """Clocks that stand still, cells that are no numbers, arrays of PACE that do not fit, no command, no time."""
+    log = swing(0.5, 32.0, 3, rows=100)
+    t, q, goal = log.t, log.q[:, 0], log.reference[:, 0]
+
+    def table(name, head, *columns):
+        np.savetxt(tmp_path / name, np.column_stack(columns), delimiter=",", header=head, comments="", fmt="%.9g")
+        return tmp_path / name
+
+    np.savez(tmp_path / "pace.npz", time=t[:-5], dof_pos=q[:, None], des_dof_pos=goal[:, None])
+    np.savez(tmp_path / "joints.npz", time=t, dof_pos=np.column_stack([q, q]), des_dof_pos=goal[:, None])
+    (tmp_path / "junk.pt").write_bytes(b"PK\x03\x04junk")
+    for path, words in (
+            (table("clock.csv", "t,q,q_des", 0 * t, q, goal), ("has only 1 rows", "repeat the previous time stamp")),
+            (table("gap.csv", "t,q,q_des", t, np.where(t == t[50], np.nan, q), goal), ("row 52", "not a finite")),
+            (table("back.csv", "t,q,q_des", np.where(t > 1.0, t - 0.5, t), q, goal), ("time runs backwards",)),
+            (table("alone.csv", "t,q", t, q), ("no commanded positions", "log.reference")),
+            (table("timeless.csv", "q,q_des", q, goal), ("which column is the time",)),
+            (tmp_path / "pace.npz", ("does not fit", "95 samples")), (tmp_path / "joints.npz", ("2 columns", "1 of")),
+            (tmp_path / "junk.pt", ("cannot be read",)), (tmp_path / "nowhere.csv", ("there is no such file",))):
+        done = dynid("actuators", path, "--pendulum", "mass=0.5,length=0.15", "--gain", "kp=8", "--friction", "m1")
+        assert done.code == 2 and done.out == "" and all(word in done.err for word in words), (path, done.err)
+        assert done.err.count("Error:") == 1 and "Traceback" not in done.err

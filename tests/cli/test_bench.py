@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import sys
 from pathlib import Path
 
 import pytest
+
+from dynid.cli.scripts import Scripts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,7 +85,15 @@ def test_options_reach_the_benchmark_that_has_them(dynid, folder):
     assert refused.code == 2 and "benchmark 'small' has no option 'machines'" in refused.err
 
 
-def test_no_script_has_the_name_of_a_folder_or_helper_of_the_tests():
-    """Scripts and tests share one path of modules, where a file hides a folder of its name wherever both are."""
-    scripts = {path.stem for folder in ("benchmarks", "reproductions", "docs") for path in (ROOT / folder).glob("*.py")}
-    assert "online_" in scripts and not scripts & {path.stem for path in (ROOT / "tests").iterdir()}
+@pytest.mark.parametrize("name", ["benchmarks", "reproductions"])
+def test_scripts_import_each_other_by_their_package_so_that_none_hides_a_module(name):
+    """A folder of scripts on the path of modules would hide every package of the same name: coverage, online, fleet."""
+    files = list((ROOT / name).rglob("*.py"))
+    siblings = {path.stem for path in files if path.stem != "__init__"} | {"figures"}
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else [
+                one.name for one in node.names] if isinstance(node, ast.Import) else []
+            assert not siblings & {one.partition(".")[0] for one in imported}, (path.name, imported)
+    Scripts("script", ROOT / name, "needs").load("defaults" if name == "benchmarks" else "base-parameters")
+    assert str(ROOT / name) not in sys.path

@@ -7,10 +7,10 @@ import json
 import mujoco
 import numpy as np
 import pytest
-from _servos import Servo, motions, simulate
 from motions import arm, motion
 
 from dynid.robot import Robot
+from reproductions._servos import Servo, motions, simulate
 
 
 @pytest.fixture

@@ -60,6 +60,15 @@ def test_a_page_has_figures_what_holds_and_both_numbers(dynid, folder, tmp_path)
         assert (part in page) == (part != "src=\"http"), part
 
 
+def test_a_seed_is_given_to_a_study_that_takes_one(dynid, folder) -> None:
+    (folder / "seeded.py").write_text(PLAIN.replace("def run(progress):", "def run(progress, seed=3):").replace(
+        '"this does not": False', '"seed 17 was given": seed == 17').replace('"printed": [printed]', '"printed": []'))
+    assert dynid("reproduce", "seeded", "--seed", "17").code == 0
+    assert dynid("reproduce", "seeded").code == 1
+    refused = dynid("reproduce", "small-line", "--seed", "17")
+    assert refused.code != 0 and "has no option 'seed'" in refused.err
+
+
 def test_open_writes_to_a_new_folder_and_opens_the_page(dynid, folder, monkeypatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)

@@ -20,7 +20,7 @@ RATE, CUTOFF = 200.0, 20.0
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stream as a CSV file with commanded positions."""
-    data, t, reference = commanded(rate=RATE)
+    data, t, reference = commanded(4000, rate=RATE)
     path = tmp_path_factory.mktemp("log") / "log.csv"
     head = ",".join(["t", *(f"{name}{j}" for name in ("q", "tau", "q_ref") for j in (1, 2, 3))])
     np.savetxt(path, np.column_stack([t, data.q, data.tau, reference]), delimiter=",", header=head, comments="")

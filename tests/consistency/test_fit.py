@@ -207,20 +207,22 @@ def trouble(units: float = 1.0, nominal: float = 1.0) -> Problem:
 @pytest.mark.parametrize("method", ["pc-ols", "pc-wls", "pc-ridge"])
 @pytest.mark.parametrize("options, words", [
     ({"masses": [{"bodies": ["link1"], "equal": 2500.0}, {"high": 1000.0}]},
-     "'link1' = 2500 kg; mass of the whole robot <= 1000 kg"),
+     ("conditions-contradict", "'link1'", "2500 kg", "1000 kg")),
     ({"masses": [{"equal": 15000.0}, {"high": 1000.0}]},
-     "the whole robot = 15000 kg; mass of the whole robot <= 1000 kg"),
-    ({"masses": [{"equal": 5.0}, {"bodies": ["link1"], "equal": 6.0}]}, "robot = 5 kg; mass of link 'link1' = 6 kg"),
+     ("conditions-contradict", "15000 kg", "1000 kg")),
+    ({"masses": [{"equal": 5.0}, {"bodies": ["link1"], "equal": 6.0}]},
+     ("conditions-contradict", "5 kg", "'link1'", "6 kg")),
     ({"masses": [{"low": 50.0}, {"bodies": ["link1"], "high": 6.0}, {"bodies": ["link2", "link3"], "high": 6.0}]},
-     "robot >= 50 kg; mass of link 'link1' <= 6 kg; mass of links 'link2', 'link3' <= 6 kg"),
-    ({"masses": [{"equal": 5.0}, {"bodies": ["link1", "link2"], "equal": 5.0}]}, "no interior point.*'link3'.*= 5 kg"),
-    ({"masses": [{"bodies": ["link1"], "equal": 0.0}]}, "no interior point.*'link1' = 0 kg"),
+     ("conditions-contradict", "50 kg", "'link1'", "6 kg", "'link2'", "'link3'")),
+    ({"masses": [{"equal": 5.0}, {"bodies": ["link1", "link2"], "equal": 5.0}]},
+     ("conditions-without-interior", "'link3'", "5 kg")),
+    ({"masses": [{"bodies": ["link1"], "equal": 0.0}]}, ("conditions-without-interior", "'link1'", "0 kg")),
     ({"centres": {"link1": {"low": [0.0, 0.0, 0.0], "high": [0.1, 0.1, 0.0]}}},
-     "no interior point.*centre.*of link 'link1'"),
-    ({"margin": 1.0, "masses": [{"bodies": ["link1"], "high": 0.5}]}, "pseudo-inertia of link 'link1'.*<= 0.5 kg"),
+     ("conditions-without-interior", "'link1'")),
+    ({"margin": 1.0, "masses": [{"bodies": ["link1"], "high": 0.5}]}, ("conditions-contradict", "'link1'", "0.5 kg")),
 ])
-def test_limits_that_contradict_each_other_are_named(method: str, options: dict, words: str) -> None:
-    with pytest.raises(NotPossibleError, match=words):
+def test_limits_that_contradict_each_other_are_named(method: str, options: dict, words: tuple[str, ...]) -> None:
+    with refused(NotPossibleError, *words):
         identify(trouble(), method=method, **options)
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _simionato import published_bounds
 
 from dynid.consistency import Consistency, nearest
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
+from reproductions._simionato import published_bounds
 
 PAGE = (Path(__file__).parents[2] / "docs" / "consistency.md").read_text(encoding="utf-8").split(
     "## Published bodies that are not consistent")[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _sousa import FIRST, NEAREST, SECOND, WAM, three_links
 
 from dynid.consistency import Consistency
 from dynid.consistency import test as is_possible
@@ -12,6 +11,7 @@ from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
+from reproductions._sousa import FIRST, NEAREST, SECOND, WAM, three_links
 
 
 def test_three_links_first_vector_is_possible() -> None:

@@ -125,7 +125,7 @@ def test_a_parallelogram_has_three_base_parameters() -> None:
     for count in (60, 900):
         q = np.linspace(1.2, -0.2, count)[:, None]
         flat = int(np.flatnonzero(q[:, 0] < 0.0)[0])
-        with pytest.raises(NotPossibleError, match="loop 'pin' of robot 'p' .* in sample .*, at crank") as found:
+        with refused(NotPossibleError, "loop-not-solvable", "'pin'", "'p'", "sample", "crank") as found:
             dynamics.inertia_matrix(robot, None, q)
         assert 0 <= flat - int(str(found.value).split("in sample ")[1].split(",")[0]) <= max(2, count // 30)
 

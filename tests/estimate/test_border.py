@@ -16,7 +16,7 @@ from dynid.regression import Regression, base_parameters
 from dynid.robot import Robot
 
 
-@pytest.mark.parametrize("place", [0.0, 1.0, 10.0])
+@pytest.mark.parametrize("place", [0.0, *(pytest.param(far, marks=pytest.mark.slow) for far in (1.0, 10.0))])
 def test_intervals_hold_wherever_the_truth_is_from_the_bound(place: float) -> None:
     """100 logs of an arm whose friction and rotor inertias are at the bound, a deviation from it, and far from it:
     deviations of 1e-13 of the unconstrained ones were stated where a bound was active."""

@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
 
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_arm_of_the_tutorial(seed: int, known: bool) -> None:
     """With its gains and reference: gravity makes a loop show four times its inertia, and gains scaled for that are
     not the machine's. Without: a loop that somebody made up must not lag by what gravity asks of it."""
@@ -40,6 +40,7 @@ def test_the_arm_of_the_tutorial(seed: int, known: bool) -> None:
         assert np.sqrt(np.mean(score ** 2)) < 1.4
 
 
+@pytest.mark.slow
 def test_deviations_of_a_soft_loop_hold_the_truth() -> None:
     """In a soft loop the motion follows the parameters: least squares on it states deviations that are too small."""
     study: dict[str, Any] = {
@@ -55,6 +56,7 @@ def test_deviations_of_a_soft_loop_hold_the_truth() -> None:
     assert 0.85 <= friction["coverage"] <= 0.99
 
 
+@pytest.mark.slow
 def test_a_light_wrist_with_much_friction_settles_from_the_regular_start() -> None:
     """The plain iterations diverge from there; Newton's, with the slopes of the torques, do not."""
     study: dict[str, Any] = {

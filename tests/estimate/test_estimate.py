@@ -124,7 +124,7 @@ def test_tables_of_pandas(fitted: tuple[Problem, Estimate], monkeypatch: pytest.
         np.testing.assert_array_equal(getattr(again, name), getattr(recording, name))
     frame = samples.to_frame()
     assert frame.shape == (len(samples), 1 + 5 * 3) and frame["keep_1"].all()
-    with pytest.raises(RecordingError, match="clock"):
+    with refused(RecordingError, "bad-recording", "'clock'"):
         Recording.from_frame(recording.to_frame(), time="clock")
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with refused(RecordingError, "missing-package"):

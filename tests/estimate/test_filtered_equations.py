@@ -40,7 +40,7 @@ def test_methods_after_the_fold_take_them(problems, kind, method):
 
 @pytest.mark.parametrize("method", MAKE_THEIR_OWN)
 def test_methods_that_make_rows_of_their_own_say_so(problems, method):
-    with pytest.raises(ModelError, match=f"'{method}' needs torque equations.*equations = 'kernel'"):
+    with refused(ModelError, "needs-torque-equations", f"'{method}'", "'kernel'"):
         identify(problems[0]["kernel"], method=method)
 
 

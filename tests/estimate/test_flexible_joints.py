@@ -105,7 +105,7 @@ def test_methods_that_know_rigid_joints_only_refuse(method: str) -> None:
 
 @pytest.mark.slow
 def test_reproduction() -> None:
-    module = import_module("flexible_joint")
+    module = import_module("reproductions.flexible_joint")
     result = module.run(lambda words: None)
     assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
     json.dumps(result, allow_nan=False)

@@ -39,7 +39,7 @@ def noisy(seed: int, nominal: Mapping[str, float], noise: float = 0.5) -> tuple[
     return Problem.of(MODEL, Samples.of(q, dq, ddq, tau, rate=50.0), nominal=values), truth
 
 
-@pytest.mark.parametrize("nominal", [TRUE, {}], ids=["nominal", "zero"])
+@pytest.mark.parametrize("nominal", [TRUE, pytest.param({}, marks=pytest.mark.slow)], ids=["nominal", "zero"])
 def test_uncertain_friction_is_pulled_and_its_deviations_hold(nominal: Mapping[str, float]) -> None:
     """Viscous friction that noise hides errs by less than without a pull, and two deviations hold."""
     errors, held = [], []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.iteration import Past, Solved, Values, has_settled, iterate, step_size
@@ -81,7 +82,7 @@ def test_where_it_does_not_settle_it_says_what_to_do() -> None:
     with pytest.raises(NotPossibleError) as unsettled:
         iterate(Affine(1.5 * np.eye(2)), 0.005, 5)
     assert unsettled.value.code == "not-settled" and unsettled.value.advice == "give up"
-    with pytest.raises(NotPossibleError, match="method 'affine' stopped at iteration 3: it fell over") as fallen:
+    with refused(NotPossibleError, "fell", "'affine'", "iteration 3") as fallen:
         iterate(Affine(0.5 * np.eye(2), fails_at=3), 0.005, 5)
     assert fallen.value.code == "fell" and fallen.value.advice == "stand up"
     with pytest.raises(ModelError):

@@ -36,7 +36,7 @@ def found(method: str) -> Estimate:
     return identify(problem(), method=method, **({"passes": 2} if method == "ekf" else {}))
 
 
-@pytest.mark.parametrize("method", ["iv", "pc-iv", "didim", "pc-didim", "ekf"])
+@pytest.mark.parametrize("method", ["iv", "pc-iv", "didim", "pc-didim", pytest.param("ekf", marks=pytest.mark.slow)])
 def test_steps_end_at_the_estimate(method: str) -> None:
     estimate = found(method)
     steps = estimate.iterations

@@ -45,6 +45,7 @@ def test_instruments_stop_where_their_deviations_say() -> None:
     assert np.allclose(short.std, end.std, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_a_hard_sign_leaves_no_bias_of_its_own() -> None:
     study = {**STUDY, "repetitions": 2, "noise": {**STUDY["noise"], "factors": [0.0, 1.0]}}
     result = run_study(Study.of(study), workers=1)
@@ -52,6 +53,7 @@ def test_a_hard_sign_leaves_no_bias_of_its_own() -> None:
     assert np.max(np.abs(quiet.bias) / loud.stated) < 0.02
 
 
+@pytest.mark.slow
 def test_intervals_hold_where_a_coarse_encoder_errs_most_at_low_speed() -> None:
     """Twelve bits a turn, no filter: noise whose power follows the speed of each joint."""
     result = run_study(Study.of({

@@ -44,8 +44,14 @@ def test_the_published_parameters_simulate_the_log(emps: tuple[Recording, Cascad
     assert np.sqrt(np.mean((run.q - log.q) ** 2)) < 2e-5
 
 
-@pytest.mark.parametrize("settings", [{"cutoff": 100, "decimate": 10}, {"cutoff": 20}, {}], ids=str)
-@pytest.mark.parametrize("method", ["iv", "didim", "cloe", "clie"])
+FILTERS: list[dict[str, Any]] = [{"cutoff": 100, "decimate": 10}, {"cutoff": 20}, {}]
+
+
+@pytest.mark.parametrize(("method", "settings"), [
+    *((method, settings) for method in ("iv", "didim") for settings in FILTERS),
+    ("cloe", FILTERS[0]), ("clie", FILTERS[1]),
+    *(pytest.param(method, settings, marks=pytest.mark.slow) for method, settings in (
+        ("cloe", FILTERS[1]), ("cloe", FILTERS[2]), ("clie", FILTERS[0]), ("clie", FILTERS[2])))], ids=str)
 def test_filtered(emps: tuple[Recording, Cascade], method: str, settings: dict[str, Any]) -> None:
     log, law = emps
     samples = prepare(log, **settings)

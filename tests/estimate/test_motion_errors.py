@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from _machines import Machine, coloured
 from motions import fourier
 
 from dynid.arrays import Array
@@ -22,6 +21,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.robot.dh import from_mdh
 from dynid.signals import at_times
+from reproductions._machines import Machine, coloured
 
 LOGS = 8
 

@@ -24,8 +24,9 @@ def recorded() -> tuple[np.ndarray, Recording]:
     return theta, machine.record(Reference.of(q, dq, ddq, rate=1000.0), seed=1)
 
 
-@pytest.mark.parametrize("method", ["riv", "civ"])
-@pytest.mark.parametrize("references", ["reference", "transfer"])
+@pytest.mark.parametrize(("method", "references"), [
+    ("riv", "reference"), ("civ", "reference"), ("riv", "transfer"),
+    pytest.param("civ", "transfer", marks=pytest.mark.slow)])
 def test_instruments_from_the_logged_references(recorded: tuple[np.ndarray, Recording], method: str,
                                                 references: str) -> None:
     theta, log = recorded

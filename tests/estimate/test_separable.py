@@ -91,6 +91,7 @@ def test_exact_without_noise() -> None:
     assert found.diagnostics["relative_error"] < 1e-6
 
 
+@pytest.mark.slow
 def test_deviations_of_shapes_and_parameters_hold() -> None:
     free = joint(free=("delta", "alpha"))
     base = base_parameters(free)

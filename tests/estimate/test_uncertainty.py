@@ -9,7 +9,6 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from _machines import Machine
 from motions import fourier, low_passed
 from passes import counted_passes
 from refusals import refused
@@ -28,6 +27,7 @@ from dynid.recording.sample_preparation import prepare
 from dynid.regression import TorqueEquations
 from dynid.regression.derived import CachedEquations
 from dynid.robot import Robot
+from reproductions._machines import Machine
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from online.streams import arm, motion
+from refusals import refused
 
 import dynid
 from dynid.errors import ModelError
@@ -51,7 +52,7 @@ def test_mrls_within_the_limits_of_a_robots_file() -> None:
 
 def test_limits_that_are_none_are_refused() -> None:
     model = arm()
-    for given, words in (({"Q": (0.0, 1.0)}, "not a standard parameter"), ({"M1": 3.0}, "lower and an upper"),
-                         ("nowhere.toml", "no bounds")):
-        with pytest.raises(ModelError, match=words):
+    for given, words in (({"Q": (0.0, 1.0)}, ("unknown-parameter", "'Q'")), ({"M1": 3.0}, ("bad-limits", '"normal"')),
+                         ("nowhere.toml", ("bad-model", "'nowhere.toml'"))):
+        with refused(ModelError, *words):
             standard_limits(model, given)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from fleets import Fleet
 
 from dynid.arrays import Array
@@ -41,6 +42,7 @@ def test_robots_with_a_changed_link_or_drive_are_found_and_named() -> None:
     assert parts["robot 17"].startswith("link 3")
 
 
+@pytest.mark.slow
 def test_probabilities_are_honest_where_nothing_differs() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(7)
     truths = [fleet.own(rng) for _ in range(80)]

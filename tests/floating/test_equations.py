@@ -185,6 +185,7 @@ def test_methods_take_these_equations(method):
     assert found.problem.regression.relative_error(found.estimate.values) < 20.0
 
 
+@pytest.mark.slow
 def test_uncertainty_covers_the_truth():
     """Few logs of one motion: 95 % intervals hold the truth in 85 to 99.5 % of cases."""
     model, inside = Model(dog()), []

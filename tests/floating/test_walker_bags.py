@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _walking_world import LEGS
 from bags import new_bag
 from refusals import refused
 from typer.testing import CliRunner
@@ -16,6 +15,7 @@ from dynid.recording.log_reading import read
 from dynid.recording.topics import TopicSeries, vectors_of
 from dynid.recording.whole_body import of_topics
 from dynid.robot import Robot
+from reproductions._walking_world import LEGS
 
 START = 1_700_000_000_000_000_000  # ns
 SECOND_IMU = "/camera/imu"

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from _walking_world import WorldLog, _compiled, quadruped_walker, world_log
 from walking_runs import codes, identified, walk
+
+from reproductions._walking_world import WorldLog, _compiled, quadruped_walker, world_log
 
 
 def changed(**signals: np.ndarray) -> WorldLog:
@@ -29,6 +30,7 @@ def the_finding(run, code):
     return found
 
 
+@pytest.mark.slow
 def test_a_foot_that_slips_for_a_fifth_of_a_second(tmp_path):
     """The ground under one foot is slippery for 0.2 s."""
     walker = walk().walker
@@ -60,6 +62,7 @@ def test_a_wrong_foot_frame(tmp_path, leave_out):
     np.testing.assert_allclose(found.evidence["values"], [0.0, 0.0, -0.02], atol=0.005)
 
 
+@pytest.mark.slow
 def test_a_wrong_place_of_the_imu(tmp_path):
     text = walk().walker.text.replace('name="imu" pos="0.03 0.01 0.02"', 'name="imu" pos="0.08 -0.03 0.02"')
     assert text != walk().walker.text

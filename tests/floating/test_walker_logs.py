@@ -8,7 +8,6 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 import pytest
-from _walking_world import LEGS
 from refusals import refused
 from typer.testing import CliRunner
 from walking_runs import SETTINGS, identified, walk
@@ -17,6 +16,7 @@ import dynid
 from dynid.cli.main import app
 from dynid.errors import DynidError, RecordingError
 from dynid.runs.validation import validate_result
+from reproductions._walking_world import LEGS
 
 UNITREE = ("FR", "FL", "RR", "RL")
 

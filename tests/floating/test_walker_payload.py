@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from _walking_world import world_log
 from refusals import refused
 from typer.testing import CliRunner
 from walking_runs import identified, walk
@@ -16,6 +15,7 @@ from dynid.cli.main import app
 from dynid.errors import RobotError
 from dynid.runs.payload_result import PayloadOptions, find_payload
 from dynid.runs.results import save
+from reproductions._walking_world import world_log
 
 MASS, PLACE = 2.4, np.array([0.05, -0.03, 0.11])  # kg, m in the frame of the trunk
 EDGE = 0.16  # m of a homogeneous cube

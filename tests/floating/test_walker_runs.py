@@ -7,8 +7,6 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 import pytest
-from _walking_truth import compared, floating_log, truth_of
-from _walking_world import humanoid_walker, world_log
 from refusals import refused
 from walking_runs import codes, identified, walk
 
@@ -16,6 +14,8 @@ from dynid.errors import RecordingError
 from dynid.estimate.export import write_mjcf
 from dynid.robot import Robot
 from dynid.robot.write_urdf import urdf_with_inertias
+from reproductions._walking_truth import compared, floating_log, truth_of
+from reproductions._walking_world import humanoid_walker, world_log
 
 
 @pytest.mark.parametrize(("leave_out", "kind", "count"), [
@@ -64,6 +64,7 @@ def test_a_schedule_wrong_by_20_ms_stays_inside_the_intervals():
         assert 0.85 < compared(walk().walker, late, "projected", cutoff=14.0).inside.mean() <= 1.0
 
 
+@pytest.mark.slow
 def test_total_mass_and_symmetry_from_the_settings(tmp_path):
     true = walk().walker.robot.inertias[:, 9].sum()
     run = identified(tmp_path, walk(), "wrench", floating={"total_mass": (true, 0.01), "symmetry": True})
@@ -71,6 +72,7 @@ def test_total_mass_and_symmetry_from_the_settings(tmp_path):
     assert abs(run.estimate.values[mass] - true) < 0.03
 
 
+@pytest.mark.slow
 def test_exports_keep_the_free_joint(tmp_path):
     run = identified(tmp_path, walk(), method="pc-wls")
     write_mjcf(run.estimate, tmp_path / "new.xml")

@@ -236,10 +236,10 @@ def test_state_saves_and_resumes(data: Truth, tmp_path: Path, forgetting: str) -
     assert relative(again.values, through.values) < 1e-9
     assert np.allclose(again.estimate().std, through.estimate().std, rtol=1e-7)
     assert again.samples == 1500 and again.restarts == through.restarts
-    with pytest.raises(ModelError, match="another model"):
+    with refused(ModelError, "bad-model", "stream.npz", "39", "26"):
         Online.load(tmp_path / "stream.npz", truth(10, name="scara2").model)
     (tmp_path / "bad.npz").write_bytes((tmp_path / "stream.npz").read_bytes()[:500])
-    with pytest.raises(RecordingError, match="not a saved stream"):
+    with refused(RecordingError, "bad-recording", "bad.npz"):
         Online.load(tmp_path / "bad.npz", data.model)
 
 
@@ -249,11 +249,11 @@ def test_bad_samples_are_named_and_leave_the_estimate_as_it_was(data: Truth) -> 
     before = online.values
     q, dq, ddq, tau = (x.copy() for x in data.part(slice(500, 510)))
     tau[3, 1] = np.nan
-    with pytest.raises(ModelError, match=r"tau of joint .* sample 3"):
+    with refused(ModelError, "bad-model", "tau", "'joint2'", "sample 3"):
         online.update(q, dq, ddq, tau)
-    with pytest.raises(ModelError, match="dq of joint"):
+    with refused(ModelError, "bad-model", "dq", "'joint2'"):
         online.update(q[0], np.array([0.0, np.inf, 0.0]), ddq[0], tau[0])
-    with pytest.raises(ModelError, match=r"got shape \(4,\)"):
+    with refused(ModelError, "bad-model", "(4,)"):
         online.update(np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(4))
     with refused(ModelError, "lengths-differ"):
         online.update(q, dq[:3], ddq, tau)
@@ -356,7 +356,7 @@ def test_the_nearest_robot_that_can_exist_comes_from_a_thread_of_its_own() -> No
     half = dynid.Samples.of(q[:750], dq[:750], ddq[:750], tau[:750], rate=100.0)
     batch = dynid.identify(model, half, "pc-wls")
     assert np.allclose(estimate.values, batch.values, atol=0.1 * np.abs(batch.values).max(), rtol=0.05)
-    with pytest.raises(ModelError, match="instruments"):
+    with refused(ModelError, "bad-model", "'riv'", "'rls'"):
         Online(model, "riv", forgetting=None).consistent()
 
 

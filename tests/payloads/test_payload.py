@@ -394,7 +394,7 @@ def test_intervals_of_mass_and_centre_hold(machine, deviation, most):
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["panda", "kuka_lwr4"])
 def test_real_logs_without_a_load_show_none(data, which):
-    from _data import log as read_log
+    from reproductions._data import log as read_log
 
     folder = data(which)
     if which == "panda":

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bags import new_bag
+from refusals import refused
 from rosbags import rosbag1, rosbag2
 from scipy.io import loadmat, savemat
 
@@ -37,12 +38,12 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LIMIT_VARIABLE, str(LIMIT))
 
 
-def refused(path: Path, match: str = "unpacks to more than") -> None:
+def refuses(path: Path, code: str = "too-large", *names: str) -> None:
     """The log is refused in a sentence, and not after having been held in memory."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(RecordingError, match=match) as problem:
+    with refused(RecordingError, code, path.name, *names) as problem:
         read(path)
-    assert path.name in str(problem.value) and "\n" not in str(problem.value)
+    assert "\n" not in str(problem.value)
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 150
 
 
@@ -55,13 +56,13 @@ def test_gzip_with_a_false_size_at_its_end(tmp_path: Path, name: str) -> None:
     """The last four bytes count modulo 4 GiB: here they say what those of a longer one would."""
     packed = gzip.compress(text(5 * LIMIT), 1)
     (tmp_path / name).write_bytes(packed[:-4] + struct.pack("<I", 1000))
-    refused(tmp_path / name)
+    refuses(tmp_path / name)
 
 
 @pytest.mark.parametrize("compress", [bz2.compress, lzma.compress])
 def test_other_compressed_text(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     (tmp_path / "log.csv").write_bytes(compress(text(5 * LIMIT)))
-    refused(tmp_path / "log.csv")
+    refuses(tmp_path / "log.csv")
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
@@ -77,7 +78,7 @@ def test_compressed_text_within_the_limit_is_read(tmp_path: Path, compress: Call
 
 def test_zstd_is_named(tmp_path: Path) -> None:
     (tmp_path / "log.csv.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(40))
-    with pytest.raises(RecordingError, match="zstd -d"):
+    with refused(RecordingError, "compressed-text", "zstd -d"):
         read(tmp_path / "log.csv.zst")
 
 
@@ -89,7 +90,7 @@ def test_the_command_line_and_the_limit(tmp_path: Path, capsys: pytest.CaptureFi
     said = capsys.readouterr().err
     assert left.value.code == 2 and f"{LIMIT_VARIABLE}=" in said and "Traceback" not in said
     monkeypatch.setenv(LIMIT_VARIABLE, "many")
-    with pytest.raises(RecordingError, match="whole number of megabytes"):
+    with refused(RecordingError, "bad-memory-limit", LIMIT_VARIABLE):
         read(tmp_path / "log.csv.gz")
 
 
@@ -116,7 +117,7 @@ def test_many_arrays_of_an_archive_count_together(tmp_path: Path, method: int) -
     with zipfile.ZipFile(tmp_path / "log.npz", "w", method) as archive:
         for k in range(12):
             archive.writestr(f"a{k}.npy", npy(1 << 17) + bytes(1 << 20))
-    refused(tmp_path / "log.npz")
+    refuses(tmp_path / "log.npz")
 
 
 def test_arrays_of_python_objects_are_not_read(tmp_path: Path) -> None:
@@ -135,14 +136,14 @@ def test_an_hdf5_chunk_that_unpacks_to_more_than_a_chunk(tmp_path: Path) -> None
         for name in ("time", "q", "tau"):
             file.create_dataset(name, (1000,), "f8", chunks=(1000,), compression="gzip")
         file["q"].id.write_direct_chunk((0,), zlib.compress(bytes(300 << 20), 1))
-    refused(tmp_path / "log.h5")
+    refuses(tmp_path / "log.h5")
 
 
 def test_hdf5_with_a_huge_chunk_or_two_compressions(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "large.h5", "w") as file:
         file["time"], file["tau"] = np.arange(10) / 10.0, np.ones(10)
         file.create_dataset("q", (10,), "f8", chunks=(1 << 24,), maxshape=(None,), compression="gzip")
-    refused(tmp_path / "large.h5", "declares")
+    refuses(tmp_path / "large.h5")
     with h5py.File(tmp_path / "twice.h5", "w") as file:
         file["time"], file["tau"] = np.arange(100) / 10.0, np.ones(100)
         plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -150,7 +151,7 @@ def test_hdf5_with_a_huge_chunk_or_two_compressions(tmp_path: Path) -> None:
         plan.set_deflate(9)
         plan.set_deflate(9)
         h5py.h5d.create(file.id, b"q", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((100,)), plan)
-    refused(tmp_path / "twice.h5", "compressed more than once")
+    refuses(tmp_path / "twice.h5", "compressed-twice")
 
 
 def test_one_long_word_many_times(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_one_long_word_many_times(tmp_path: Path) -> None:
 def test_a_parquet_list_of_one_value_repeated(tmp_path: Path) -> None:
     lists = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(3 << 20)), 1 << 20).cast(pa.list_(pa.float64()))
     pq.write_table(pa.table({"time": [0.0, 0.1, 0.2], "q": lists, "tau": [1.0, 2.0, 3.0]}), tmp_path / "log.parquet")
-    refused(tmp_path / "log.parquet", "declares")
+    refuses(tmp_path / "log.parquet")
 
 
 def joint_states(path: Path, kind: str, compression: Any, name: str = "") -> None:
@@ -190,7 +191,7 @@ def test_a_chunk_of_a_ros1_bag(tmp_path: Path, compression: str, monkeypatch: py
     joint_states(tmp_path / "good.bag", "ros1", compression)
     assert len(read(tmp_path / "good.bag")) == 20
     joint_states(tmp_path / "log.bag", "ros1", compression, "x" * (1 << 20))
-    refused(tmp_path / "log.bag")
+    refuses(tmp_path / "log.bag")
 
 
 @pytest.mark.parametrize("mode", ["FILE", "MESSAGE"])
@@ -208,7 +209,7 @@ def test_files_and_messages_of_a_ros2_bag(tmp_path: Path, mode: str, plugin: str
     joint_states(tmp_path / "good", "ros2", mode)
     assert len(read(tmp_path / "good")) == 20
     joint_states(tmp_path / "log", "ros2", mode, "x" * (1 << 20))
-    refused(tmp_path / "log")
+    refuses(tmp_path / "log")
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
@@ -228,7 +229,7 @@ def test_a_chunk_of_an_mcap_bag(tmp_path: Path, compression: str) -> None:
         path = tmp_path / f"log{k}.mcap"
         path.write_bytes(content)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        with pytest.raises(RecordingError, match="unpacks to more than"):
+        with refused(RecordingError, "too-large", path.name):
             read(path)
         assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 40
 
@@ -259,17 +260,17 @@ def nested(depth: int) -> bytes:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize(("what", "match"), [
-    (nested(50_000), "nested more than 32 deep"), (matrix(1, (10**9, 1), NUMBERS), "more than 100000 arrays"),
-    (matrix(1, (2**31 - 1, 2**31 - 1), NUMBERS), "more than 100000 arrays"),
-    (matrix(2, (10**9, 1), element(5, struct.pack("<i", 8)) + element(1, b"")), "more than 100000 arrays"),
-    (matrix(1, (500_000, 1), struct.pack("<2I", 14, 0) * 500_000), "more than 100000 arrays"),
-    (matrix(1, (-5, 1), NUMBERS), "negative"), (matrix(99, (1, 1), b""), "unknown class"),
-    (matrix(1, (5, 1), NUMBERS), "cut off"), (matrix(2, (1, 1), element(5, struct.pack("<i", 8))
-                                                      + element(1, b"x" * (1 << 21))), "bytes of names")])
-def test_hostile_arrays_of_matlab(tmp_path: Path, what: bytes, match: str, packed: bool) -> None:
+@pytest.mark.parametrize(("what", "named"), [
+    (nested(50_000), "32"), (matrix(1, (10**9, 1), NUMBERS), "100000 arrays"),
+    (matrix(1, (2**31 - 1, 2**31 - 1), NUMBERS), "100000 arrays"),
+    (matrix(2, (10**9, 1), element(5, struct.pack("<i", 8)) + element(1, b"")), "100000 arrays"),
+    (matrix(1, (500_000, 1), struct.pack("<2I", 14, 0) * 500_000), "100000 arrays"),
+    (matrix(1, (-5, 1), NUMBERS), "'x'"), (matrix(99, (1, 1), b""), "99"),
+    (matrix(1, (5, 1), NUMBERS), "array"), (matrix(2, (1, 1), element(5, struct.pack("<i", 8))
+                                                      + element(1, b"x" * (1 << 21))), f"{1 << 21} bytes")])
+def test_hostile_arrays_of_matlab(tmp_path: Path, what: bytes, named: str, packed: bool) -> None:
     (tmp_path / "log.mat").write_bytes(HEAD + (element(15, zlib.compress(what)) if packed else what))
-    refused(tmp_path / "log.mat", match)
+    refuses(tmp_path / "log.mat", "damaged-file", named)
 
 
 def test_objects_and_functions_of_matlab_are_left_out(tmp_path: Path) -> None:
@@ -308,5 +309,5 @@ def test_matlab_v4_is_read_as_before(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(tmp_path / "log.mat").q, ARRAYS["q"])
     raw = (tmp_path / "log.mat").read_bytes()
     (tmp_path / "log.mat").write_bytes(raw[:4] + struct.pack("<2i", 2**30, 2**10) + raw[12:])
-    with pytest.raises(RecordingError, match="log.mat"):
+    with refused(RecordingError, "damaged-file", "log.mat"):
         read(tmp_path / "log.mat")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.check import find_jumps
@@ -25,16 +26,16 @@ def written(folder, t=T, q=Q, names=("time", "q1", "q2", "q3", "tau1", "tau2", "
 @pytest.mark.parametrize(("unit", "factor"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
 def test_time_in_another_unit_is_refused_by_name_and_read_as_advised(tmp_path, unit, factor):
     path = written(tmp_path, np.round(T * factor))
-    with pytest.raises(RecordingError, match=f"--set log.time_unit={unit},") as refused:
+    with refused(RecordingError, "bad-recording", f"--set log.time_unit={unit},") as found:
         read(path, robot=ROBOT)
-    assert refused.value.where == "log.time_unit"
+    assert found.value.where == "log.time_unit"
     np.testing.assert_allclose(read(path, {"time_unit": unit}, ROBOT).t, T, atol=1e-9)
 
 
 def test_degrees_and_motor_turns_are_told_apart(tmp_path):
-    with pytest.raises(RecordingError, match="in degrees: add --set log.unit=deg"):
+    with refused(RecordingError, "bad-recording", "--set log.unit=deg"):
         read(written(tmp_path, q=np.rad2deg(Q)), robot=ROBOT)
-    with pytest.raises(RecordingError, match="motor side: add --set log.side=motor"):
+    with refused(RecordingError, "bad-recording", "--set log.side=motor"):
         read(written(tmp_path, q=240.0 * Q), robot=ROBOT)
     geared = read(written(tmp_path, q=240.0 * Q), {"side": "motor", "ratio": 240.0}, ROBOT)
     np.testing.assert_allclose(geared.q, Q, atol=1e-6)
@@ -43,9 +44,9 @@ def test_degrees_and_motor_turns_are_told_apart(tmp_path):
 def test_a_missing_column_lists_the_columns_and_a_mapping_that_works(tmp_path):
     names = ("time", "axis_u_angle", "axis_v_angle", "axis_w_angle", "moment_u", "moment_v", "moment_w")
     path = written(tmp_path, names=names)
-    with pytest.raises(RecordingError) as refused:
+    with refused(RecordingError, "no-column") as found:
         read(path, robot=ROBOT)
-    said = str(refused.value)
+    said = str(found.value)
     assert all(name in said for name in names)
     mapping = said.partition("--set 'log.position=")[2].partition("'")[0]
     assert mapping == '["axis_u_angle", "axis_v_angle", "axis_w_angle"]'
@@ -56,7 +57,7 @@ def test_a_missing_column_lists_the_columns_and_a_mapping_that_works(tmp_path):
 def test_a_robot_behind_its_log_is_told_with_the_command_in_order(tmp_path):
     log, robot = written(tmp_path), tmp_path / "arm.urdf"
     robot.write_text("<robot/>")
-    with pytest.raises(DynidError, match=f"dynid identify {robot} {log}"):
+    with refused(DynidError, "bad-call", f"dynid identify {robot} {log}"):
         run_settings(str(log), [str(robot)])
 
 

@@ -151,7 +151,7 @@ def test_files_of_measured_joints(tmp_path: Path) -> None:
     named = read(tmp_path / "log.csv", robot=robot, time="time", position=["position_rocker"],
                  torque=["torque_crank"])
     np.testing.assert_allclose(named.q, log.q, atol=1e-12)
-    with pytest.raises(RecordingError, match="position of joint 'rocker'|position"):
+    with refused(RecordingError, "no-column", "own.csv", "rocker"):
         read(write_csv(replace(log, measured=(), measured_position=None), tmp_path / "own.csv"), robot=robot)
 
 
@@ -165,12 +165,12 @@ def test_what_cannot_be_is_said() -> None:
         robot.measuring(["nose"])
     with refused(RobotError, "joints-undetermined"):
         Robot.builtin("palletiser").measuring(["turn", "elbow", "wrist"])
-    with pytest.raises(NotPossibleError, match="do not determine motor1, motor2, motor3"):
+    with refused(NotPossibleError, "not-possible", "motor1, motor2, motor3"):
         own_positions(Robot.builtin("delta").measuring(["swing1", "swing2", "swing3"]), np.zeros((1, 3)))
     rocker = robot.measuring(["rocker"])
     turning = np.linspace(1.0, 6.0, 400)[:, None]
-    with pytest.raises(NotPossibleError, match="rocker .* are at a turning point in sample .*, at crank"):
+    with refused(NotPossibleError, "not-possible", "rocker", "'four-bar'", "crank"):
         own_positions(rocker, of_tree(rocker, ("rocker",), turning))
     beyond = of_tree(rocker, ("rocker",), turning[:5]) + np.array([[0.0], [0.0], [0.0], [2.0], [0.0]])
-    with pytest.raises(NotPossibleError, match="rocker .* of sample 3|in sample 3"):
+    with refused(NotPossibleError, "not-possible", "sample 3"):
         own_positions(rocker, beyond)

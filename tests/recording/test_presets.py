@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from dynid.errors import RecordingError
+from dynid.errors import RecordingError, RobotError
 from dynid.recording import presets
 from dynid.recording.log_reading import read
 from dynid.recording.mapping import Mapping
@@ -79,7 +79,7 @@ def test_torques_that_do_not_move_the_robot_are_refused(tmp_path: Path, pattern:
 def test_rtde_needs_gains_and_takes_measured_signals(tmp_path: Path, delimiter: str) -> None:
     true = signals(6)
     path = rtde(tmp_path, true, delimiter, joint_temperatures=30 + 0 * true["q"])
-    with pytest.raises(RecordingError, match=r"Universal Robots.*drive_gain"):
+    with refused(RecordingError, "bad-recording", "Universal Robots", "drive_gain"):
         read(path)
     gains = [13.6, 13.7, 13.7, 9.7, 8.7, 9.0]
     found = read(path, drive_gain=gains)
@@ -122,9 +122,9 @@ def test_logs_without_torque_are_refused_with_the_reason(tmp_path: Path) -> None
     path = write(tmp_path / "log.csv", {"TIMESTAMP": np.arange(ROWS) / 250,
                                         **{f"R_FB_POS_RJ{j}": np.zeros(ROWS) for j in range(1, 7)},
                                         **{f"R_FB_VEL_RJ{j}": np.zeros(ROWS) for j in range(1, 7)}})
-    with pytest.raises(RecordingError, match=r"log\.csv: logs of ABB.*no joint torques"):
+    with refused(RecordingError, "bad-recording", "log.csv", "ABB"):
         read(path)
-    with pytest.raises(RecordingError, match="no joint torques"):
+    with refused(RecordingError, "bad-recording", "ABB"):
         Mapping.of({"preset": "abb-egm"})
 
 
@@ -150,9 +150,9 @@ def test_openarm_dataset_by_names_of_an_array(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.q, true["q"][half:], rtol=1e-12)
     np.testing.assert_allclose(found.dq, true["dq"][half:], rtol=1e-12)
     np.testing.assert_allclose(found.tau, true["tau"][half:], rtol=1e-12)
-    with pytest.raises(RecordingError, match="has no episode 9 in 'episode_index'; it has 4 to 5"):
+    with refused(RecordingError, "bad-recording", "episode 9", "'episode_index'", "4 to 5"):
         read(folder / "file-000.parquet", robot=robot, preset="lerobot-openarm", episode=9)
-    with pytest.raises(RecordingError, match="choose one with --set log.episode"):
+    with refused(RecordingError, "bad-recording", "--set log.episode"):
         read(folder / "file-000.parquet", robot=robot, preset="lerobot-openarm")
     (tmp_path / "meta" / "info.json").write_text("[]")
     with refused(RecordingError, "bad-dataset-description", "info.json"):
@@ -207,7 +207,7 @@ def test_gear_ratios_of_the_robots_file(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.tau, true["tau"] * [50, -100], rtol=1e-14)
     with refused(RecordingError, "no-gear-ratio", "'j2'"):
         read(path, robot=Robot.from_urdf(URDF.replace("mechanicalReduction", "offset")), side="motor", ratio="robot")
-    with pytest.raises(Exception, match="the mechanical reduction of joint 'j2' must be a number other than zero"):
+    with refused(RobotError, "bad-robot", "'j2'"):
         Robot.from_urdf(URDF.format(0))
 
 
@@ -217,7 +217,7 @@ def test_a_preset_gives_way_and_bad_names_are_said(tmp_path: Path) -> None:
     found = read(path, preset="libfranka", velocity="cmd.q_d[{i}]", time_unit="s")
     np.testing.assert_array_equal(found.dq, true["other"])
     assert found.t[-1] == ROWS - 1
-    with pytest.raises(RecordingError, match="there is no preset 'libfranke'; did you mean 'libfranka'"):
+    with refused(RecordingError, "bad-recording", "'libfranke'", "'libfranka'"):
         read(path, preset="libfranke")
 
 

@@ -96,10 +96,10 @@ def test_joints_are_put_into_the_robots_order(two: tuple[Path, np.ndarray, np.nd
         np.testing.assert_array_equal(alone.q, q[:, 1:])
         assert any("not used" in note and note.endswith(": a") for note in alone.notes)
     for rules, words in (
-            (COMMON, r"no position column found for c\. Columns: t, q_a, q_b"),
+            (COMMON, ("no-column", "position", "q_a", "q_b")),
             ({"time": "t", "position": ["q_a", "q_b"], "torque": ["i_a", "i_b"], "joints": ["a", "b"]},
-             "joint 'c' of robot 'arm' is not in the log, which has a, b")):
-        with pytest.raises(RecordingError, match=words):
+             ("bad-recording", "'c'", "'arm'"))):
+        with refused(RecordingError, *words):
             read(path, rules, arm("a", "b", "c"))
 
 
@@ -112,7 +112,7 @@ def test_numbered_columns(tmp_path: Path) -> None:
     np.testing.assert_array_equal(recording.q[0], [0, 1, 2])
     assert any("number 3" in note for note in recording.notes)
     np.testing.assert_array_equal(read(path).q[0], [0, 1, 2, 3])
-    with pytest.raises(RecordingError, match="no position number 4, for joint 'e', only q"):
+    with refused(RecordingError, "bad-recording", "number 4", "'e'"):
         read(path, rules, arm(*"abcde"))
 
 
@@ -146,16 +146,17 @@ def test_guesses_units_and_references_from_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("columns", "message"), [
-    (("t", "q1", "pos1", "tau1"), r"which columns are the position, q1 or pos1\? Choose with --set 'log.position="),
-    (("t", "a", "tau1"), "cannot tell which columns are the position. Columns: t, a, tau1. Map them"),
-    (("q1", "tau1"), "cannot tell which column is the time; .* or give the rate in Hz"),
-    (("t", "q1", "current1"), "has currents but no torques. Name them"),
-    (("t", "q1", "q3", "tau1", "tau3"), "no position number 2"),
-    (("t", "q1", "q2", "tau1"), "2 columns of position but 1 of torque"),
+    (("t", "q1", "pos1", "tau1"), ("bad-recording", "q1", "pos1", "--set 'log.position=")),
+    (("t", "a", "tau1"), ("bad-recording", "position", "t, a, tau1")),
+    (("q1", "tau1"), ("no-column", "log.csv", "time")),
+    (("t", "q1", "current1"), ("bad-recording", "current1", "--set")),
+    (("t", "q1", "q3", "tau1", "tau3"), ("bad-recording", "position", "number 2")),
+    (("t", "q1", "q2", "tau1"), ("bad-recording", "position", "torque")),
 ])
-def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path, columns: tuple[str, ...], message: str) -> None:
+def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path, columns: tuple[str, ...],
+                                             message: tuple[str, ...]) -> None:
     path = write(tmp_path / "log.csv", {name: np.arange(20) * 0.01 for name in columns})
-    with pytest.raises(RecordingError, match=message):
+    with refused(RecordingError, *message):
         read(path)
 
 
@@ -168,47 +169,47 @@ def test_two_time_columns_prefer_the_plain_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rules", "message"), [
-    ({"posision": "q"}, "no setting 'posision'; did you mean 'position'"),
-    ({"position": {"files": "x"}}, "'position' "),
-    ({"position": {"file": "x.txt", "width": 3, "columns": "q"}}, "columns or width, not both"),
-    ({"time": "t", "rate": 100}, "time or rate, not both"),
-    ({"rate": -1}, "'rate': "),
-    ({"current": "i"}, "current needs drive_gain"),
-    ({"torque": "i", "drive_gain": 2}, "drive_gain applies to current"),
-    ({"side": "motor"}, "needs ratio or coupling"),
-    ({"ratio": [50]}, "log.side=motor"),
-    ({"sign": [2]}, "sign must be 1 or -1"),
-    ({"unit": "inch"}, "'unit': "),
-    ({"joints": ["a", "a"]}, "lists a joint twice"),
-    ({"delimiter": "||"}, "one character"),
+    ({"posision": "q"}, ("bad-recording", "'posision'", "'position'")),
+    ({"position": {"files": "x"}}, ("bad-recording", "'position'")),
+    ({"position": {"file": "x.txt", "width": 3, "columns": "q"}}, ("bad-recording", "'position'", "columns", "width")),
+    ({"time": "t", "rate": 100}, ("bad-recording", "time", "rate")),
+    ({"rate": -1}, ("bad-recording", "'rate'")),
+    ({"current": "i"}, ("bad-recording", "drive_gain", "current")),
+    ({"torque": "i", "drive_gain": 2}, ("bad-recording", "drive_gain", "current")),
+    ({"side": "motor"}, ("bad-recording", "ratio", "coupling")),
+    ({"ratio": [50]}, ("bad-recording", "log.side=motor")),
+    ({"sign": [2]}, ("bad-recording", "sign")),
+    ({"unit": "inch"}, ("bad-recording", "'unit'")),
+    ({"joints": ["a", "a"]}, ("bad-recording", "joints")),
+    ({"delimiter": "||"}, ("bad-recording", "delimiter")),
 ])
-def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: str) -> None:
-    with pytest.raises(RecordingError, match=message) as problem:
+def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: tuple[str, ...]) -> None:
+    with refused(RecordingError, *message) as problem:
         Mapping.of(rules, "run.toml [log]")
     assert str(problem.value).startswith("run.toml [log]: ") and "\n" not in str(problem.value)
 
 
 @pytest.mark.parametrize(("rules", "message"), [
-    ({"position": "q_c"}, "no column 'q_c' for position; did you mean"),
-    ({"position": "x{i}"}, "no column matches 'x{i}' for position"),
-    ({"position": "{joint}{i}"}, "both {joint} and {i}"),
-    ({"unit": ["deg"]}, "unit has 1 entries for 2 joints"),
-    ({"sign": {"c": 1}}, "sign contains joint 'c'; the joints of the log are a, b"),
-    ({"side": "motor", "ratio": {"a": 50}}, "ratio has no entry for joint 'b'"),
-    ({"side": "motor", "ratio": [50, 0]}, "ratio is singular"),
-    ({"side": "motor", "coupling": [[1, 0]]}, "coupling must be 2 x 2"),
-    ({"side": "motor", "coupling": [[1, 2], [2, 4]]}, "coupling is singular"),
-    ({"torque": None, "current": "i_{joint}", "drive_gain": "kt"}, "no value 'kt' for drive_gain"),
-    ({"time": ["t", "q_a", "q_b"]}, "time must be one column"),
-    ({"wrench": ["t", "q_a"]}, "wrench needs 6 columns"),
-    ({"velocity": ["q_a"]}, "2 columns of position but 1 of velocity"),
-    ({"joints": ["a", "b", "c"]}, "no position column found for c"),
-    ({"torque": {"file": "other.csv"}}, "other.csv: there is no such file"),
-    ({"position": {"width": 2}}, "width applies to files with one number per line"),
+    ({"position": "q_c"}, ("bad-recording", "'q_c'")),
+    ({"position": "x{i}"}, ("bad-recording", "'x{i}'")),
+    ({"position": "{joint}{i}"}, ("bad-recording", "'{joint}{i}'")),
+    ({"unit": ["deg"]}, ("bad-recording", "unit", "1 entries", "2 joints")),
+    ({"sign": {"c": 1}}, ("bad-recording", "sign", "'c'")),
+    ({"side": "motor", "ratio": {"a": 50}}, ("bad-recording", "ratio", "'b'")),
+    ({"side": "motor", "ratio": [50, 0]}, ("singular-coupling", "ratio")),
+    ({"side": "motor", "coupling": [[1, 0]]}, ("bad-recording", "coupling", "2 x 2")),
+    ({"side": "motor", "coupling": [[1, 2], [2, 4]]}, ("singular-coupling", "coupling")),
+    ({"torque": None, "current": "i_{joint}", "drive_gain": "kt"}, ("bad-recording", "'kt'", "drive_gain")),
+    ({"time": ["t", "q_a", "q_b"]}, ("bad-recording", "time", "got 3")),
+    ({"wrench": ["t", "q_a"]}, ("bad-recording", "wrench", "6 columns")),
+    ({"velocity": ["q_a"]}, ("bad-recording", "position", "velocity")),
+    ({"joints": ["a", "b", "c"]}, ("no-column", "position")),
+    ({"torque": {"file": "other.csv"}}, ("no-such-file", "other.csv")),
+    ({"position": {"width": 2}}, ("bad-recording", "width", "5 columns")),
 ])
 def test_mappings_that_do_not_fit_the_log(two: tuple[Path, np.ndarray, np.ndarray], rules: dict[str, object],
-                                          message: str) -> None:
-    with pytest.raises(RecordingError, match=message) as problem:
+                                          message: tuple[str, ...]) -> None:
+    with refused(RecordingError, *message) as problem:
         read(two[0], COMMON, **rules)
     assert ".csv" in str(problem.value) and "\n" not in str(problem.value)
 
@@ -241,6 +242,6 @@ def test_files_that_follow_each_other_are_one_log(tmp_path: Path) -> None:
     recording = read(paths)
     np.testing.assert_allclose(recording.t, t, atol=1e-12)
     np.testing.assert_array_equal(recording.q[:, 0], t)
-    with pytest.raises(RecordingError, match="log_0.csv row 2: time runs backwards"):
+    with refused(RecordingError, "bad-recording", "log_0.csv", "row 2"):
         read(paths[::-1])
     np.testing.assert_allclose(read(paths, position="q1", torque="tau1", rate=10).t, np.arange(40) / 10)

@@ -93,23 +93,23 @@ def test_filtered_signals_are_cut_with_the_others() -> None:
     for name in ("q", "dq", "tau", "whole"):
         np.testing.assert_array_equal(getattr(part, name), getattr(signals, name)[100:400])
     assert part.filter is signals.filter
-    with pytest.raises(RecordingError, match=r"filtered\.q has shape \(300, 2\), expected \(5000, 2\)"):
+    with refused(RecordingError, "bad-recording", "filtered.q", "(300, 2)", "(5000, 2)"):
         replace(samples, filtered=part)
 
 
 @pytest.mark.parametrize("name", [name for name in SIGNALS if name != "q"])
 def test_a_signal_of_another_length_is_refused(name: str) -> None:
     whole = numbered()
-    with pytest.raises(RecordingError, match=f"memory: {name} "):
+    with refused(RecordingError, "bad-recording", f"memory: {name} "):
         replace(whole, **{name: getattr(whole, name)[:-1]})
 
 
 @pytest.mark.parametrize("segments", [[[0, ROWS + 1]], [[-1, 5]], [[20, 10]], [0, 10]])
 def test_segments_outside_the_rows_are_refused(segments: Any) -> None:
-    with pytest.raises(RecordingError, match="segments"):
+    with refused(RecordingError, "bad-recording", "segments"):
         replace(numbered(), segments=np.array(segments))
     if np.ndim(segments) == 2:
-        with pytest.raises(RecordingError, match="stretches"):
+        with refused(RecordingError, "bad-recording", "stretches"):
             numbered().select(segments)
 
 

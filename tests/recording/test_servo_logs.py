@@ -320,7 +320,7 @@ def test_damaged_descriptions_of_tensors_are_refused(tmp_path: Path, pickled: by
 def test_tensors_are_measured_as_they_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DYNID_MAX_UNPACKED_MB", "8")
     path = _archive(tmp_path / "log.pt", _tensor_pickle((1,), (1,)), bytes(40 << 20))
-    with refused(RecordingError, "bad-recording", "log.pt", "unpacks to more than"):
+    with refused(RecordingError, "too-large", "log.pt"):
         read(path)
 
 
@@ -433,10 +433,10 @@ def test_a_plain_table_and_its_units(tmp_path: Path) -> None:
     np.testing.assert_allclose(ticks.q[:, 0], 1000 * TICK * q, atol=TICK)
 
 
-@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("shift", [-1, 0, 1])
 def test_a_command_that_is_the_position_is_refused(tmp_path: Path, shift: int) -> None:
     q = np.sin(np.arange(ROWS) / 30)
-    command = np.append(q[shift:], np.full(shift, q[-1]))
+    command = np.roll(q, -shift)
     with refused(RecordingError, "command-is-position", "log.csv", "joint"):
         read(plain(tmp_path / "log.csv", q, command), torque_free=True)
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from _printed import printed
 
 from dynid.model import Model, make_terms
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
+from reproductions._printed import printed
 
 MASS_FIRST = ["M", "MX MY MZ"]  # Simionato, eq. 2.5: all masses, then first moments, then inertias
 _TERM = re.compile(r"([+-]?)\s*(?:(\d+(?:\.\d+)?(?:e-?\d+)?)\s*)?([A-Z][A-Za-z]*\d+)\s*")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -54,7 +53,6 @@ def test_a_thinned_curve_keeps_its_extremes() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FIGURES.glob("*.py") if path.stem != "panels"))
-def test_every_file_of_figures_belongs_to_a_reproduction(name: str, monkeypatch) -> None:
-    monkeypatch.syspath_prepend(str(FIGURES.parent))
+def test_every_file_of_figures_belongs_to_a_reproduction(name: str) -> None:
     assert (FIGURES.parent / f"{name}.py").exists()
-    assert callable(import_module(f"figures.{name}").figures) and "figures" in sys.modules
+    assert callable(import_module(f"reproductions.figures.{name}").figures)

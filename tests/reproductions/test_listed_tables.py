@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _printed import Comparison, PrintedTable, printed, stored_tables
 from reproduced import check_tables, reproduced
 
 from dynid.cli.reproduce import FOLDER
 from dynid.cli.scripts import Scripts
+from reproductions._printed import Comparison, PrintedTable, printed, stored_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reproductions.md"
@@ -130,7 +130,7 @@ def test_a_study_compares_its_tables_as_the_page_states(study: str, data: Callab
     if study in ON_REAL_LOGS:
         data(*ON_REAL_LOGS[study])
     name = study.replace("-", "_")
-    assert reproduced(name, **getattr(import_module(name), "IN_ALL", {}))["printed"]
+    assert reproduced(name, **getattr(import_module(f"reproductions.{name}"), "IN_ALL", {}))["printed"]
 
 
 def _compared() -> tuple[PrintedTable, dict[str, Any]]:

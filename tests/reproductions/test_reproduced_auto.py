@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import auto
 import pytest
+
+from reproductions import auto
 
 
 @pytest.mark.slow

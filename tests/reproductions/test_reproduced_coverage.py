@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import coverage_
 import numpy as np
 import pytest
-from _coverage_batches import Batch, Held, cover, machine_of
 from reproduced import reproduced
 
 from dynid.workers import Workers
+from reproductions import coverage
+from reproductions._coverage_batches import Batch, Held, cover, machine_of
 
 
 def test_intervals_hold_in_the_closed_loop() -> None:
@@ -25,10 +25,10 @@ def test_intervals_hold_in_the_closed_loop() -> None:
 
 
 def test_the_result_is_plain_and_the_table_is_text() -> None:
-    result = coverage_.run(lambda words: None, logs=2, machines=("scara2",), workers=Workers(1))
+    result = coverage.run(lambda words: None, logs=2, machines=("scara2",), workers=Workers(1))
     json.dumps(result, allow_nan=False)
-    head, *rows = coverage_.table(result)
-    assert len(rows) == 2 * len(coverage_.METHODS) + sum(map(len, coverage_.CASES.values()))
+    head, *rows = coverage.table(result)
+    assert len(rows) == 2 * len(coverage.METHODS) + sum(map(len, coverage.CASES.values()))
     assert all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
 
 
@@ -41,9 +41,9 @@ def test_a_parameter_that_is_covered_too_rarely_is_judged_on_new_logs() -> None:
     key, names = ("scara2", False, "wls"), machine_of("scara2").base.names
     first = held([0.75] + [0.95] * (len(names) - 1))
     for share, fine in ((0.95, True), (0.75, False)):
-        row = coverage_._row(key, first, np.array([0]), held([share] + [0.5] * (len(names) - 1)))
+        row = coverage._row(key, first, np.array([0]), held([share] + [0.5] * (len(names) - 1)))
         assert row["worst"] == 75.0 and row["again"] == {names[0]: pytest.approx(100.0 * share)}
-        checks = coverage_._row_checks(row, coverage_.MEDIAN, coverage_.WORST)
+        checks = coverage._row_checks(row, coverage.MEDIAN, coverage.WORST)
         assert [holds for _, holds in checks] == [True, fine, True]
 
 
@@ -53,17 +53,17 @@ def test_a_run_that_names_nothing_is_counted_by_the_parameters_it_shares_with_th
     names = machine_of("scara2").base.names
     assert one.held.shape == (6, len(names)) and one.failures == 0
     assert np.isfinite(one.coverage).all() and 85.0 < np.mean(one.coverage) <= 100.0
-    assert one.width is not None and coverage_._median_width(one.width) < coverage_.WIDEST
+    assert one.width is not None and coverage._median_width(one.width) < coverage.WIDEST
 
 
 def test_widths_of_parameters_that_no_log_identifies_do_not_count() -> None:
     width = np.array([[1.0, np.nan, 3.0], [1.2, np.nan, np.nan]])
-    assert coverage_._median_width(width) == pytest.approx(2.05)
+    assert coverage._median_width(width) == pytest.approx(2.05)
 
 
 @pytest.mark.slow
 def test_coverage_of_machines_with_sliding_joints() -> None:
-    reproduced("coverage_", machines=("scara", "gantry"))
+    reproduced("coverage", machines=("scara", "gantry"))
 
 
 def test_few_logs_are_held_to_what_they_can_tell() -> None:
@@ -74,7 +74,7 @@ def test_few_logs_are_held_to_what_they_can_tell() -> None:
                 "shares": [mean - 5.0, mean + 5.0] * 5}
 
     def held(*found: float) -> list[bool]:
-        return list(coverage_._checks([{**row(*found), "method": name} for name in coverage_.METHODS], 10).values())
+        return list(coverage._checks([{**row(*found), "method": name} for name in coverage.METHODS], 10).values())
 
     assert all(held(100.0, 60.0, 95.0)) and all(held(60.0, 50.0, 91.0))
     assert not all(held(50.0, 60.0, 95.0)) and not all(held(100.0, 30.0, 95.0)) and not all(held(100.0, 60.0, 85.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import delta
+from reproductions import delta
 
 
 def test_how_fully_bodies_are_described_makes_the_count() -> None:

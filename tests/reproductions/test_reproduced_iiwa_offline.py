@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from _iiwa_stack import iiwa_stack
-from _iiwa_tables import CONTROLLER, ESSENTIAL
 
 from dynid.dynamics import forward_kinematics
 from dynid.robot import Robot
+from reproductions._iiwa_stack import iiwa_stack
+from reproductions._iiwa_tables import CONTROLLER, ESSENTIAL
 
 
 def test_printed_tables_have_as_many_parameters_as_the_text_says() -> None:

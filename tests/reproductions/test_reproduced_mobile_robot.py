@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import mobile_robot
 import numpy as np
 
 from dynid.model import DifferentialDrive
+from reproductions import mobile_robot
 
 
 def test_balanced_model_is_the_drive_with_its_mass_between_the_wheels():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-import verdict_thresholds as study
-from _faults import FAULTS
-
+import reproductions.verdict_thresholds as study
 from dynid.validate import thresholds
 from dynid.validate.hypotheses import nominal
+from reproductions._faults import FAULTS
 
 
 def test_thresholds_are_set_where_they_are_used_and_set_back() -> None:

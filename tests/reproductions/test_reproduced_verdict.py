@@ -6,12 +6,12 @@ import json
 
 import numpy as np
 import pytest
-import verdict
-from _faults import FAULTS, REAL_LOAD_SHARE, exchanged, payload_in_mid_log
-from _faulty_machines import CHOSEN_ON, JUDGED_ON, RealMachine, machine, physical, robot_of
-from _verdicts import NAMED, Task, in_turn, tried
 
 from dynid.robot import inertia as ten
+from reproductions import verdict
+from reproductions._faults import FAULTS, REAL_LOAD_SHARE, exchanged, payload_in_mid_log
+from reproductions._faulty_machines import CHOSEN_ON, JUDGED_ON, RealMachine, machine, physical, robot_of
+from reproductions._verdicts import NAMED, Task, in_turn, tried
 
 
 @pytest.mark.parametrize("place", range(len(FAULTS)), ids=[fault.name for fault in FAULTS])

@@ -26,7 +26,7 @@ def test_a_name_of_millions_of_characters(tmp_path):
     (tmp_path / "arm.toml").write_text(f'name = "{"x" * 20_000_000}"\nconvention = "dh"\n'
                                        "[[joint]]\nalpha = 0\na = 0\nd = 0\n")
     for file in ("arm.urdf", "arm.toml"):
-        with pytest.raises(RobotError, match="20000000 characters long") as problem:
+        with refused(RobotError, "name-too-long", "20000000", file) as problem:
             Robot.load(tmp_path / file)
         assert len(str(problem.value)) < 500
 
@@ -35,7 +35,7 @@ def test_a_file_larger_than_any_robot(tmp_path):
     for file in ("arm.urdf", "arm.toml"):
         with (tmp_path / file).open("wb") as to:
             to.truncate(50 << 20)
-        with pytest.raises(RobotError, match="larger than 32 MB"):
+        with refused(RobotError, "unreadable-file", "32 MB", file):
             Robot.load(tmp_path / file)
 
 
@@ -44,9 +44,10 @@ def test_a_file_larger_than_any_robot(tmp_path):
 def test_a_mass_that_overflows(tmp_path, mass):
     (tmp_path / "arm.toml").write_text(f'''convention = "dh"\n[[joint]]\nalpha = 0\na = 0\nd = 0
 inertia = {{mass = {mass}, com = [0.1, 0, 0], about_com = [1, 0, 0, 1, 0, 1]}}''')
-    for source in (chain(1, mass=mass), tmp_path / "arm.toml"):
-        with pytest.raises(RobotError, match="kg m|not plausible for a robot|no number that a quantity can have"):
-            Robot.load(source)
+    with refused(RobotError, "bad-robot", "'l1'"):
+        Robot.load(chain(1, mass=mass))
+    with refused(RobotError, "bad-robot" if mass == "2e9" else "not-toml", "arm.toml"):
+        Robot.load(tmp_path / "arm.toml")
 
 
 @pytest.mark.parametrize("text", ["x = " + "[" * 100_000, "x = " + "9" * 400, "x = " + "9" * 5000, "x = 1" + "0" * 30])
@@ -58,7 +59,7 @@ def test_toml_that_no_parser_likes(tmp_path, text):
 
 def test_three_hundred_joints_are_told_at_once():
     start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(NotPossibleError, match="300 moving joints"):
+    with refused(NotPossibleError, "not-possible", "300 moving joints"):
         inspect_robot(Robot.from_urdf(chain(300)))
     assert time.process_time() - start < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000

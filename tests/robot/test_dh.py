@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from robots import body_poses, frame_pose, random_inertia, random_pose
 
 from dynid.errors import RobotError
@@ -93,41 +94,43 @@ def test_mappings_names_limits_and_inertias() -> None:
 
 GOOD = (0.0, 0.0, 0.0, 0.0)
 BAD: dict[str, tuple[Callable[..., Robot], Any, dict[str, Any], str]] = {
-    "short": (from_dh, [GOOD, (0, 0, 0)], {}, "robot 'robot', DH row 2 has 3 entries"),
-    "long": (from_dh, [(0, 0, 0, 0, "revolute", 1)], {}, "DH row 1 has 6 entries"),
-    "key": (from_dh, [{"alpha": 0, "a": 0, "d": 0, "beta": 0}], {}, "DH row 1 has an unknown key 'beta'"),
-    "Craig's key": (from_mdh, [{"alpha": 0, "a": 0, "d": 0}], {}, "unknown key 'a'.*notation='craig'"),
-    "Khalil's key": (from_dh, [{"alpha": 0, "r": 0, "d": 0}], {}, "unknown key 'r'.*Khalil"),
-    "missing": (from_dh, [{"alpha": 0, "d": 0}], {}, "DH row 1 has no 'a'"),
-    "missing theta": (from_dh, [{"alpha": 0, "a": 0, "d": 0, "kind": "prismatic"}], {}, "DH row 1 has no 'theta'"),
-    "nan": (from_dh, [GOOD, (0, float("nan"), 0, 0)], {}, "'a' of robot 'robot', DH row 2 must be a finite number"),
-    "word": (from_mdh, [(0, "long", 0, 0)], {}, "'d' of robot 'robot', DH row 1 must be a number, got 'long'"),
-    "kind": (from_dh, [(0, 0, 0, 0, "screw")], {}, "DH row 1 has kind 'screw'"),
-    "number for a row": (from_dh, [3.0], {}, "DH row 1 must be a tuple"),
-    "text for rows": (from_dh, "rows", {}, "a DH table is a list of rows"),
-    "none": (from_dh, [], {}, "no moving joint"),
-    "notation": (from_mdh, [GOOD], {"notation": "paul"}, "'khalil' or 'craig', got 'paul'"),
-    "option": (from_dh, [GOOD], {"limit": 1}, "unknown option 'limit'"),
-    "names": (from_dh, [GOOD], {"joints": ["a", "b"]}, "1 DH rows but 2 joint names"),
-    "same names": (from_dh, [GOOD, GOOD], {"joints": ["a", "a"]}, "two joint entries with the name 'a'"),
-    "inertias": (from_dh, [GOOD], {"inertias": []}, "inertias for 0 links"),
-    "nine numbers": (from_dh, [GOOD], {"inertias": [[0.0] * 9]}, "link 'link1' .*needs ten numbers.*got 9"),
-    "inertia nan": (from_dh, [GOOD], {"inertias": [[np.nan] * 10]}, "entry 1 of the inertia of link 'link1'"),
-    "limit name": (from_dh, [GOOD], {"limits": {"speed": [1]}}, "unknown limit 'speed'"),
-    "limit count": (from_dh, [GOOD], {"limits": {"lower": [1, 2]}}, "limit 'lower'.*each of its 1 joints"),
-    "limit nan": (from_dh, [GOOD], {"limits": {"lower": [np.nan]}}, "limit 'lower' of joint 'joint1'.*finite"),
-    "limits turned": (from_dh, [GOOD], {"limits": {"lower": [1], "upper": [0]}}, "above its upper limit"),
-    "base shape": (from_dh, [GOOD], {"base": np.eye(3)}, r"base pose of robot 'robot' must be a 4 x 4 matrix, got"),
-    "base scaled": (from_dh, [GOOD], {"base": 2 * np.eye(4)}, "base pose of robot 'robot' is not a rigid pose"),
-    "mirrored tool": (from_dh, [GOOD], {"tool": np.diag([1, 1, -1, 1])}, "tool pose .* is not a rigid pose"),
-    "tool of words": (from_dh, [GOOD], {"tool": [["a"] * 4] * 4}, "tool pose .* matrix of numbers"),
-    "gravity": (from_dh, [GOOD], {"gravity": [0, 0]}, "gravity of robot 'robot' must be three finite numbers"),
+    "short": (from_dh, [GOOD, (0, 0, 0)], {}, ("bad-robot", "'robot'", "DH row 2", "3 entries")),
+    "long": (from_dh, [(0, 0, 0, 0, "revolute", 1)], {}, ("bad-robot", "DH row 1", "6 entries")),
+    "key": (from_dh, [{"alpha": 0, "a": 0, "d": 0, "beta": 0}], {}, ("bad-robot", "DH row 1", "'beta'")),
+    "Craig's key": (from_mdh, [{"alpha": 0, "a": 0, "d": 0}], {}, ("bad-robot", "'a'", "'craig'")),
+    "Khalil's key": (from_dh, [{"alpha": 0, "r": 0, "d": 0}], {}, ("bad-robot", "'r'", "Khalil")),
+    "missing": (from_dh, [{"alpha": 0, "d": 0}], {}, ("bad-robot", "DH row 1", "'a'")),
+    "missing theta": (from_dh, [{"alpha": 0, "a": 0, "d": 0, "kind": "prismatic"}], {},
+                      ("bad-robot", "DH row 1", "'theta'")),
+    "nan": (from_dh, [GOOD, (0, float("nan"), 0, 0)], {}, ("bad-robot", "'a'", "'robot'", "DH row 2")),
+    "word": (from_mdh, [(0, "long", 0, 0)], {}, ("bad-robot", "'d'", "'robot'", "DH row 1", "'long'")),
+    "kind": (from_dh, [(0, 0, 0, 0, "screw")], {}, ("bad-robot", "DH row 1", "'screw'")),
+    "number for a row": (from_dh, [3.0], {}, ("bad-robot", "DH row 1")),
+    "text for rows": (from_dh, "rows", {}, ("bad-robot", "DH", "got str")),
+    "none": (from_dh, [], {}, ("no-moving-joint", "'robot'")),
+    "notation": (from_mdh, [GOOD], {"notation": "paul"}, ("bad-robot", "'khalil'", "'craig'", "'paul'")),
+    "option": (from_dh, [GOOD], {"limit": 1}, ("bad-robot", "'limit'")),
+    "names": (from_dh, [GOOD], {"joints": ["a", "b"]}, ("bad-robot", "1 DH rows", "2 joint names")),
+    "same names": (from_dh, [GOOD, GOOD], {"joints": ["a", "a"]}, ("duplicate-name", "'a'")),
+    "inertias": (from_dh, [GOOD], {"inertias": []}, ("bad-robot", "inertias", "0 links")),
+    "nine numbers": (from_dh, [GOOD], {"inertias": [[0.0] * 9]}, ("bad-robot", "'link1'", "got 9")),
+    "inertia nan": (from_dh, [GOOD], {"inertias": [[np.nan] * 10]}, ("bad-robot", "entry 1", "'link1'")),
+    "limit name": (from_dh, [GOOD], {"limits": {"speed": [1]}}, ("bad-robot", "'speed'")),
+    "limit count": (from_dh, [GOOD], {"limits": {"lower": [1, 2]}}, ("bad-robot", "'lower'", "1 joints")),
+    "limit nan": (from_dh, [GOOD], {"limits": {"lower": [np.nan]}}, ("bad-robot", "'lower'", "'joint1'")),
+    "limits turned": (from_dh, [GOOD], {"limits": {"lower": [1], "upper": [0]}},
+                      ("bad-robot", "'joint1'", "1.0", "0.0")),
+    "base shape": (from_dh, [GOOD], {"base": np.eye(3)}, ("bad-pose", "base", "'robot'", "4 x 4")),
+    "base scaled": (from_dh, [GOOD], {"base": 2 * np.eye(4)}, ("bad-pose", "base", "'robot'")),
+    "mirrored tool": (from_dh, [GOOD], {"tool": np.diag([1, 1, -1, 1])}, ("bad-pose", "tool", "'robot'")),
+    "tool of words": (from_dh, [GOOD], {"tool": [["a"] * 4] * 4}, ("bad-pose", "tool", "'robot'")),
+    "gravity": (from_dh, [GOOD], {"gravity": [0, 0]}, ("bad-gravity", "gravity", "'robot'")),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_tables_give_one_sentence(case: str) -> None:
     make, rows, options, message = BAD[case]
-    with pytest.raises(RobotError, match=message) as caught:
+    with refused(RobotError, *message) as caught:
         make(rows, **options)
     assert "\n" not in str(caught.value)

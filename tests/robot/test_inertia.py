@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
@@ -72,7 +71,7 @@ def test_skew_and_symmetric() -> None:
 def test_what_cannot_be_written_otherwise() -> None:
     with refused(ModelError, "bad-inertias"):
         ten.pseudo_inertia(np.zeros(9))
-    with pytest.raises(ModelError, match="no centre of mass"):
+    with refused(ModelError, "no-mass"):
         ten.to_central([0, 0, 0, 0, 0, 0, 1, 0, 0, 0])
     with refused(ModelError, "not-consistent"):
         ten.to_log_cholesky(ten.from_central(1.0, [0, 0, 0], np.diag([0.1, 0.1, 0.3])))

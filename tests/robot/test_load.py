@@ -106,39 +106,39 @@ def changed(old: str, new: str) -> str:
 
 
 BAD = {
-    "not toml": ("name = ", "not valid TOML"),
-    "no convention": (changed('convention = "mdh"', ""), 'must set convention = "dh", "mdh", "tree" or "urdf"'),
-    "notation": (changed('angles = "degrees"', 'notation = "paul"'), "has notation 'paul'"),
-    "notation of dh": ('convention = "dh"\nnotation = "craig"', "only a modified DH table"),
-    "angles": (changed('"degrees"', '"grad"'), "angles = \"radians\" or \"degrees\", got 'grad'"),
-    "no joints": ('convention = "dh"', r"no \[\[joint\]\] tables"),
-    "joint not a table": ('convention = "dh"\njoint = 3', r"no \[\[joint\]\] tables"),
-    "top key": ("gravitation = 3\n" + TABLE, "unknown key 'gravitation'"),
-    "joint key": (changed("effort", "efort"), r"\[\[joint\]\] 1 .* unknown key 'efort', did you mean 'effort'"),
-    "dh key": (changed('convention = "mdh"', 'convention = "dh"'), r"\[\[joint\]\] 1 .* unknown key 'r'"),
-    "missing key": (changed("d = 0.5\n", ""), "DH row 2 has no 'd'"),
-    "angle": (changed('"pi/2"', '"tau/4"'), r"'alpha' in \[\[joint\]\] 2 .* such as \"pi/2\", got 'tau/4'"),
-    "zero divisor": (changed('"pi/2"', '"pi/0"'), "divides by zero"),
-    "boolean": (changed("r = 0.4", "r = true"), "'r' of robot 'two', DH row 1 must be a number"),
-    "boolean angle": (changed("lower = -90", "lower = true"), r"'lower' in \[\[joint\]\] 1"),
-    "nan": (changed("r = 0.4", "r = nan"), "'r' of robot 'two', DH row 1 must be a finite number"),
-    "limit": (changed("lower = -90", "lower = nan"), "limit 'lower' of joint 'shoulder'"),
-    "inertia keys": (changed("about_com", "about"), r"inertia in \[\[joint\]\] 1 .* must have the keys"),
+    "not toml": ("name = ", ("not-toml", "'bad.toml'")),
+    "no convention": (changed('convention = "mdh"', ""), ("bad-robot", '"dh"', '"mdh"', '"tree"', '"urdf"')),
+    "notation": (changed('angles = "degrees"', 'notation = "paul"'), ("bad-robot", "'paul'")),
+    "notation of dh": ('convention = "dh"\nnotation = "craig"', ("bad-robot", "'craig'", "notation")),
+    "angles": (changed('"degrees"', '"grad"'), ("bad-robot", '"radians"', '"degrees"', "'grad'")),
+    "no joints": ('convention = "dh"', ("bad-robot", "[[joint]]")),
+    "joint not a table": ('convention = "dh"\njoint = 3', ("bad-robot", "[[joint]]")),
+    "top key": ("gravitation = 3\n" + TABLE, ("bad-robot", "'gravitation'")),
+    "joint key": (changed("effort", "efort"), ("bad-robot", "[[joint]] 1", "'efort'", "'effort'")),
+    "dh key": (changed('convention = "mdh"', 'convention = "dh"'), ("bad-robot", "[[joint]] 1", "'r'")),
+    "missing key": (changed("d = 0.5\n", ""), ("bad-robot", "DH row 2", "'d'")),
+    "angle": (changed('"pi/2"', '"tau/4"'), ("bad-robot", "'alpha'", "[[joint]] 2", '"pi/2"', "'tau/4'")),
+    "zero divisor": (changed('"pi/2"', '"pi/0"'), ("bad-robot", "'alpha'", "[[joint]] 2", "'pi/0'")),
+    "boolean": (changed("r = 0.4", "r = true"), ("bad-robot", "'r'", "'two'", "DH row 1")),
+    "boolean angle": (changed("lower = -90", "lower = true"), ("bad-robot", "'lower'", "[[joint]] 1")),
+    "nan": (changed("r = 0.4", "r = nan"), ("bad-robot", "'r'", "'two'", "DH row 1")),
+    "limit": (changed("lower = -90", "lower = nan"), ("bad-robot", "'lower'", "'shoulder'")),
+    "inertia keys": (changed("about_com", "about"), ("bad-robot", "inertia", "[[joint]] 1")),
     "inertia not a table": (changed("{mass = 1, com = [0, 0.2, 0], about_frame = [0.1, 0.01, 0, 0.2, 0, 0.25]}", "3"),
-                            r"inertia in \[\[joint\]\] 2 .* must have the keys"),
-    "inertia count": (changed("[0.1, 0, 0, 0.2, 0, 0.25]", "[0.1]"), "about_com of the inertia .* 6 finite numbers"),
-    "com nan": (changed("com = [0, 0.2, 0]", "com = [0, inf, 0]"), "com of the inertia .* 3 finite numbers"),
+                            ("bad-robot", "inertia", "[[joint]] 2")),
+    "inertia count": (changed("[0.1, 0, 0, 0.2, 0, 0.25]", "[0.1]"), ("bad-robot", "about_com")),
+    "com nan": (changed("com = [0, 0.2, 0]", "com = [0, inf, 0]"), ("bad-robot", "com", "[[joint]] 2")),
     "term without kind": (changed('kind = "viscous"', "x = 1"),
-                          "needs a kind"),
-    "value": (changed("Fv1 = 0.5", 'Fv1 = "big"'), "value 'Fv1'"),
+                          ("bad-robot", "'bad.toml'", "[[terms]]")),
+    "value": (changed("Fv1 = 0.5", 'Fv1 = "big"'), ("bad-robot", "'Fv1'")),
     "values not a table": (changed("[values]\nFv1 = 0.5", "") .replace('name = "two"', 'name = "two"\nvalues = 3'),
-                           r"\[values\] must be a table"),
-    "name": (changed('name = "two"', "name = 2"), "'name' in robot file .* must be text"),
-    "gravity": (changed("[0, -9.81, 0]", "[0, -9.81]"), "gravity of robot 'two' must be three"),
-    "gravity word": (changed("[0, -9.81, 0]", '"down"'), "gravity of robot 'two' must be a list"),
-    "base": (changed("rpy = [0, 0, 90]", "turn = 3"), "'base' in robot file .* unknown key 'turn'"),
-    "base count": (changed("xyz = [0, 0, 0.3]", "xyz = [0, 0]"), "xyz of 'base' in robot file"),
-    "tool": (changed("tool = [[1,", "tool = [[2,"), "'tool' in robot file .* is not a rigid pose"),
+                           ("bad-robot", "[values]")),
+    "name": (changed('name = "two"', "name = 2"), ("bad-robot", "'name'")),
+    "gravity": (changed("[0, -9.81, 0]", "[0, -9.81]"), ("bad-gravity", "gravity", "'two'")),
+    "gravity word": (changed("[0, -9.81, 0]", '"down"'), ("bad-robot", "gravity", "'two'")),
+    "base": (changed("rpy = [0, 0, 90]", "turn = 3"), ("bad-robot", "'base'", "'turn'")),
+    "base count": (changed("xyz = [0, 0, 0.3]", "xyz = [0, 0]"), ("bad-robot", "xyz", "'base'")),
+    "tool": (changed("tool = [[1,", "tool = [[2,"), ("bad-pose", "'tool'")),
 }
 
 
@@ -147,19 +147,19 @@ def test_bad_files_give_one_sentence(case: str, tmp_path: Path) -> None:
     text, message = BAD[case]
     path = tmp_path / "bad.toml"
     path.write_text(text)
-    with pytest.raises(RobotError, match=message) as caught:
+    with refused(RobotError, *message) as caught:
         read_toml(path)
     assert "bad.toml" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_names_and_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(RobotError, match="unknown built-in robot 'kuka-lwr'; did you mean kuka-lwr4"):
+    with refused(RobotError, "bad-robot", "'kuka-lwr'", "kuka-lwr4"):
         load("kuka-lwr")
-    with pytest.raises(RobotError, match="unknown built-in robot 'qqq'; there are arm3r, "):
+    with refused(RobotError, "bad-robot", "'qqq'", "arm3r"):
         Robot.builtin("qqq")
-    with pytest.raises(RobotError, match="does not exist"):
+    with refused(RobotError, "no-such-file"):
         load(tmp_path / "none.toml")
-    with pytest.raises(RobotError, match="does not exist"):
+    with refused(RobotError, "no-such-file"):
         load(tmp_path / "none.urdf")
     with refused(RobotError, "no-such-file"):
         load("somewhere/robot.sdf")
@@ -167,7 +167,7 @@ def test_names_and_files_that_are_not_there(tmp_path: Path) -> None:
     other.write_text("{}")
     with refused(RobotError, "unknown-ending", "'.json'"):
         load(other)
-    with pytest.raises(RobotError, match="cannot be read"):
+    with refused(RobotError, "unreadable-file"):
         binary = tmp_path / "binary.toml"
         binary.write_bytes(b"\xff\xfe\x00")
         load(binary)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid import dynamics
 from dynid.errors import RobotError
@@ -82,18 +83,18 @@ def test_a_urdf_with_closures_is_the_same_robot(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
-    ('kind = "axis"', 'kind = "glue"', "closure 'loop' has kind 'glue'; it must be one of point, axis, rigid, rod"),
-    ('kind = "axis"', 'kind = "rod"', "rod of length 0.0; give a length above zero"),
-    ('first = {link = "b"', 'first = {link = "z"', "has no frame 'z'"),
-    ('parent = "a"', 'parent = "z"', "parent link 'z', which must be one of the links before it: base, a"),
-    ("follows = true\nat = -0.5", "follow = true", "unknown key 'follow', did you mean 'follows'"),
-    ("xyz = [0.2, 0, 0]", "xyz = [0.2, 0]", "xyz of .* must be 3 finite numbers"),
-    ("xyz = [0.2, 0, 0]", "axis = [0, 0, 0]", "has a zero axis"),
-    ("at = -0.5", 'at = "left"', "'at' of joint 'pin' .* must be a number"),
-    ("[[closure]]", "[closure]", "closure must be tables"),
+    ('kind = "axis"', 'kind = "glue"', ("bad-robot", "'loop'", "'glue'")),
+    ('kind = "axis"', 'kind = "rod"', ("bad-robot", "rod", "0.0")),
+    ('first = {link = "b"', 'first = {link = "z"', ("unknown-frame", "'z'")),
+    ('parent = "a"', 'parent = "z"', ("bad-robot", "'z'")),
+    ("follows = true\nat = -0.5", "follow = true", ("bad-robot", "'follow'", "'follows'")),
+    ("xyz = [0.2, 0, 0]", "xyz = [0.2, 0]", ("bad-robot", "xyz", "[[joint]] 2")),
+    ("xyz = [0.2, 0, 0]", "axis = [0, 0, 0]", ("zero-axis", "[[joint]] 2")),
+    ("at = -0.5", 'at = "left"', ("bad-robot", "'at'", "'pin'")),
+    ("[[closure]]", "[closure]", ("bad-robot", "[[closure]]")),
 ])
-def test_bad_files_give_one_sentence(tmp_path: Path, old: str, new: str, message: str) -> None:
-    with pytest.raises(RobotError, match=message):
+def test_bad_files_give_one_sentence(tmp_path: Path, old: str, new: str, message: tuple[str, ...]) -> None:
+    with refused(RobotError, *message):
         Robot.load(written(tmp_path, FOUR_BAR.replace(old, new, 1)))
 
 
@@ -129,8 +130,9 @@ def test_mimic_joints_of_a_urdf_stay_and_may_be_measured(tmp_path: Path) -> None
     q, dq, ddq = np.random.default_rng(0).normal(size=(3, 9, 2))
     np.testing.assert_allclose(dynamics.inverse_dynamics(robot, None, q, dq, ddq),
                                dynamics.inverse_dynamics(plain, None, q, dq, ddq), atol=1e-12)
-    for wrong, words in (("measured = 1", "'measured' of joint 'pin' .* must be true or false"),
-                         ("driven = false", "no joint with driven = true"), ("held = 3\nnose = 1", "nose")):
+    for wrong, words in (("measured = 1", ("bad-robot", "'measured'", "'pin'")),
+                         ("driven = false", ("bad-robot", "driven", "'bar.toml'")),
+                         ("held = 3\nnose = 1", ("bad-robot", "'nose'", "pin"))):
         text = f'convention = "urdf"\nurdf = "gear.urdf"\n[[joint]]\nname = "pin"\n{wrong}\n'
-        with pytest.raises(RobotError, match=words):
+        with refused(RobotError, *words):
             Robot.load(written(tmp_path, text))

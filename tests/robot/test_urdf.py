@@ -196,63 +196,68 @@ def test_limits_that_are_not_there_are_infinite_and_said() -> None:
 # -- what it refuses -----------------------------------------------------------------------------
 J = joint("j", "a", "b")
 BAD = {
-    "malformed": ("<robot><link name='a'></robot>", "mismatched tag at line 1, column 25"),
-    "empty element": ("<", "not well-formed XML"),
-    "not a robot": ("<sdf/>", "<sdf> as its root element"),
-    "no links": ("<robot name='r'/>", "<link> is missing"),
-    "no joints": ("<robot name='r'><link name='a'/></robot>", "no moving joint"),
-    "nameless link": ("<robot><link/></robot>", "link 1 of the file has no name"),
-    "nameless joint": (robot_text(J, J.replace('name="j"', "")), "joint 2 of the file has no name"),
-    "same link": ("<robot><link name='a'/><link name='a'/></robot>", "two links have the name 'a'"),
-    "same joint": (robot_text(J, joint("j", "b", "c")), "two joints have the name 'j'"),
-    "unknown parent": (robot_text(joint("j", "x", "b")), "joint 'j' has the parent link 'x'"),
-    "unknown child": (robot_text(joint("j", "a", "x")), "joint 'j' has the child link 'x'"),
-    "no parent": (robot_text('<joint name="j" type="fixed"><child link="b"/></joint>'), "joint 'j' has no <parent"),
-    "two parents": (robot_text(J, joint("k", "c", "b")), "'b' is the child of two joints, 'j' and 'k'"),
-    "two roots": (robot_text(J), "'a' and 'c' both have no parent"),
-    "loop without root": (robot_text(J, joint("k", "b", "a"), links="ab"), "loop and no root"),
+    "malformed": ("<robot><link name='a'></robot>", ("bad-xml", "line 1", "column 25")),
+    "empty element": ("<", ("bad-xml",)),
+    "not a robot": ("<sdf/>", ("bad-robot", "<sdf>")),
+    "no links": ("<robot name='r'/>", ("bad-robot", "<link>")),
+    "no joints": ("<robot name='r'><link name='a'/></robot>", ("no-moving-joint", "'r'")),
+    "nameless link": ("<robot><link/></robot>", ("bad-robot", "link 1")),
+    "nameless joint": (robot_text(J, J.replace('name="j"', "")), ("bad-robot", "joint 2")),
+    "same link": ("<robot><link name='a'/><link name='a'/></robot>", ("bad-robot", "'a'")),
+    "same joint": (robot_text(J, joint("j", "b", "c")), ("bad-robot", "'j'")),
+    "unknown parent": (robot_text(joint("j", "x", "b")), ("bad-robot", "'j'", "'x'")),
+    "unknown child": (robot_text(joint("j", "a", "x")), ("bad-robot", "'j'", "'x'")),
+    "no parent": (robot_text('<joint name="j" type="fixed"><child link="b"/></joint>'),
+                  ("bad-robot", "'j'", "<parent")),
+    "two parents": (robot_text(J, joint("k", "c", "b")), ("bad-robot", "'b'", "'j'", "'k'")),
+    "two roots": (robot_text(J), ("bad-robot", "'a'", "'c'")),
+    "loop without root": (robot_text(J, joint("k", "b", "a"), links="ab"), ("no-root-link",)),
     "loop beside the tree": (robot_text(J, joint("k", "c", "d"), joint("l", "d", "c"), links="abcd"),
-                             "link 'c' is part of a loop"),
-    "mimic": (robot_text(joint("j", "a", "b", inside='<mimic joint="k"/>'), links="ab"), "joint 'j' mimics joint 'k'"),
-    "floating": (robot_text(J, joint("k", "b", "c", "floating")), "joint 'k' has the type 'floating'"),
-    "planar": (robot_text(J, joint("k", "b", "c", "planar")), "joint 'k' has the type 'planar'"),
-    "only floating": (robot_text(joint("j", "a", "b", "floating"), links="ab"), "no moving joint"),
-    "no type": (robot_text(J.replace('type="revolute"', ""), links="ab"), "joint 'j' has no type"),
-    "zero axis": (robot_text(J.replace("0 0 1", "0 0 0"), links="ab"), "joint 'j' has a zero axis"),
-    "short xyz": (robot_text(J.replace("0 0 1", "0 1"), links="ab"), "'xyz' in <axis> of joint 'j' needs 3 numbers"),
-    "words": (robot_text(J.replace("0 0 1", "0 0 up"), links="ab"), "'xyz' in <axis> of joint 'j' must be numbers"),
-    "nan": (robot_text(J.replace("0 0 1", "0 nan 1"), links="ab"), "must be finite"),
+                             ("bad-robot", "'c'")),
+    "mimic": (robot_text(joint("j", "a", "b", inside='<mimic joint="k"/>'), links="ab"), ("bad-robot", "'j'", "'k'")),
+    "floating": (robot_text(J, joint("k", "b", "c", "floating")), ("bad-robot", "'k'", "'floating'")),
+    "planar": (robot_text(J, joint("k", "b", "c", "planar")), ("bad-robot", "'k'", "'planar'")),
+    "only floating": (robot_text(joint("j", "a", "b", "floating"), links="ab"), ("no-moving-joint", "'r'")),
+    "no type": (robot_text(J.replace('type="revolute"', ""), links="ab"), ("bad-robot", "'j'", "type")),
+    "zero axis": (robot_text(J.replace("0 0 1", "0 0 0"), links="ab"), ("zero-axis", "'j'")),
+    "short xyz": (robot_text(J.replace("0 0 1", "0 1"), links="ab"),
+                  ("bad-robot", "'xyz'", "<axis>", "'j'", "3 numbers")),
+    "words": (robot_text(J.replace("0 0 1", "0 0 up"), links="ab"), ("bad-robot", "'xyz'", "<axis>", "'j'")),
+    "nan": (robot_text(J.replace("0 0 1", "0 nan 1"), links="ab"), ("bad-robot", "'xyz'", "<axis>", '"0 nan 1"')),
     "infinite origin": (robot_text(joint("j", "a", "b", inside='<origin xyz="inf 0 0"/>'), links="ab"),
-                        "'xyz' in <origin> of joint 'j' must be finite"),
-    "nan limit": (robot_text(J.replace('lower="-1"', 'lower="nan"'), links="ab"), "'lower' in <limit> of joint 'j'"),
-    "turned limits": (robot_text(J.replace('lower="-1"', 'lower="5"'), links="ab"), "joint 'j'.*above its upper"),
-    "negative effort": (robot_text(J.replace('effort="3"', 'effort="-3"'), links="ab"), "negative limit effort"),
-    "xacro": (robot_text(J.replace("0 0 1", "${x} 0 0"), links="ab"), "run xacro"),
-    "xacro name": (robot_text(J, links="ab").replace('"b"', '"$(arg tip)b"'), r"such as .\$\(arg tip\)b.; run xacro"),
+                        ("bad-robot", "'xyz'", "<origin>", "'j'")),
+    "nan limit": (robot_text(J.replace('lower="-1"', 'lower="nan"'), links="ab"),
+                  ("bad-robot", "'lower'", "<limit>", "'j'")),
+    "turned limits": (robot_text(J.replace('lower="-1"', 'lower="5"'), links="ab"), ("bad-robot", "'j'", "5.0")),
+    "negative effort": (robot_text(J.replace('effort="3"', 'effort="-3"'), links="ab"), ("bad-robot", "'j'", '"-3"')),
+    "xacro": (robot_text(J.replace("0 0 1", "${x} 0 0"), links="ab"), ("unexpanded-xacro", '"${x} 0 0"')),
+    "xacro name": (robot_text(J, links="ab").replace('"b"', '"$(arg tip)b"'), ("unexpanded-xacro", '"$(arg tip)b"')),
     "xacro macro": ('<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:macro name="m"/></robot>',
-                    "such as <xacro:macro>; run xacro"),
-    "xacro without its name space": ('<robot><xacro:include filename="x"/><link name="a"/></robot>', "run xacro"),
+                    ("unexpanded-xacro", "<xacro:macro>")),
+    "xacro without its name space": ('<robot><xacro:include filename="x"/><link name="a"/></robot>',
+                                     ("unexpanded-xacro",)),
     "no mass": ('<robot><link name="a"><inertial><inertia/></inertial></link></robot>',
-                "<inertial> of link 'a' has no <mass>"),
+                ("bad-robot", "<inertial>", "'a'", "<mass>")),
     "half an inertia": ('<robot><link name="a"><inertial><mass value="1"/><inertia ixx="1"/></inertial></link></robot>',
-                        "<inertia> of link 'a' has no attribute 'ixy'"),
+                        ("bad-robot", "<inertia>", "'a'", "'ixy'")),
     "mass of words": ('<robot><link name="a"><inertial><mass value="heavy"/><inertia/></inertial></link></robot>',
-                      "'value' in <mass> of link 'a' must be a number"),
+                      ("bad-robot", "'value'", "<mass>", "'a'")),
     "short box": ('<robot><link name="a"><collision><geometry><box size="1 2"/></geometry></collision></link></robot>',
-                  "'size' in <box> of link 'a' needs 3 numbers"),
-    "no geometry": ('<robot><link name="a"><collision/></link></robot>', "<collision> of link 'a' has no <geometry>"),
+                  ("bad-robot", "'size'", "<box>", "'a'", "3 numbers")),
+    "no geometry": ('<robot><link name="a"><collision/></link></robot>',
+                    ("bad-robot", "<collision>", "'a'", "<geometry>")),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_files_give_one_sentence(case: str, tmp_path: Path) -> None:
     text, message = BAD[case]
-    with pytest.raises(RobotError, match=message) as caught:
+    with refused(RobotError, *message) as caught:
         read_urdf(text)
     assert "\n" not in str(caught.value)
     path = tmp_path / "bad.urdf"
     path.write_text(text)
-    with pytest.raises(RobotError, match=r"URDF 'bad\.urdf'"):
+    with refused(RobotError, message[0], "URDF 'bad.urdf'"):
         read_urdf(path)
 
 
@@ -273,13 +278,13 @@ def test_hostile_xml_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(RobotError, match="does not exist"):
+    with refused(RobotError, "no-such-file", "none.urdf"):
         read_urdf(tmp_path / "none.urdf")
-    with pytest.raises(RobotError, match="cannot be read"):
+    with refused(RobotError, "unreadable-file"):
         read_urdf(tmp_path)
     binary = tmp_path / "binary.urdf"
     binary.write_bytes(bytes(range(256)))
-    with pytest.raises(RobotError, match=r"binary\.urdf"):
+    with refused(RobotError, "bad-xml", "binary.urdf"):
         read_urdf(binary)
 
 
@@ -305,7 +310,7 @@ def test_a_floating_joint_is_a_free_base() -> None:
     fixed = robot.with_fixed_base()
     assert fixed.joint_names == ("j",) and fixed.frame("b").body == BASE and not fixed.has_free_base
     both = robot_text(joint("free", "a", "b", "floating"), joint("j", "b", "c"), joint("k", "a", "d"), links="abcd")
-    with pytest.raises(RobotError, match="beside the floating joint 'free'"):
+    with refused(RobotError, "bad-robot", "'free'"):
         read_urdf(both)
 
 

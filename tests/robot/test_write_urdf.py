@@ -256,7 +256,7 @@ def test_friction_goes_to_the_joint() -> None:
 def test_bodies_that_cannot_exist_are_refused(mass: float, moments: tuple[float, ...], reason: str) -> None:
     text = f'{HEAD}<link name="arm"/>{JOINT}</robot>'
     numbers = ten.from_central(mass, [0.1, 0.2, 0.0], np.diag(moments))[None]
-    with pytest.raises(NotPossibleError, match="'arm'") as problem:
+    with refused(NotPossibleError, "not-consistent", "'arm'") as problem:
         write(text, numbers)
     assert reason in str(problem.value)
     np.testing.assert_allclose(read_urdf(write(text, numbers, unchecked=True)).inertias, numbers, atol=1e-15)
@@ -264,17 +264,17 @@ def test_bodies_that_cannot_exist_are_refused(mass: float, moments: tuple[float,
 
 def test_other_robots_and_wrong_shapes_are_refused() -> None:
     text = f'{HEAD}<link name="arm"/>{JOINT}</robot>'
-    for other, reason in ((text.replace('"j"', '"k"'), "has the joints j, the robot has k"),
-                          (text.replace('"arm"', '"leg"'), "has the links arm, the robot has leg"),
-                          (text.replace("<axis", '<origin xyz="0 0 1"/><axis'), "'j' has another pose"),
-                          (text.replace("revolute", "prismatic"), "'j' has another pose")):
-        with pytest.raises(RobotError, match=reason):
+    for other, reason in ((text.replace('"j"', '"k"'), ("other-robot", "joints j", "k")),
+                          (text.replace('"arm"', '"leg"'), ("other-robot", "links arm", "leg")),
+                          (text.replace("<axis", '<origin xyz="0 0 1"/><axis'), ("other-robot", "'j'")),
+                          (text.replace("revolute", "prismatic"), ("other-robot", "'j'"))):
+        with refused(RobotError, *reason):
             urdf_with_inertias(text, read_urdf(other), BODY)
     with refused(ModelError, "bad-inertias", "1", "10"):
         write(text, BODY[:, :9])
-    with pytest.raises(ModelError, match="not finite"):
+    with refused(ModelError, "bad-inertias", "'r'"):
         write(text, BODY * np.nan)
-    with pytest.raises(RobotError, match="first moments but no mass"):
+    with refused(RobotError, "no-mass", "'arm'"):
         write(text, np.eye(10)[6:7], unchecked=True)
 
 

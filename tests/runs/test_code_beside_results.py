@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import one_arm
 import pytest
+from refusals import refused
 
 from dynid.cli.main import main
 from dynid.errors import DynidError
@@ -71,7 +72,7 @@ def test_from_the_command_line(settings, tmp_path, capfd, monkeypatch):
 
 
 def test_unknown_languages_are_refused_before_the_work(settings):
-    with pytest.raises(DynidError, match=r"output\.code.*'julia'"):
+    with refused(DynidError, "bad-call", "output.code", "'julia'"):
         RunSettings.of({**settings, "output": {"code": ["fortran"]}})
 
 

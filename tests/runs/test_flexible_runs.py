@@ -25,7 +25,7 @@ def _call(*arguments: str) -> int:
 def test_a_run_with_flexible_joints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, theta = flexible_arm()
     log = VirtualRobot(model, theta, LAW, encoder=2.0 * np.pi / 2 ** 18, position_noise=5e-6,
-                       torque_noise=0.02).record(motion())
+                       torque_noise=0.02).record(motion(seconds=6.0))
     write_csv(log, tmp_path / "log.csv")
     run = tmp_path / "run.toml"
     run.write_text('robot = "arm3r"\nlogs = ["log.csv"]\nmethod = "iv"\n[model]\nfriction = ["viscous"]\n'

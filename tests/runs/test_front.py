@@ -53,7 +53,7 @@ def test_wrong_types_are_a_sentence(found):
         dynid.identify(run.model, "log.csv")
     with refused(ModelError, "file-with-samples"):
         dynid.identify("arm3r", samples)
-    with pytest.raises(ModelError, match="not a int"):
+    with refused(ModelError, "bad-model", "identify", "int"):
         dynid.identify(3, samples)
     assert dynid.identify(run.model, samples, method="wls").method == "wls"
 
@@ -85,5 +85,5 @@ def test_columns_of_a_table_are_found_as_those_of_a_file(tmp_path):
     for name in ("t", "q", "tau"):
         np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-12)
     assert here.joints == there.joints
-    with pytest.raises(RecordingError, match="a table: cannot tell which columns are the torque"):
+    with refused(RecordingError, "bad-recording", "a table", "torque"):
         dynid.Recording.from_frame(frame.drop(columns=["tau1", "tau2", "tau3"]), robot=robot)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from motions import arm, fourier
+from refusals import refused
 
 from dynid.datasets.log_source import LogSource
 from dynid.errors import NotPossibleError
@@ -55,7 +56,7 @@ def settings(folder: Path, **more: Any) -> RunSettings:
     return RunSettings.of({"robot": "arm3r", "logs": [str(folder)], "simulation": {"run": False}, **more})
 
 
-@pytest.mark.parametrize("method", ["wls", "auto"])
+@pytest.mark.parametrize("method", [pytest.param("wls", marks=pytest.mark.slow), "auto"])
 def test_workers_and_a_store_change_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                             method: str) -> None:
     monkeypatch.setattr("dynid.datasets.dataset.PILOT_ROWS", int(1.5 * _ROWS))
@@ -105,5 +106,5 @@ def test_a_method_that_goes_through_all_rows_gets_all_logs(folder: Path, monkeyp
 
 def test_no_usable_log(tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(b"PK")
-    with pytest.raises(NotPossibleError, match="none of 1 logs can be used"):
+    with refused(NotPossibleError, "no-usable-log", "1 logs"):
         run(settings(tmp_path))

@@ -22,7 +22,7 @@ BUILTIN = Path(__file__).parents[2] / "src/dynid/robot/builtin/four-bar.toml"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Robot files and logs of one motion, without noise."""
     folder, text = tmp_path_factory.mktemp("bars"), BUILTIN.read_text()
-    t = np.arange(3000) / 500.0
+    t = np.arange(1500) / 500.0
     q = 1.7 + sum(0.18 * np.sin(2 * np.pi * f * t + k) for k, f in enumerate((0.3, 0.71, 1.3, 2.1)))
     for name, line in (("crank", ""), ("rocker", "measured = true\n")):
         (folder / f"{name}.toml").write_text(text.replace('link = "rocker-bar"\n', f'link = "rocker-bar"\n{line}'))

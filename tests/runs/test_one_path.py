@@ -181,8 +181,10 @@ def test_the_command_says_what_python_says(name: str, prepared: Callable[[str], 
     assert_same(command(capfd, prepared(name)), plain(name))
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "path"), [
+    pytest.param(name, path, marks=[pytest.mark.slow] * (path == "workers 1" and name not in
+                                                         ("friction_not_named", "everything_chosen")))
+    for name in CASES for path in PATHS])
 def test_workers_change_nothing(name: str, path: str, prepared: Callable[[str], Path],
                                 plain: Callable[[str], dict[str, Any]], capfd: pytest.CaptureFixture[str]) -> None:
     assert_same(command(capfd, prepared(name), *PATHS[path]), plain(name))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.cli.main import main
-from dynid.errors import DynidError
+from dynid.errors import DynidError, ModelError
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
@@ -110,11 +112,12 @@ def test_a_model_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(("text", "match"), [
-    ("x = 1 / 0", "could not be executed: ZeroDivisionError"), ("def model(robot):\n    return 3", "without 'dof'"),
-    (None, " python names the file")])
-def test_what_is_wrong_with_it_is_said(tmp_path: Path, text: str | None, match: str) -> None:
+    ("x = 1 / 0", (DynidError, "bad-call", "own.py", "ZeroDivisionError")),
+    ("def model(robot):\n    return 3", (ModelError, "bad-model", "'dof'")),
+    (None, (DynidError, "bad-call", "[model]", "own.py"))])
+def test_what_is_wrong_with_it_is_said(tmp_path: Path, text: str | None, match: tuple[Any, ...]) -> None:
     if text is not None:
         (tmp_path / "own.py").write_text(text)
-    with pytest.raises(DynidError, match=match):
+    with refused(*match):
         make_model(RunSettings.of({"robot": "arm3r", "logs": ["log.csv"],
                                    "model": {"python": str(tmp_path / "own.py")}}, trust=True))

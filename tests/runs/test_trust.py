@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from motions import fourier
+from refusals import refused
 
 from dynid.cli.main import main
 from dynid.errors import DynidError
@@ -101,12 +102,12 @@ def test_a_file_that_the_user_names_as_the_model_is_run(made: Path, monkeypatch:
 def test_in_python_trust_is_said_by_a_keyword(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(made)
     values = {"robot": "arm3r", "logs": [LOG], "model": {"python": f"{RESULT}/evil.py", "friction": ["viscous"]}}
-    for refused in (lambda: load(RESULT), lambda: make_model(RunSettings.load("run.toml")),
-                    lambda: make_model(RunSettings.of(values)),
-                    lambda: make_model(FleetSettings.load("fleet.toml").run_settings((LOG,), {}))):
-        with pytest.raises(DynidError, match=r"evil\.py.*--trust") as problem:
-            refused()
-        assert problem.value.code == "not-trusted" and not (made / "ran").exists()
+    for call in (lambda: load(RESULT), lambda: make_model(RunSettings.load("run.toml")),
+                 lambda: make_model(RunSettings.of(values)),
+                 lambda: make_model(FleetSettings.load("fleet.toml").run_settings((LOG,), {}))):
+        with refused(DynidError, "not-trusted", "evil.py", "--trust"):
+            call()
+        assert not (made / "ran").exists()
     estimate, settings = load(RESULT, trust=True)
     assert len(estimate.names) and settings.trust is True and settings.moved(Path(), made).trust is True
     assert (made / "ran").exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from motions import fourier
+from refusals import refused
 
 from dynid.arrays import Array
 from dynid.errors import RecordingError
@@ -88,8 +89,8 @@ def test_columns_by_number_by_list_and_in_an_array(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("unmeasured", "message"), [
-    (["elbow"], "unmeasured lists joint 'elbow'"), (list(ROBOT.joint_names), "no joint torque is measured"),
-    ([], "no torque column found for joint2")])
-def test_refusals(tmp_path: Path, unmeasured: list[str], message: str) -> None:
-    with pytest.raises(RecordingError, match=message):
+    (["elbow"], ("bad-recording", "'elbow'")), (list(ROBOT.joint_names), ("torque-not-measured", "absent.csv")),
+    ([], ("no-column", "torque", "joint2"))])
+def test_refusals(tmp_path: Path, unmeasured: list[str], message: tuple[str, ...]) -> None:
+    with refused(RecordingError, *message):
         read(logs(tmp_path)["absent"], {"unmeasured": unmeasured}, ROBOT)

@@ -13,7 +13,7 @@ from browser import Served, Watch, asked, finished, load_robot_and_log, newest, 
 from dynid.runs.demonstration import ROBOT
 
 Files = tuple[Path, Path]
-STEPS = ("robot", "motion", "log", "run", "compare", "use", "live")
+STEPS = ("robot", "motion", "log", "run", "compare", "use", "live", "actuators")
 CLOCK = "async () => { window.clock = (await import('/static/clock.js')).clock; }"
 # Range of the time axis of every plot over time that is drawn.
 RANGES = """() => [...document.querySelectorAll('.plot .area')].filter((one) => one._fullLayout?.xaxis.title.text ===

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from browser import Served, asked, finished, load_robot_and_log, open_step, upload
 
-STEPS = ("robot", "motion", "log", "run", "compare", "use", "live")
+STEPS = ("robot", "motion", "log", "run", "compare", "use", "live", "actuators")
 
 
 def by_tab(page: Any, selector: str, most: int = 120) -> None:

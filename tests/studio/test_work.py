@@ -1,4 +1,4 @@
-"""The other jobs: methods compared, a motion searched for, a payload found, a stream watched."""
+"""The other jobs: methods compared, a motion searched for, a payload found, a stream watched, actuators found."""
 
 from __future__ import annotations
 
@@ -201,3 +201,41 @@ def test_a_stream_of_datagrams_is_watched(client: Client) -> None:
     finally:
         over.set()
         sender.join(5.0)
+
+
+def test_actuators_of_the_robot_are_found_without_torques(client: Client, tmp_path: Path) -> None:
+    """Both joints of the arm with PD drives, simulated by MuJoCo; and requests that are refused in one sentence."""
+    mujoco = pytest.importorskip("mujoco")
+    (tmp_path / "arm.urdf").write_text(urdf())
+    spec = mujoco.MjSpec.from_file(str(tmp_path / "arm.urdf"))
+    spec.option.timestep, spec.option.integrator = 1e-3, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    for joint in spec.joints:
+        joint.armature, joint.frictionloss, joint.damping[0] = 0.05, 0.2, 0.1
+        drive = spec.add_actuator(target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        drive.set_to_position(kp=60.0, kv=2.0)
+    model = spec.compile()
+    data, rows = mujoco.MjData(model), []
+    for row in range(600):
+        t = row * 0.01
+        data.ctrl[:] = 0.5 * np.sin(2 * np.pi * np.array([0.5, 0.8]) * t + 0.3)
+        rows.append([t, *data.qpos, *data.ctrl])
+        mujoco.mj_step(model, data, 10)
+    np.savetxt(tmp_path / "drives.csv", rows, delimiter=",", comments="", fmt="%.9g",
+               header="time,shoulder_pos,elbow_pos,shoulder_goal,elbow_goal")
+    client.upload("drives.csv", "actuators", (tmp_path / "drives.csv").read_bytes())
+    request = {"robot": "robot", "logs": ["drives.csv"], "law": "pd", "friction": "m1",
+               "gains": {"kp": [60.0, 60.0], "kd": 2.0}, "position": ["shoulder_pos", "elbow_pos"],
+               "command": ["shoulder_goal", "elbow_goal"]}
+    job = client.job("actuators", **request)
+    assert job["state"] == "done", job
+    found = client.get(f"/api/results/{job['result']}/actuators.json").json()
+    for one in found["parameters"]:
+        if one["name"] in ("armature", "coulomb"):
+            assert one["value"] == pytest.approx({"armature": 0.05, "coulomb": 0.2}[one["name"]], rel=0.05)
+    for wrong, words in (({"logs": []}, "no log is selected"), ({"logs": ["../run.toml"]}, "there is no log"),
+                         ({"gains": {"kq": 1.0}}, "has no parameter 'kq'"), ({"gains": [1]}, "numbers by name"),
+                         ({"law": "hydraulic"}, "there is no drive law 'hydraulic'"), ({"delay": "x"}, "a number"),
+                         ({"position": ["nowhere", "elbow_pos"]}, "nowhere")):
+        job = client.job("actuators", **{**request, **wrong})
+        assert job["state"] == "failed" and words in job["error"]["sentence"], job
+        assert not job["error"].get("internal")

@@ -205,7 +205,7 @@ def test_what_cannot_be_is_a_sentence():
             write()
     program = generate(Robot.builtin("scara2"), ["gravity"])
     for write in (program.cuda, program.rust):
-        with pytest.raises(ModelError, match="'double' or 'float', not 'half'"):
+        with refused(ModelError, "bad-model", "'double'", "'float'", "'half'"):
             write("half")
 
 

@@ -98,7 +98,7 @@ def _pose(robot: Robot, link: str, q: np.ndarray) -> np.ndarray:
     return dynamics.forward_kinematics(followers.tree, tree_motion(robot, q[None]).q[0])[frame.body] @ frame.pose
 
 
-@pytest.mark.parametrize(("name", "load"), CHAINS)
+@pytest.mark.parametrize(("name", "load"), [pytest.param(*CHAINS[0], marks=pytest.mark.slow), *CHAINS[1:]])
 def test_compiled_in_double_and_float(tmp_path, name, load):
     robot = Robot.builtin(name)
     program = generate(robot, ["inverse_dynamics", "inertia", "gravity", "following"], parameters="fixed")

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("size") is None or platform.machine() != "x86_64",
                     reason="the table is of gcc on x86-64")
 def test_the_page_on_code_says_what_the_compiler_says():

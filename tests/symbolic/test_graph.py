@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from dynid.errors import ModelError
 from dynid.symbolic.graph import FUNCTIONS, Graph
@@ -67,7 +67,7 @@ def test_regrouped_values_are_the_same(data):
 
 def test_numbers_that_are_none():
     graph = Graph()
-    with pytest.raises(ModelError, match="finite"):
+    with refused(ModelError, "not-finite"):
         graph.value(np.inf)
-    with pytest.raises(ModelError, match="zero"):
+    with refused(ModelError, "division-by-zero"):
         graph.symbol("a[0]") / 0.0

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ HOSTILE = tuple((f"{one}r", f"{one}b", f"{one}j", f"{one}l", f"{one}f") for one 
 FUNCTIONS = ["gravity", "jacobian"]
 
 
+@cache
 def program_of(given_names: tuple[str, ...], mode: str = "base") -> Program:
     """A small program in which every kind of name is."""
     robot = renamed(ARM, given_names)
@@ -87,9 +89,10 @@ def test_what_dynid_runs_itself_holds_no_foreign_text(monkeypatch: pytest.Monkey
         return compile(source, *more)
 
     monkeypatch.setattr(python, "compile", kept, raising=False)
+    made = program_of.__wrapped__  # a program compiles each function once
     for given_names in (HARMLESS, *HOSTILE):
-        program_of(given_names).c()  # whose self-test needs values
-        program_of(given_names)("gravity", q=[0.1, 0.2], p=np.ones(len(program_of(given_names).numbers)))
+        made(given_names).c()  # whose self-test needs values
+        made(given_names)("gravity", q=[0.1, 0.2], p=np.ones(len(program_of(given_names).numbers)))
     assert len(sources) == 3 * 2 * (1 + len(HOSTILE)) and len(set(sources)) == 3
     assert not any(HARMLESS[k] in source for source in set(sources) for k in range(1, 5))
 

@@ -121,7 +121,7 @@ def differences(function: Any, inputs: list[np.ndarray], step: float = 1e-6) -> 
     return np.array(columns).T
 
 
-@pytest.mark.parametrize("method", ["euler", "rk4"])
+@pytest.mark.parametrize("method", ["euler", pytest.param("rk4", marks=pytest.mark.slow)])
 def test_gradients_through_a_rollout(jax, small, method):
     """Final positions by gains and reference, back through all steps, in which friction does not change its sign."""
     _, module = small

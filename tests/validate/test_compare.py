@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
@@ -78,5 +79,5 @@ def test_what_one_of_them_does_not_know_is_not_compared(simulate):
 
 
 def test_other_robots_are_refused(simulate):
-    with pytest.raises(ModelError, match="3 and 1 joints"):
+    with refused(ModelError, "bad-model", "3 and 1 joints"):
         compare(simulate("arm3r").fitted()[1], simulate("emps").fitted()[1])

@@ -38,7 +38,7 @@ def test_a_machine_on_which_nothing_weighs_says_nothing(simulate):
     assert not [one for one in gravity_shares(simulate("scara2").problem()) if one.size > 0.2]
 
 
-@pytest.mark.parametrize("robot", ["arm3r", "kuka-lwr4", "ur10"])
+@pytest.mark.parametrize("robot", ["arm3r", pytest.param("kuka-lwr4", marks=pytest.mark.slow), "ur10"])
 def test_whole_torques_are_not_blamed(simulate, robot):
     log = simulate(robot)
     shares = [one.share for one in gravity_shares(log.problem()) if one.size > 0.2]
@@ -56,3 +56,15 @@ def test_a_robot_without_nominal_bodies_says_nothing(simulate):
     bare = replace(log.model, robot=replace(log.model.robot, bodies=tuple(
         replace(body, inertia=None) for body in log.model.robot.bodies)))
     assert gravity_shares(log.problem(bare)) == ()
+
+
+def test_slow_errors_of_the_model_widen_the_share_of_gravity(simulate):
+    """The same power of errors as white noise and as a slow wave: the standard error of the second is the larger."""
+    log = simulate("arm3r", noise=0.0)
+    s = log.samples
+    size = 0.3 * np.sqrt(np.mean(s.tau ** 2, axis=0))
+    white = size * np.random.default_rng(3).normal(size=s.tau.shape)
+    slow = size * np.sqrt(2.0) * np.sin(2.0 * np.pi * 0.05 * s.t[:, None] + [0.3, 1.1, 2.0])
+    by_white, by_slow = ([one.std for one in gravity_shares(log.with_torque(s.tau + error).problem())
+                          if one.size > 0.2] for error in (white, slow))
+    assert all(b > 3.0 * a for a, b in zip(by_white, by_slow, strict=True))

@@ -75,6 +75,14 @@ def test_a_clock_that_is_fast_contradicts_measured_velocities(tmp_path, factor):
     assert "time-scale" in codes(replace(log, t=factor * log.t), tmp_path)
 
 
+def test_stamps_that_jitter_are_no_wrong_clock(tmp_path):
+    """Each stamp errs by up to 0.3 of a period: differences of neighbours are then 8 % too large on average."""
+    log = healthy()
+    late = np.random.default_rng(1).uniform(-0.3, 0.3, len(log)) / RATE
+    assert np.mean(1.0 / (RATE * np.diff(log.t + late))) > 1.05
+    assert "time-scale" not in codes(replace(log, t=log.t + late), tmp_path)
+
+
 def test_currents_taken_for_torques_joint_by_joint(tmp_path):
     log = healthy()
     assert "drive-gain" in codes(replace(log, tau=log.tau / [1.0, 2.0, 3.0]), tmp_path)

@@ -40,6 +40,7 @@ def test_an_offset_below_is_not(simulate, offset):
     assert driving(simulate("arm3r", noise=0.002, changes=changes(offset, OFFSET))) == []
 
 
+@pytest.mark.slow
 def test_one_as_large_is_hardly_ever_named(simulate):
     named = [driving(simulate("arm3r", noise=0.02, seed=seed, changes=changes(OFFSET, OFFSET))) for seed in range(12)]
     assert sum(map(len, named)) <= 1

@@ -10,13 +10,14 @@ from passes import counted_passes
 from refusals import refused
 from scipy.optimize import linear_sum_assignment
 
-from dynid.errors import DynidError
+from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, RigidBodies, Scara, TemperatureFriction
 from dynid.recording import Samples
 from dynid.recording.stuck import hanging_positions
 from dynid.robot import Robot
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
+from dynid.validate.hypotheses import gravity as gravity_module
 from dynid.validate.hypotheses.backlash import lag_of_link
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
 from dynid.validate.hypotheses.hypothesis import Hypothesis
@@ -150,15 +151,24 @@ def test_the_direction_of_gravity(simulate, gravity):
     assert causes(judged(wrong))[0] == ("gravity-direction",)
 
 
-def test_mirrored_gravity_is_decided_by_what_can_exist(simulate):
-    """At this speed gravity is nearly all: masses below zero meet the torques as well."""
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_mirrored_gravity_is_decided_by_the_file_or_by_what_can_exist(simulate, is_bare, monkeypatch):
+    """At this speed gravity is nearly all: masses below zero meet the torques as well. A file whose masses are a third
+    of the true ones decides as well as a right one."""
     log = simulate("arm3r", noise=0.01, speed=0.15, changes={f"{name}{j}": 0.1 for name in ("Fv", "Fc") for j in (1, 2,
                                                                                                              3)})
     s = log.samples
     mirrored = Model(log.model.robot.with_gravity((0.0, 0.0, 9.81)), log.model.terms)
-    wrong = log.with_torque(mirrored.inverse_dynamics(log.theta, s.q, s.dq, s.ddq))
-    found = estimate_gravity(wrong.problem())
+    noise = s.tau - log.model.inverse_dynamics(log.theta, s.q, s.dq, s.ddq)
+    wrong = log.with_torque(mirrored.inverse_dynamics(log.theta, s.q, s.dq, s.ddq) + noise)
+    asked = []
+    consistent = gravity_module._exists
+    monkeypatch.setattr(gravity_module, "_exists", lambda *given: asked.append(given) or consistent(*given))
+    bodies = tuple(replace(body, inertia=None if is_bare or body.inertia is None else body.inertia / 3.0)
+                   for body in log.model.robot.bodies)
+    found = estimate_gravity(wrong.problem(replace(log.model, robot=replace(log.model.robot, bodies=bodies))))
     assert found.vector[2] == pytest.approx(9.81, abs=0.1)
+    assert bool(asked) == is_bare
 
 
 def test_mirrored_gravity_in_a_slow_motion_is_named(simulate):
@@ -173,7 +183,7 @@ def test_mirrored_gravity_in_a_slow_motion_is_named(simulate):
 
 def test_gravity_of_a_model_without_a_robot(simulate):
     log = simulate(Scara(), theta=[3.5, 0.1, 0.8, 0.06, 0.12, 0.01, 0.02, 0.13])
-    with refused(DynidError, "model-without-robot"):
+    with refused(ModelError, "model-without-robot"):
         estimate_gravity(log.problem())
 
 

@@ -73,7 +73,8 @@ class LogSignals:
     Attributes:
         t: time stamps, s.
         q: measured positions.
-        command, total: commanded positions and their integrals over time.
+        command, total: commanded positions at each row and their integrals over time.
+        ramp: slopes of the commands after each row, rad/s, and their duration, s (2, rows, n); zero where it is held.
         rate: commanded velocities.
         feed, supply: signals of the drive law.
         starts: rows at which the simulation restarts, because rows before them are missing.
@@ -84,6 +85,7 @@ class LogSignals:
     q: Array
     command: Array
     total: Array
+    ramp: Array
     rate: Array
     feed: Array
     supply: Array
@@ -114,7 +116,8 @@ class LogSignals:
             starts = np.concatenate([piece if len(piece) < 2 or stop - piece[-1] > 10 else piece[:-1] for piece, stop in
                                      zip(pieces, [*starts[1:], len(t)], strict=True)])
         first = np.array([_state(t, q, int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(t)], strict=True)])
-        return LogSignals(t, q, command, _integral(t, command), np.ascontiguousarray(rate),
+        ramp = np.zeros((2, *command.shape))
+        return LogSignals(t, q, command, _integral(t, command, ramp), ramp, np.ascontiguousarray(rate),
                           np.ascontiguousarray(signals.get("feed", 0.0 * ones)[:, joints] if "feed" in signals
                                                else 0.0 * ones),
                           np.ascontiguousarray(signals["supply"][:, joints] if "supply" in signals else ones),
@@ -125,14 +128,17 @@ class LogSignals:
         """The signals with the targets of drives that follow their commands at limited speeds (n,)."""
         if not np.isfinite(limits).any():
             return self
-        target = np.empty_like(self.command)
-        limit_speed(self.t, self.command, self.starts, limits, target)
-        return replace(self, command=target, total=_integral(self.t, target))
+        target, ramp = np.empty_like(self.command), np.zeros_like(self.ramp)
+        limit_speed(self.t, self.command, self.starts, limits, target, ramp)
+        return replace(self, command=target, total=_integral(self.t, target, ramp), ramp=ramp)
 
 
-def _integral(t: Array, held: Array) -> Array:
-    """Integral over time (rows, n) of values that are held after each row, from the first row to each."""
-    return np.vstack([np.zeros((1, held.shape[1])), np.cumsum(held[:-1] * np.diff(t)[:, None], axis=0)])
+def _integral(t: Array, values: Array, ramp: Array) -> Array:
+    """Integral over time (rows, n) of values at rows, from the first row to each; ramp: see `LogSignals`."""
+    slope, length = ramp[:, :-1]
+    span = np.diff(t)[:, None]
+    parts = values[:-1] * span + slope * length * (span - 0.5 * length)
+    return np.vstack([np.zeros((1, values.shape[1])), np.cumsum(parts, axis=0)])
 
 
 _STATE_WINDOW = 0.05  # s of the positions whose parabola gives the state at the start of a simulation
@@ -160,7 +166,7 @@ def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array
     assert numbers.shape == (n, COLUMNS)
     out = np.zeros((2, *log.q.shape))
     done = rollout(chain.tree.parent, chain.tree.gravity, chain.packed() if rows is None else rows, log.t, log.command,
-                   log.total, log.rate, log.feed, log.supply, log.starts, log.first, numbers, step,
+                   log.total, log.ramp, log.rate, log.feed, log.supply, log.starts, log.first, numbers, step,
                    np.zeros((WORK_ROWS, n)), np.zeros((n, n)), np.zeros((n, n)), out)
     return out if done and np.isfinite(out[0]).all() else None
 

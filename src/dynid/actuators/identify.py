@@ -21,7 +21,7 @@ from dynid.actuators.friction_choice import JointValues, choose_friction
 from dynid.actuators.identifiability import identifiability
 from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParameter
+from dynid.actuators.parameters import ALSO, FRICTION_MODELS, MECHANICS, ActuatorParameter
 from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
@@ -39,7 +39,6 @@ _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop s
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
-ALSO = ("bias", "backlash", "torque_limit", "current_limit", "speed_limit", "link_scale", "stribeck_shape")
 
 
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
@@ -105,11 +104,12 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         values = stages[k].values if plain is None else stages[k].problem.values(plain[k].x)
         return _friction_start(problem, model, [values] if simpler is None else [values, simpler])
 
-    if friction == "auto":
+    if friction != "m1":  # richer models start from the solution of M1: from the first stage they end in other minima
         problems = make("m1")
         plain = refined(problems, [start(k, problem, "m1") for k, problem in enumerate(problems)])
         stages = [replace(stage, problem=quick_enough(stage.problem, fit.x)) for stage, fit in
                   zip(stages, plain, strict=True)]
+    if friction == "auto":
         friction, comparison = choose_friction(make, start, restart, tell)
     problems = make(friction)
     starts = [start(k, problem, friction) for k, problem in enumerate(problems)]

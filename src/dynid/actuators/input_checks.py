@@ -36,7 +36,8 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
         raise RecordingError(f"{source}: has {log.dof} joints, but robot '{robot.name}' has {robot.dof}",
                              "name the joints of the columns with --set 'log.joints=[...]'", "wrong-joints")
     if len(log) < _MIN_ROWS:
-        raise RecordingError(f"{source}: has only {len(log)} rows; at least {_MIN_ROWS} are needed",
+        ignored = next((f" ({note})" for note in log.notes if " are ignored" in note), "")
+        raise RecordingError(f"{source}: has only {len(log)} rows{ignored}; at least {_MIN_ROWS} are needed",
                              "record several seconds", "too-short")
     if log.reference is None and law.name != "current":
         raise RecordingError(f"{source}: has no commanded positions, which drive law '{law.name}' needs",
@@ -143,6 +144,10 @@ def _check_units(log: Recording, robot: Robot) -> None:
             limit = limit if np.isfinite(limit) and limit > 0 else np.pi
             if reach <= max(_MAX_TURNS, 1.5 * limit) and (reach <= 2.0 * limit + 1.0 or np.ptp(own) <= 2.0 * np.pi):
                 continue
+            if array is log.reference:  # the positions have passed
+                raise RecordingError(f"{log.source}: commands of {_name(log, j)} reach {reach:.4g}, but its positions "
+                                     f"only {np.max(np.abs(log.q[:, j])):.4g} rad: their units are not the same",
+                                     "convert the commands to the unit of the positions", "wrong-unit")
             _refuse_unit(log, f"{what} of {_name(log, j)} reach {reach:.4g}", own, reach)
     if log.reference is not None:
         far = np.median(np.abs(log.reference - log.q), axis=0) > np.pi

@@ -69,6 +69,8 @@ FRICTION_MODELS: Mapping[str, tuple[str, ...]] = {
 FRICTION_TITLES = {"m1": "Coulomb and viscous", "m2": "with Stribeck effect", "m3": "with load",
                    "m4": "with load and Stribeck effect", "m5": "motor and external load weigh differently",
                    "m6": "quadratic in the load"}
+# Parameters that are estimated only where they are asked for.
+ALSO = ("bias", "backlash", "torque_limit", "current_limit", "speed_limit", "link_scale", "stribeck_shape")
 _COLUMN_OF = {"armature": c.ARMATURE, "viscous": c.VISCOUS, "coulomb": c.COULOMB, "stribeck": c.STRIBECK,
               "stribeck_speed": c.STRIBECK_SPEED, "stribeck_shape": c.STRIBECK_SHAPE, "load_motor": c.LOAD_MOTOR,
               "load_external": c.LOAD_EXTERNAL, "stribeck_load_motor": c.STRIBECK_LOAD_MOTOR,

@@ -4,8 +4,9 @@ A step of h is second order: half a step of the positions, a whole step of the v
 the middle and all linear damping by the implicit midpoint rule, and half a step of the positions again. Dry friction is
 within the budget of each joint; a joint that stops or reverses inside a step changes the sign of its friction at that
 time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Commands are the mean of the
-held command over the step, so that the simulated positions are continuous in the delay. The supply arrives with the
-command: a drive is switched off by a command too.
+command over the step, so that the simulated positions are continuous in the delay. They are held after each row, or
+ramps where the speed of the target is limited. The supply arrives with the command: a drive is switched off by a
+command too.
 """
 
 from __future__ import annotations
@@ -136,16 +137,29 @@ def _invert(a: Array, inverse: Array, n: int) -> bool:
     return True
 
 
+@njit(**INNER_BORROWING)
+def _total_until(t: Array, command: Array, total: Array, ramp: Array, row: int, j: int, time: float) -> float:
+    """Integral of the command of joint j until `time`, s, which is after the stamp of `row`."""
+    since = time - t[row]
+    found = total[row, j] + command[row, j] * since
+    slope = ramp[0, row, j]
+    if slope != 0.0 and since > 0.0:
+        length = ramp[1, row, j]
+        found += slope * (0.5 * since * since if since < length else length * (since - 0.5 * length))
+    return found
+
+
 @njit(**BORROWING)
-def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, rate: Array, feed: Array,
-            supply: Array, starts: Ints, first: Array, p: Array, step: float, work: Array, mass: Array, inverse: Array,
-            out: Array) -> bool:
+def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, ramp: Array, rate: Array,
+            feed: Array, supply: Array, starts: Ints, first: Array, p: Array, step: float, work: Array, mass: Array,
+            inverse: Array, out: Array) -> bool:
     """Simulate a chain in closed loop over a log; return False if it diverges or the inertia matrix is singular.
 
     Args:
         parent, gravity, rows: the chain, see `dynid.dynamics.state.pack`.
         t: time stamps (rows,), s.
-        command, total: commanded positions and their integrals over time (rows, n).
+        command, total: commanded positions at each row and their integrals over time (rows, n).
+        ramp: slopes of the commands after each row, rad/s, and their duration, s (2, rows, n).
         rate, feed, supply: commanded velocities, feed-forward, and supply (rows, n).
         starts: rows at which the simulation restarts from `first`; ascending, the first is 0.
         first: positions and velocities there (starts, 2, n).
@@ -173,38 +187,38 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
         steps = max(math.ceil(span / step - 1e-9), 1)
         h = span / steps
         for s in range(steps):
-            if not _advance(parent, gravity, rows, t, command, total, rate, feed, supply, p, row, t[row] + s * h, h,
-                            work, mass, inverse):
+            if not _advance(parent, gravity, rows, t, command, total, ramp, rate, feed, supply, p, row, t[row] + s * h,
+                            h, work, mass, inverse):
                 return False
     return True
 
 
 @njit(**BORROWING)
-def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, out: Array) -> None:
-    """Targets inside drives that follow commands at a limited speed, as means over the interval after each row.
+def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, target: Array, ramp: Array) -> None:
+    """Targets inside drives that follow commands at a limited speed.
 
     Args:
         t: time stamps (rows,), s.
         command: commanded positions, held after each row (rows, n).
         starts: rows at which the target equals the command.
         limits: largest speeds (n,).
-        out: the targets (rows, n).
+        target: the targets at the rows (rows, n), which are computed.
+        ramp: their slopes after each row, rad/s, and how long the slope lasts, s (2, rows, n), which are computed.
     """
     for j in range(command.shape[1]):
-        segment, target = 0, command[0, j]
+        segment, now = 0, command[0, j]
         for row in range(len(t)):
-            wanted = command[row, j]
             if segment < len(starts) and starts[segment] == row:
-                target = wanted
+                now = command[row, j]
                 segment += 1
-            span = t[row + 1] - t[row] if row + 1 < len(t) else 0.0
-            way = wanted - target
-            if abs(way) <= limits[j] * span or span == 0.0:
-                share = 0.0 if way == 0.0 or span == 0.0 else abs(way) / (limits[j] * span)
-                out[row, j], target = wanted - 0.5 * share * way, wanted
-            else:
-                moved = math.copysign(limits[j] * span, way)
-                out[row, j], target = target + 0.5 * moved, target + moved
+            target[row, j] = now
+            way = command[row, j] - now
+            if way == 0.0:
+                continue
+            span = t[row + 1] - t[row] if row + 1 < len(t) else math.inf
+            ramp[0, row, j] = math.copysign(limits[j], way)
+            ramp[1, row, j] = min(abs(way) / limits[j], span)
+            now = command[row, j] if abs(way) <= limits[j] * span else now + ramp[0, row, j] * span
 
 
 @njit(**INNER_BORROWING)
@@ -239,9 +253,9 @@ def _mean_friction_forward(before: float, free: float, mobility: float, budget: 
 
 
 @njit(**INNER_BORROWING)
-def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, rate: Array,
-             feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array, mass: Array,
-             inverse: Array) -> bool:
+def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, ramp: Array,
+             rate: Array, feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array,
+             mass: Array, inverse: Array) -> bool:
     """Advance the state by one step of h from the time `now`, which is after the stamp of `row`; False on failure."""
     n = len(parent)
     for j in range(n):
@@ -256,8 +270,8 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
         seen = rounded(seen + own[BIAS], own[ENCODER_COUNT], own[ENCODER_ORIGIN])
         late = now - own[DELAY]
         low, high = _rows_between(t, late, late + h, row)
-        sent = total[high, j] + command[high, j] * (late + h - t[high])
-        sent -= total[low, j] + command[low, j] * (late - t[low])
+        sent = _total_until(t, command, total, ramp, high, j, late + h)
+        sent -= _total_until(t, command, total, ramp, low, j, late)
         error = sent / h - seen
         growth = own[INTEGRAL_ERROR] * error - own[INTEGRAL_SPEED] * middle
         u = own[KP] * error + own[KI] * (work[_INTEGRAL, j] + 0.5 * h * growth)

@@ -23,7 +23,10 @@ from dynid.findings import Finding, Note
 _SUSPICIOUS = 4.0  # standard errors by which a released value must differ from the given one
 _MIN_CHANGE = 0.05  # relative, of a gain or mass; below it a difference has no practical weight
 _MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cause
-_EQUAL_DECREASE = 0.01  # of the squared error: causes that differ by less explain the motion equally well
+# Squared error that a cause leaves, over that of the best cause: below it both explain the motion equally well. The
+# searches end at a relative change of 0.1 %, far below it.
+_EQUAL_ERROR = 1.25
+_MIN_EXPLAINED = 0.5  # of the squared error of a poor fit: a cause that explains less is not named as the cause
 _LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # of the largest torque of the law, tried as limits
 _TESTED_GAINS = ("kp", "ki", "kd", "kv", "gain", "kt", "resistance")
 _TESTED_ERROR = 0.2  # relative error of a given value that must be visible, else the data do not test it
@@ -35,6 +38,7 @@ _POOR_LIMIT_SHARES = (0.9, 0.6, 0.4, 0.25, 0.15, 0.08)  # as _LIMIT_SHARES, wher
 _SHORT_SEARCH = 6  # iterations from each
 _LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
 _LEG_CHANGE = 0.2  # relative difference between equal joints
+_UNITS = {"delay": " s", "bias": " rad"}  # of tested values; gains have those of their law
 _SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r",
                "front", "rear", "back", "hind", "middle"}
 
@@ -72,10 +76,13 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
     cost = float(np.sum((fit.residual * weights) ** 2))
     step = {"delay": _interval(problem), "bias": items["bias"].typical}.get(name, _TESTED_ERROR * given[0])
     trials = []
-    for value in (given[0] - step, given[0] + step):
+    starts = [(given[0] - step, fit.solution), (given[0] + step, fit.solution)]
+    if name == "delay" and np.any(_error_shares(problem, fit) > _POOR_FIT):
+        starts.append(_free_delay(problem, fit))
+    for value, start in starts:
         changed = replace(problem, known=tuple({**own, name: value} for own in problem.known))
         try:
-            again = refine(changed, fit.solution, max_iterations=_SHORT_SEARCH, finish=False)
+            again = refine(changed, start, max_iterations=_SHORT_SEARCH, finish=False)
         except NotPossibleError:
             continue
         trials.append((float(np.sum((again.residual * weights) ** 2)), value, again))
@@ -86,19 +93,36 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
     if not is_lower and best[0] < (1.0 + _MIN_DECREASE) * cost:
         change = best[1] / given[0] - 1.0 if given[0] else 0.0
         return None if name in ("delay", "bias") else Untested(name, _shared_changes(problem, fit, best[2], change))
-    if not is_lower and _curved_minimum(cost, trials, given[0], step):
+    if not is_lower and _curved_minimum(cost, trials[:2], given[0], step):
         return None
     wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, -1, items[name])))
-    start = best[2] if best[0] < cost else fit
-    free = refine(wider, np.concatenate([start.x, [best[1] if best[0] < cost else given[0]], start.starts]),
+    near = best[2] if best[0] < cost else fit
+    free = refine(wider, np.concatenate([near.x, [best[1] if best[0] < cost else given[0]], near.starts]),
                   max_iterations=15, finish=False)
     after = float(np.sum((free.residual * weights) ** 2))
     found = Released(name, given[0], float(free.x[-1]), float(free.std[-1]), 1.0 - after / cost)
-    if is_lower and name not in ("delay", "bias") and found.std > _TESTED_ERROR * abs(given[0]):
-        return Released(name, given[0], best[1], float("nan"), 1.0 - best[0] / cost)  # better, but not determined
-    far = abs(found.value - found.given) > max(_SUSPICIOUS * found.std, _MIN_CHANGE * abs(found.given),
-                                               0.5 * items[name].typical if name in ("delay", "bias") else 0.0)
+    change = abs(found.value - found.given)
+    is_wide = found.std > _TESTED_ERROR * abs(given[0]) or (
+        _MIN_CHANGE * abs(given[0]) < change <= _SUSPICIOUS * found.std and found.decrease > 2 * _MIN_DECREASE)
+    if is_lower and name not in ("delay", "bias") and is_wide:
+        least, value = min((best[0], best[1]), (after, found.value))
+        return Released(name, given[0], value, float("nan"), 1.0 - least / cost)  # better, but not determined
+    far = change > max(_SUSPICIOUS * found.std, _MIN_CHANGE * abs(found.given),
+                       0.5 * items[name].typical if name in ("delay", "bias") else 0.0)
     return found if far and found.decrease > _MIN_DECREASE and not free.at_bound[-1] else None
+
+
+def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
+    """The delay of the first stage as if none were given, and values (unknowns,) to start from.
+
+    A wrong delay may make a stiff loop unstable. The other values of the fit are then far from those with the right
+    delay, and no step from them leads there.
+    """
+    free = replace(problem, known=tuple({key: value for key, value in own.items() if key != "delay"}
+                                        for own in problem.known))
+    first = first_stage(with_friction(free, "m1", (), None)).values
+    values = [{**own, **start} for own, start in zip(problem.values(fit.x), first, strict=True)]
+    return float(first[problem.moving[0]]["delay"]), problem.start(values)
 
 
 def _interval(problem: ChainProblem) -> float:
@@ -128,16 +152,19 @@ def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[
     """Findings on the cause that explains most of a chain's errors, and notes on given gains that are not tested."""
     wrong, notes = given_values(problem, fit)
     groups = [group for group in (saturation(problem, fit), speed_limit(problem, fit), wrong) if group]
-    if groups:
-        return max(groups, key=lambda group: max(float(np.max(one.evidence["decrease"])) for one in group)), []
     shares = _error_shares(problem, fit)
     worst = int(np.argmax(shares))
+    if groups:
+        explained, best = max(((max(float(np.max(one.evidence["decrease"])) for one in group), group)
+                               for group in groups), key=lambda one: one[0])
+        if explained > _MIN_EXPLAINED or shares[worst] * np.sqrt(1.0 - explained) < _POOR_FIT:
+            return best, []
     if shares[worst] < _POOR_FIT:
         return [], notes
     text = (f"The simulated motion of {problem.names[worst]} differs from the measured one by "
             f"{100 * shares[worst]:.0f} % of the motion, and neither a wrong gain, mass, delay or zero nor a limit of "
-            "the drive explains it. Check the drive law, the robot file, stops and contacts, and whether the commands "
-            "are those that the drive received.")
+            "the drive explains it. Check the unit of the positions, the drive law, the robot file, stops and "
+            "contacts, and whether the commands are those that the drive received.")
     return [Finding("motion-not-explained", "suspicious", "warning", text, "simulated motion", (problem.names[worst],),
                     evidence={"share": float(shares[worst])}, second_fit=True)], []
 
@@ -164,9 +191,11 @@ def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding],
     found = [one for one in results if isinstance(one, Released)]
     if not found:
         return [], notes
-    most = max(one.decrease for one in found)
+    least = 1.0 - max(one.decrease for one in found)
     # Causes that explain the motion equally well: the scale of all torques comes first, as it names gains and masses.
-    return [_contradiction(problem, next(one for one in found if one.decrease > most - _EQUAL_DECREASE))], notes
+    equal = [one for one in found if 1.0 - one.decrease <= _EQUAL_ERROR * least]
+    return [_contradiction(problem, equal[0]) if len(equal) == 1 or equal[0].name == "torque_scale"
+            else _one_of(problem, equal)], notes
 
 
 def _untested_note(problem: ChainProblem, found: Untested) -> Note:
@@ -184,28 +213,50 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
     if np.isfinite(found.std):
         numbers["std"] = found.std
     share = 100.0 * found.decrease
-    moved = joints[0] if len(joints) == 1 else f"{joints[0]} to {joints[-1]}"
+    moved = _moved(problem)
     if found.name == "torque_scale":
-        text = (f"The motion of {moved} is explained {share:.0f} % better if the drive gives {found.value:.3g} +- "
-                f"{found.std:.2g} times the torque that the given gains state, or if the links weigh "
+        text = (f"The motion of {moved} is explained {share:.0f} % better if the drive gives "
+                f"{_about(found)} times the torque that the given gains state, or if the links weigh "
                 f"{1 / found.value:.3g} times what the robot file states. These data cannot distinguish the two: check "
                 "the gains and weigh a link.")
         return Finding("scale-contradicted", "suspicious", "warning", text, "gains or masses", joints,
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
-    unit = {"delay": " s", "bias": " rad"}.get(found.name, "")
+    unit = _UNITS.get(found.name, "")
     if found.name == "bias":
-        text = (f"The motion of {moved} is explained {share:.0f} % better if the encoder shows {found.value:.4g} +- "
-                f"{found.std:.2g} rad too much: the zero of the positions is not that of the robot file. Add --also "
+        text = (f"The motion of {moved} is explained {share:.0f} % better if the encoder shows {_about(found)} "
+                f"rad too much: the zero of the positions is not that of the robot file. Add --also "
                 "bias to estimate it.")
         return Finding("bias-suspected", "suspicious", "warning", text, "encoder bias", joints, ("bias",),
                        evidence=numbers, second_fit=True)
-    about = f" +- {found.std:.2g}" if np.isfinite(found.std) else ""
-    text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = "
-            f"{found.value:.4g}{about}{unit} than with the given {found.given:.4g}{unit}. Check it, or leave it out so "
-            "that it is estimated.")
+    text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = {_about(found)}{unit} than "
+            f"with the given {found.given:.4g}{unit}. Check it, or leave it out so that it is estimated.")
     code = "delay-contradicted" if found.name == "delay" else "gain-contradicted"
     return Finding(code, "suspicious", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
                    second_fit=True)
+
+
+def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
+    """The finding on several given values of which one must be wrong."""
+    listed = ", or ".join(f"{one.name} = {_about(one)}{_UNITS.get(one.name, '')} in place of the given {one.given:.4g}"
+                          f"{_UNITS.get(one.name, '')}" for one in equal)
+    decrease = max(one.decrease for one in equal)
+    names = tuple(one.name for one in equal)
+    text = (f"The motion of {_moved(problem)} is explained {100.0 * decrease:.0f} % better with {listed}. These data "
+            "cannot distinguish which of them is wrong: check each, or leave one out so that it is estimated.")
+    return Finding("gain-contradicted" if set(names) & set(_TESTED_GAINS) else f"{names[0]}-contradicted",
+                   "suspicious", "warning", text, f"given {' or '.join(names)}", problem.names, names,
+                   evidence={"given": tuple(one.given for one in equal), "estimate": tuple(one.value for one in equal),
+                             "decrease": tuple(one.decrease for one in equal)}, second_fit=True)
+
+
+def _moved(problem: ChainProblem) -> str:
+    """Return the joints of a chain in words."""
+    return problem.names[0] if len(problem.names) == 1 else f"{problem.names[0]} to {problem.names[-1]}"
+
+
+def _about(found: Released) -> str:
+    """Return a value with its standard error, where it has one."""
+    return f"{found.value:.4g}" + (f" +- {found.std:.2g}" if np.isfinite(found.std) else "")
 
 
 def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:

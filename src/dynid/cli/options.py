@@ -104,4 +104,4 @@ def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
     for path in paths:
         try_file(path)
         if path.exists() and not force:
-            raise DynidError(f"{path} exists already; choose another name or add --force")
+            raise DynidError(f"{path} exists already; choose another name or add --force", code="file-exists")

@@ -18,7 +18,6 @@ import time
 import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.output import Json, console, print_json, table, typed_command
-from dynid.cli.scripts import SOURCE, Scripts
+from dynid.cli.scripts import SOURCE, Scripts, module_of_script
 
 if TYPE_CHECKING:
     from dynid.report.drawing import Drawing
@@ -90,6 +89,8 @@ def command(
                                                 help="Folder for the pages NAME.html. Default with --open: a "
                                                      "new folder.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier pages in that folder.")] = False,
+    seed: Annotated[int | None, typer.Option("--seed", show_default=False, help="First seed of the simulated logs, for "
+                                             "studies that take one. Default: that of the study.")] = None,
     json: Json = False,
 ) -> None:
     """Recompute published results and compare them with the published values."""
@@ -103,7 +104,7 @@ def command(
         free_paths(output, {one: f"{one}.html" for one in names}, force)
     ran, pages = [], []
     for one in names:
-        ran.append(_run(scripts, one, every))
+        ran.append(_run(scripts, one, every, {} if seed is None else {"seed": seed}))
         if not json:
             _show(scripts, ran[-1])
         if output is not None:
@@ -121,10 +122,11 @@ def command(
         raise typer.Exit(1)
 
 
-def _run(scripts: Scripts, name: str, every: bool) -> Ran:
+def _run(scripts: Scripts, name: str, every: bool, options: Mapping[str, int]) -> Ran:
     module = scripts.load(name)
+    scripts.check_options(module, name, every, options)
     wall, cpu = time.perf_counter(), _cpu()
-    result = scripts.run(module, name, **(getattr(module, "IN_ALL", {}) if every else {}))
+    result = scripts.run(module, name, **(getattr(module, "IN_ALL", {}) if every else {}), **options)
     return Ran(name, module, result, _cpu() - cpu, time.perf_counter() - wall)
 
 
@@ -184,7 +186,7 @@ def drawings(ran: Ran) -> tuple[Drawing, ...]:
     name = ran.module.__name__.rpartition(".")[2]
     if not (FOLDER / "figures" / f"{name}.py").exists():
         return ()
-    return tuple(import_module(f"figures.{name}").figures(ran.result))
+    return tuple(module_of_script(FOLDER / "figures" / f"{name}.py", FOLDER).figures(ran.result))
 
 
 def _write_page(ran: Ran, folder: Path) -> Path:

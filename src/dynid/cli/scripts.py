@@ -25,6 +25,26 @@ REPRODUCTIONS = record("Reproductions", reproductions=dict[str, str])
 RESULT = record("ScriptResult")  # each script has keys of its own
 
 
+def module_of_script(path: Path, folder: Path) -> ModuleType:
+    """Import a file below a folder of scripts as a module of the package that has the folder's name.
+
+    Scripts import each other as members of that package. So a script may have any name: none is on the path of modules
+    itself, where it would hide a module that has the same name.
+    """
+    import sys
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    if str(folder.parent) not in sys.path:
+        sys.path.insert(0, str(folder.parent))
+    spec = spec_from_file_location(".".join([folder.name, *path.relative_to(folder).with_suffix("").parts]), path)
+    if spec is None or spec.loader is None:
+        raise DynidError(f"{path} cannot be read as a Python module", code="unreadable-file")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # worker processes find its functions by name
+    spec.loader.exec_module(module)
+    return module
+
+
 @dataclass(frozen=True)
 class Scripts:
     """The files of a folder that define `run(progress) -> dict` and `table(result) -> rows`.
@@ -39,12 +59,11 @@ class Scripts:
     missing: str
 
     def names(self) -> dict[str, Path]:
-        """File of each script by its name with dashes. A trailing underscore of a file name, which keeps the file
-        from hiding an installed package, is not part of the script's name."""
+        """Return the file of each script by its name with dashes."""
         if not self.folder.is_dir():
             raise NotPossibleError(f"the scripts of the {self.noun}s are missing from this installation",
                                    "install dynid again from its wheel or from a clone", code="missing-scripts")
-        return {path.stem.rstrip("_").replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
+        return {path.stem.replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
                 if not path.stem.startswith("_")}
 
     def command(self, name: str | None, every: bool, json: bool, options: Mapping[str, Any]) -> None:
@@ -56,15 +75,19 @@ class Scripts:
         results: dict[str, Any] = {}
         for one in self.chosen(name, every, json):
             module = self.load(one)
-            taken = signature(module.run).parameters
-            refused = next((key for key in options if every or key not in taken), None)
-            if refused is not None:
-                raise DynidError(f"{self.noun} '{one}' has no option '{refused}'", "leave it out")
+            self.check_options(module, one, every, options)
             results[one] = self.run(module, one, **options)
             if not json:
                 self.show(module, one, results[one])
         if json and results:
             print_json(results[name] if name else results)
+
+    def check_options(self, module: ModuleType, name: str, every: bool, options: Mapping[str, Any]) -> None:
+        """Raise if a script does not take some option, or if options are given for all scripts."""
+        taken = signature(module.run).parameters
+        refused = next((key for key in options if every or key not in taken), None)
+        if refused is not None:
+            raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "leave it out")
 
     def chosen(self, name: str | None, every: bool, json: bool) -> list[str]:
         """Return the names to run. If none is requested, print the list of all and return none."""
@@ -92,23 +115,11 @@ class Scripts:
             console().print(table([self.noun, "is about"], list(about.items())))
 
     def load(self, name: str) -> ModuleType:
-        """Import the module of a script with its helpers on the path."""
-        import sys
-        from importlib.util import module_from_spec, spec_from_file_location
-
-        path = self.names()[name]
-        if str(path.parent) not in sys.path:
-            sys.path.insert(0, str(path.parent))  # a script's own helpers stand beside it
-        spec = spec_from_file_location(f"{self.folder.name}.{path.stem}", path)
-        if spec is None or spec.loader is None:
-            raise DynidError(f"{self.noun} '{name}' cannot be read from {path}")
-        module = module_from_spec(spec)
-        sys.modules[spec.name] = module  # worker processes find its functions by name
+        """Import the module of a script."""
         try:
-            spec.loader.exec_module(module)
+            return module_of_script(self.names()[name], self.folder)
         except ModuleNotFoundError as error:
             raise self._not_there(name, error) from error
-        return module
 
     def run(self, module: ModuleType, name: str, **options: Any) -> dict[str, Any]:
         """Return the result of a script, with progress on stderr.

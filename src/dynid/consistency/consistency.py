@@ -143,14 +143,8 @@ class Consistency:
                 if self.known.get(item.name, -1.0) >= 0.0:  # held on its side: the border would leave no room
                     continue
                 yield ConeConstraint(
-                    f"{item.name} of '{item.part}' not negative",
-                    "positive",
-                    "nonnegative",
-                    np.array([k]),
-                    np.ones((1, 1)),
-                    np.zeros(1),
-                    np.ones(1),
-                )
+                    f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
+                    np.ones((1, 1)), np.zeros(1), np.ones(1))
         for name, value in self.known.items():
             item = self.parameters.items[self.parameters.index(name)]
             yield ConeConstraint(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero",
@@ -166,14 +160,8 @@ class Consistency:
         for name, rows in self.dissipating.items():
             own = np.flatnonzero(np.any(rows != 0.0, axis=0))
             yield ConeConstraint(
-                f"{name} dissipates power",
-                "friction",
-                "nonnegative",
-                own,
-                rows[:, own],
-                np.zeros(len(rows)),
-                1.0 / np.abs(rows).max(axis=1),
-            )
+                f"{name} dissipates power", "friction", "nonnegative", own, rows[:, own], np.zeros(len(rows)),
+                1.0 / np.abs(rows).max(axis=1))
         for text, (low, high) in self.intervals.items():
             coefficients = parsed(text, self.parameters)
             columns = np.flatnonzero(coefficients)
@@ -199,26 +187,12 @@ class Consistency:
             return
         if limit.low is not None:
             yield ConeConstraint(
-                MassLimit(low=limit.low, bodies=limit.bodies).text,
-                "mass",
-                "nonnegative",
-                columns,
-                one,
-                np.array([-limit.low]),
-                balance,
-                body,
-            )
+                MassLimit(low=limit.low, bodies=limit.bodies).text, "mass", "nonnegative", columns, one,
+                np.array([-limit.low]), balance, body)
         if limit.high is not None:
             yield ConeConstraint(
-                MassLimit(high=limit.high, bodies=limit.bodies).text,
-                "mass",
-                "nonnegative",
-                columns,
-                -one,
-                np.array([limit.high]),
-                balance,
-                body,
-            )
+                MassLimit(high=limit.high, bodies=limit.bodies).text, "mass", "nonnegative", columns, -one,
+                np.array([limit.high]), balance, body)
 
     def with_known(self, theta: Array) -> Array:
         """Return the vector with exactly the known values, which solvers reproduce only within their tolerance."""

@@ -18,8 +18,7 @@ from dynid.lapack import load_for_cones
 _SETTINGS: dict[str, Any] = {
     "verbose": False, "static_regularization_constant": 1e-12, "iterative_refinement_max_iter": 20,
     "iterative_refinement_stop_ratio": 2.0, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9,
-    "reduced_tol_gap_abs": 1e-7, "reduced_tol_gap_rel": 1e-7, "reduced_tol_feas": 1e-7,
-}
+    "reduced_tol_gap_abs": 1e-7, "reduced_tol_gap_rel": 1e-7, "reduced_tol_feas": 1e-7}
 _MAX_VIOLATION = 1e-6  # kg and kg m^2: further outside a condition, a point proves nothing
 _CONES = {"zero": "ZeroConeT", "nonnegative": "NonnegativeConeT", "soc": "SecondOrderConeT"}
 

@@ -180,8 +180,7 @@ class Observer:
     def __init__(self, estimate: Estimate, options: FilterOptions) -> None:
         self.estimate, self.options = estimate, options
         self._covariance, self._slow = parameter_covariance(estimate), np.array(options.speeds)
-        self._rows = ModelRows(estimate.model, estimate.base, options, self._beside,
-                               TransmittedTorque.of(estimate))
+        self._rows = ModelRows(estimate.model, estimate.base, options, self._beside, TransmittedTorque.of(estimate))
 
     def _beside(self, q: Array, dq: Array) -> Array:
         """Return positions, velocities and whether slow (3 dof, m), which are filtered like the torques."""

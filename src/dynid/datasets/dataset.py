@@ -69,8 +69,7 @@ class Dataset:
     progress: LogProgress | None = None
 
     @staticmethod
-    def from_samples(samples: Samples | Sequence[Samples], recordings: Recording | Sequence[Recording] = ()
-                     ) -> Dataset:
+    def from_samples(samples: Samples | Sequence[Samples], recordings: Recording | Sequence[Recording] = ()) -> Dataset:
         """Return the dataset of samples in memory. recordings: their logs, one each, or none."""
         data = (samples,) if isinstance(samples, Samples) else tuple(samples)
         behind: Sequence[Recording | None] = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)

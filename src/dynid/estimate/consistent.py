@@ -56,7 +56,7 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
     if shapes:
         robot = complete(problem.model).robot
         if robot is None:
-            raise ModelError("limits from collision shapes need a model made from a robot")
+            raise ModelError("limits from collision shapes need a model made from a robot", code="model-without-robot")
         found = limits_from_shapes(robot)
         if not found:
             raise ModelError(f"robot '{robot.name}' has no collision primitives to take limits from; "

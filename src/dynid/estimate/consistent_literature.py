@@ -30,8 +30,7 @@ _FIT_FUNCTIONS: dict[str, tuple[Callable[..., Fit], str]] = {
     "pc-virtual": (fit_virtual, "squared virtual parameters by nonlinear least squares"),
     "pc-logchol": (fit_log_cholesky, "log-Cholesky coordinates by nonlinear least squares"),
     "pc-reduce": (fit_reduced, "parameters removed until least squares is physically consistent"),
-    "pc-box": (fit_box, "limits on each parameter alone"),
-}
+    "pc-box": (fit_box, "limits on each parameter alone")}
 
 
 def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:

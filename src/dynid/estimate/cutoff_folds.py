@@ -173,8 +173,7 @@ class CutAtTimes(Derived):
         for piece in self.equations.pieces(1, unit):
             t = self.logs[piece.log].t[piece.rows.start:piece.rows.stop:piece.rows.step]
             at = [0, *np.searchsorted(t, self.times if stretches > 1 else []).tolist(), len(t)]
-            found += [replace(piece, rows=piece.rows[a:b], stretch=k)
-                      for k, (a, b) in enumerate(pairwise(at)) if b > a]
+            found += [replace(piece, rows=piece.rows[a:b], stretch=k) for k, (a, b) in enumerate(pairwise(at)) if b > a]
         return found
 
 

@@ -197,8 +197,7 @@ class Instrumental:
         moving = self._moving(state) if past.may_select_rows else state.moving
         tapers = tuple(ends * rows for ends, rows in zip(self.tapers, moving, strict=True))
         regression = fold(Instrumented(self.measured, state.motions, tapers), blocks=1, threads=self.problem.threads)
-        left = partial(low_rate, Instrumented(self.low, state.motions, tapers),
-                       scale=low_rate_scale(self.problem.data))
+        left = partial(low_rate, Instrumented(self.low, state.motions, tapers), scale=low_rate_scale(self.problem.data))
         weights, rows = state.weights, sum(self.problem.regression.rows)
         if weights is None:  # the first weights need a first estimate
             plain = project(regression, np.ones(regression.dof), rows)

@@ -69,8 +69,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     with np.errstate(all="ignore"):  # of columns so small that they overflow at unit length
         q, r = np.linalg.qr(matrix / scale)
     if not (len(kept) and np.isfinite(r).all()):
-        raise NotPossibleError("the equations contain values that are too small",
-                               "check units, rate and known values")
+        raise NotPossibleError("the equations contain values that are too small", "check units, rate and known values")
     beta, inverse = np.zeros(b), np.zeros((b, b))
     beta[kept] = solve_triangular(r, q.T @ stacked.rho) / scale
     low, high = regression.base.bounds[:, kept]

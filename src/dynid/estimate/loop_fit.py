@@ -122,14 +122,7 @@ def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> Lo
     correlation = float(asked @ done) / max(size * float(np.linalg.norm(asked)), 1e-300)
     fit, plain = (100.0 * (1.0 - miss / spread) if spread > 0 else 0.0 for miss in (with_loop, without))
     return LoopFit(
-        joint,
-        float(a2),
-        float(a1),
-        float(b1),
-        float(fit),
-        float(plain),
+        joint, float(a2), float(a1), float(b1), float(fit), float(plain),
         100.0 * float(np.linalg.norm(done - asked)) / size,
-        100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf,
-        bool(with_loop < _MAX_POLE_MISFIT * without),
-        bool(2.0 * _TIME_CONSTANTS_TO_SKIP / slowest < min(len(x) for x, _ in pairs) / rate),
-    )
+        100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf, bool(with_loop < _MAX_POLE_MISFIT * without),
+        bool(2.0 * _TIME_CONSTANTS_TO_SKIP / slowest < min(len(x) for x, _ in pairs) / rate))

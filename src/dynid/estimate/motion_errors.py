@@ -171,7 +171,8 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
         # A loop turns noise of the positions into motion of about its size. Torques that ask for more are no motion.
         floor = 0.5 * samples.rate * (stop - start) * _floors(samples)
         seen = np.maximum(_near(np.abs(np.fft.rfft(left, axis=0)) ** 2), floor) * (2.0 * np.pi * f) ** 2
-        excess = _near(np.abs(spectra) ** 2) / np.maximum(_LOOP_PEAK ** 2 * seen, 1e-300)
+        with np.errstate(over="ignore"):  # an infinite excess where no position is seen at all: no motion
+            excess = _near(np.abs(spectra) ** 2) / np.maximum(_LOOP_PEAK ** 2 * seen, 1e-300)
         out[here] = np.fft.irfft(spectra / np.sqrt(np.maximum(excess, 1.0)), stop - start, axis=0)
     return out
 

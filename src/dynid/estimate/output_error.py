@@ -124,8 +124,7 @@ class OutputCriterion:
             stack = self.low_rate(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
             residual.append(stack[:, :, 0])
             jacobian.append(stack[:, :, 1:])
-        return Linearisation(np.concatenate(residual), np.concatenate(jacobian), tuple(here),
-                             tuple(map(len, residual)))
+        return Linearisation(np.concatenate(residual), np.concatenate(jacobian), tuple(here), tuple(map(len, residual)))
 
 
 @dataclass(frozen=True, eq=False)

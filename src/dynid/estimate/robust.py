@@ -41,8 +41,7 @@ class Loss:
 def huber(tuning: float = 1.345) -> Loss:
     """Huber's loss: quadratic within `tuning` standard deviations, linear beyond, so that the influence of an
     outlier is bounded."""
-    return Loss(tuning, lambda u: tuning / np.maximum(np.abs(u), tuning),
-                lambda u: (np.abs(u) <= tuning).astype(float))
+    return Loss(tuning, lambda u: tuning / np.maximum(np.abs(u), tuning), lambda u: (np.abs(u) <= tuning).astype(float))
 
 
 def tukey(tuning: float = 4.685) -> Loss:

@@ -136,8 +136,7 @@ def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
                                    "faster"),)
 
 
-def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
-          unmeasured: Sequence[int]) -> BaseParameters:
+def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, unmeasured: Sequence[int]) -> BaseParameters:
     """Return base parameters valid for every shape: those given, unless they group columns that depend on the shape."""
     varying = dependence.varying
     kept = np.isin(varying, base.independent)

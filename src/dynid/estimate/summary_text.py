@@ -19,8 +19,7 @@ UNCERTAINTY: dict[CovType, str] = {
     "independent": "assume independent rows, which underestimates them by an unknown factor",
     "posterior": "combine data and prior",
     "instruments": "account for the spectrum of the residuals, seen through the instruments",
-    "innovations": "are those of the filter, scaled by its innovations",
-}
+    "innovations": "are those of the filter, scaled by its innovations"}
 
 
 def headline(estimate: Estimate) -> str:

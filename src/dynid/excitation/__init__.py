@@ -52,5 +52,4 @@ __all__ = [
     "check_limits", "coupling_sweep", "excite", "friction_sweep", "gravity_sweep", "inertia_sweep", "inside_box",
     "magnitudes", "null_space_motion", "payload_pair", "quintics", "quintics_within", "random_points", "random_sines",
     "random_spline", "read_limits", "read_trajectory", "room_motion", "self_motion", "slow_enough", "sphere",
-    "trapezoids", "write_trajectory",
-]
+    "trapezoids", "write_trajectory"]

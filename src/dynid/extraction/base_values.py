@@ -89,8 +89,7 @@ class BaseValues:
                 raise ModelError(f"the combination '{name[:60]}' has a factor or value that is above "
                                  f"{MAX_BASE_VALUE:g} or not a number, which is not plausible; use SI units")
         _refuse_dependent(matrix, tuple(table))
-        return BaseValues(model, matrix, values,
-                          np.full(len(model.parameters), np.nan), tuple(table))
+        return BaseValues(model, matrix, values, np.full(len(model.parameters), np.nan), tuple(table))
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> BaseValues:
@@ -149,7 +148,7 @@ def _from_toml(text: str, path: Path) -> dict[str, float]:
     try:
         table: dict[str, Any] = toml_table(text)
     except tomllib.TOMLDecodeError as problem:
-        raise ModelError(f"{path} is not a TOML file: {problem}") from None
+        raise ModelError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
     table = table.get("base", table)
     found: dict[str, float] = {}
     for name, entry in table.items():

@@ -45,7 +45,7 @@ def load_bounds(path: str | Path, model: Model, values: Array | None = None) -> 
         raise ModelError(f"there are no bounds '{path}': {problem.strerror}; give {', '.join(WIDTHS)}, or a bounds "
                          "file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ModelError(f"the bounds file {path} is not a TOML file: {problem}") from None
+        raise ModelError(f"the bounds file {path} is not a TOML file: {problem}", code="not-toml") from None
     return bounds_from_table(table, model, str(path), values)
 
 

@@ -185,8 +185,7 @@ class Conditions:
         beyond = (np.maximum(other - most, 0.0) - np.maximum(least - other, 0.0)) / width
         wide = np.zeros((len(self.rest), len(theta)))
         wide[np.arange(len(self.rest)), self.rest] = np.where(beyond != 0.0, 1.0 / width, 0.0)
-        return (np.concatenate([out.ravel(), beyond]),
-                np.vstack([self._spread(body, rows.reshape(-1, 10)), wide]))
+        return (np.concatenate([out.ravel(), beyond]), np.vstack([self._spread(body, rows.reshape(-1, 10)), wide]))
 
     def _inertia_rows(self, central: Array, slopes: Array) -> tuple[Array, Array]:
         if not self.inertia or not len(central):

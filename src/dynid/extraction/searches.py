@@ -20,8 +20,7 @@ SEARCHES: dict[Search, str] = {
     "annealing": "simulated annealing, then Nelder-Mead (Simionato, algorithm 1)",
     "dual-annealing": "generalised simulated annealing with long jumps (Xiang et al. 1997)",
     "differential-evolution": "differential evolution (Storn and Price 1997)",
-    "gradient": "multistart Levenberg-Marquardt",
-}
+    "gradient": "multistart Levenberg-Marquardt"}
 MIN_POPULATION = 15  # members of a population
 
 

@@ -41,7 +41,7 @@ def check_fleet_output(folder: Path, replace: bool) -> None:
     try_folder(folder)
     if not replace and (folder / MANIFEST).exists():
         raise DynidError(f"{folder} already contains a result; add --update to add new logs to it, or choose another "
-                         "folder")
+                         "folder", code="folder-in-use")
 
 
 def save_fleet(result: FleetResult, folder: Path, command: str = "") -> dict[str, str]:

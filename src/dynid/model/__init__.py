@@ -52,5 +52,4 @@ __all__ = [
     "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
     "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "bound", "chosen", "complete",
     "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term",
-    "required_robot_model", "robot_model", "split_regressor", "term_from_table",
-]
+    "required_robot_model", "robot_model", "split_regressor", "term_from_table"]

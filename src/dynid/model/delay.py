@@ -50,11 +50,8 @@ class Delay:
         tau = np.concatenate(
             [
                 model.inverse_dynamics(
-                    self.estimate,
-                    motion.q[k : k + _SAMPLES_AT_ONCE],
-                    motion.dq[k : k + _SAMPLES_AT_ONCE],
-                    motion.ddq[k : k + _SAMPLES_AT_ONCE],
-                )[:, own]
+                    self.estimate, motion.q[k : k + _SAMPLES_AT_ONCE], motion.dq[k : k + _SAMPLES_AT_ONCE],
+                    motion.ddq[k : k + _SAMPLES_AT_ONCE])[:, own]
                 for k in range(0, len(motion.t), _SAMPLES_AT_ONCE)
             ]
         )

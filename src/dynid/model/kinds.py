@@ -68,8 +68,7 @@ SYMBOLS = {
     "Fd": "presliding (Dahl) friction", "Fz": "presliding (LuGre) friction",
     "Rc": "torque ripple, cosine of order {k}", "Rs": "torque ripple, sine of order {k}",
     "Cc": "cable torque, cosine of order {k}", "Cs": "cable torque, sine of order {k}",
-    "Fg": "gas spring force", "Kg": "gas spring stiffness", "Kc": "counterbalance spring stiffness",
-}
+    "Fg": "gas spring force", "Kg": "gas spring stiffness", "Kc": "counterbalance spring stiffness"}
 
 
 def meaning_of(symbol: str, kind: Kind) -> str:

@@ -54,7 +54,8 @@ class Model:
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise ModelError(f"a model of robot '{self.robot.name}' needs at least one term")
+            raise ModelError(f"a model of robot '{self.robot.name}' needs at least one term",
+                             code="no-terms")
         object.__setattr__(self, "terms", with_followers(self.robot, tuple(self.terms)))
         _ = self.parameters, self._offers  # a term that does not fit the robot is refused here, not at first use
 

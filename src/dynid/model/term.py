@@ -149,8 +149,7 @@ def derived_slopes(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array) ->
     return found
 
 
-def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place,
-                      weights: Array) -> Array:
+def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array) -> Array:
     """Return what `pull_back` adds (3, samples, dof), by differences of fourth order."""
     rows = place[place >= 0]
 

@@ -52,7 +52,8 @@ class RigidBodies:
         # By the kernel that `fill` needs too: `regressor` has one of its own, which takes seconds to compile.
         place, shows = np.arange(10 * robot.dof ** 2).reshape(robot.dof, -1), _shows(robot)
         rows = np.zeros((place.size, len(q)))
-        dynamics.regressor_columns(robot, *rooted(robot, q=q, dq=dq, ddq=ddq)[1], place, rows)
+        _, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
+        dynamics.regressor_columns(robot, q, dq, ddq, place, rows)
         for first, body in enumerate(_massive(robot)):
             for joint in np.flatnonzero(shows[:, body]):
                 for k in range(10):
@@ -302,5 +303,6 @@ def coupling_matrix(robot: Robot, coupling: Any) -> Array:
         raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite "
                          f"numbers, got shape {matrix.shape}")
     if np.linalg.matrix_rank(matrix) < robot.dof:
-        raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: its motors are not independent")
+        raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: its motors are not independent",
+                         code="singular-coupling")
     return matrix

@@ -103,8 +103,7 @@ class Online(Streamed):
                                 standard_limits(model, limits))
         if base is None:
             base, *_ = base_parameters(model).given(held_values(model))
-        self._stream = Stream(base, lambda own: Layout.of(model, own),
-                              self._complete.joint_names, method, options)
+        self._stream = Stream(base, lambda own: Layout.of(model, own), self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
         feeding = FeedOptions() if feeding is None else feeding
         self._entries = RowEntries(self.layout, feeding.equations)

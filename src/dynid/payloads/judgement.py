@@ -29,15 +29,8 @@ _UNEXPLAINED_PERCENT = 50.0  # percent: hardly anything is explained
 
 
 def judged(
-    found: PayloadEstimate,
-    estimate: Estimate,
-    loaded: LoadedEquations,
-    fit: LinearPayloadFit,
-    unloaded: Unloaded,
-    *,
-    weighed: bool,
-    given: bool,
-) -> PayloadEstimate:
+        found: PayloadEstimate, estimate: Estimate, loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded,
+        *, weighed: bool, given: bool) -> PayloadEstimate:
     """Return a payload with its findings, the worst first. weighed: its mass is from a scale. given: standard
     deviations of gains were given."""
     return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),

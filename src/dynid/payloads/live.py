@@ -82,14 +82,8 @@ class LivePayload(Streamed):
         self.left_out, self._paused = 0, False
         limit = robot.limit("velocity")
         self._feed = Feed(
-            self.joint_names,
-            self._entries,
-            self._take,
-            feeding,
-            self._slow,
-            np.where(np.isfinite(limit), _ASSUMED_SPEED_SHARE * limit, 0.0),
-            _MAX_REST_SHARE if self._dry else np.inf,
-        )
+            self.joint_names, self._entries, self._take, feeding, self._slow,
+            np.where(np.isfinite(limit), _ASSUMED_SPEED_SHARE * limit, 0.0), _MAX_REST_SHARE if self._dry else np.inf)
 
     # -- data ------------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:

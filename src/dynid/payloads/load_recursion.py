@@ -160,8 +160,7 @@ class LoadRecursion:
         spread = 1.0 + np.sum(solve_triangular(r[:b, :b], rows[:, :b].T, trans=1) ** 2, axis=0)
         innovations.T[keep.T] = (rows[:, b] - rows[:, :b] @ self.recursion.beta) / np.sqrt(spread)
         load = rows[:, self.unknowns.load] @ self.recursion.beta[self.unknowns.load]
-        now = RowBlock(entries, keep, innovations,
-                       by_gains=float(np.repeat(self._gains, keep.sum(axis=0)) @ load ** 2))
+        now = RowBlock(entries, keep, innovations, by_gains=float(np.repeat(self._gains, keep.sum(axis=0)) @ load ** 2))
         now.is_doubtful = now.misfit > self.threshold * now.rows
         if not now.is_doubtful:
             self._take(self.recursion, entries, keep)

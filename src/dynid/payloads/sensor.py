@@ -166,8 +166,7 @@ def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float,
             jacobian[:, part, :10] = turned
             if turning and step:
                 # R -> R exp(d): R (d x y) = -R [y] d
-                jacobian[:, part, 16:] = -sign * np.einsum("ab,sbc->sac", rotation,
-                                                           ten.skew(columns[:, part] @ theta))
+                jacobian[:, part, 16:] = -sign * np.einsum("ab,sbc->sac", rotation, ten.skew(columns[:, part] @ theta))
         jacobian[:, np.arange(6), 10 + np.arange(6)] = 1.0
         linear = np.concatenate([theta, bias, np.zeros(3 if turning else 0)])
         target = measured - jacobian[:, :, :16] @ linear[:16]

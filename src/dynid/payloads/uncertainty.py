@@ -27,8 +27,7 @@ def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
     alone = np.count_nonzero(base.matrix, axis=1) == 1
     group = [base.parameters.items[c].kind.group for c in base.independent]
     # A curve of many small parts is held by its ridge: it does not change part by part.
-    places = [int(k) for k in loaded.robot
-              if alone[k] and group[k] in ("friction", "offset") and base.ridge[k] == 0]
+    places = [int(k) for k in loaded.robot if alone[k] and group[k] in ("friction", "offset") and base.ridge[k] == 0]
     deviations = []
     for k in places:
         size = max((math.sqrt(f.power) / max(float(np.linalg.norm(f.r[:, list(f.columns).index(k)])), 1e-300)

@@ -201,7 +201,8 @@ def open_npz(path: Path) -> Arrays:
                 if array is not None:
                     arrays[member.filename.removesuffix(".npy")] = array
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
-        raise RecordingError(f"{path}: the npz archive cannot be read, {reason(problem)}") from None
+        raise RecordingError(f"{path}: the npz archive cannot be read, {reason(problem)}",
+                             code="damaged-file") from None
     return Arrays(path, _expanded(arrays))
 
 
@@ -246,7 +247,7 @@ def open_npy(path: Path, axis: int | None = None) -> Arrays:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as problem:
-        raise RecordingError(f"{path}: the npy file cannot be read, {reason(problem)}") from None
+        raise RecordingError(f"{path}: the npy file cannot be read, {reason(problem)}", code="damaged-file") from None
     if array.dtype.names:
         return Arrays(path, _expanded({"": array}))
     if array.ndim != 2:
@@ -265,7 +266,8 @@ def open_mat(path: Path) -> Arrays:
     except DynidError:
         raise
     except Exception as problem:  # scipy raises many kinds on damaged files
-        raise RecordingError(f"{path}: the MATLAB file cannot be read, {reason(problem)}") from None
+        raise RecordingError(f"{path}: the MATLAB file cannot be read, {reason(problem)}",
+                             code="damaged-file") from None
     arrays: dict[str, Any] = {}
 
     def collect(prefix: str, value: Any) -> None:
@@ -308,7 +310,7 @@ def open_hdf5(path: Path) -> Arrays:
     try:
         file = h5py.File(path, "r")
     except OSError as problem:
-        raise RecordingError(f"{path}: the HDF5 file cannot be read, {reason(problem)}") from None
+        raise RecordingError(f"{path}: the HDF5 file cannot be read, {reason(problem)}", code="damaged-file") from None
     with path.open("rb") as raw:
         matlab = raw.read(6) == b"MATLAB"
     arrays: dict[str, Any] = {}

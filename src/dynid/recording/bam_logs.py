@@ -82,8 +82,7 @@ def bam_bench(path: str | Path) -> PendulumBench:
     for name in ("mass", "length"):
         if not isinstance(table.get(name), int | float):
             raise RecordingError(f"{path}: states no {name} of the pendulum", f'add "{name}" in SI units to the file')
-    numbers = {name: float(table[name]) for name in _BENCH_FIELDS
-               if isinstance(table.get(name), int | float)}
+    numbers = {name: float(table[name]) for name in _BENCH_FIELDS if isinstance(table.get(name), int | float)}
     return PendulumBench(**numbers, motor=str(table.get("motor", "")), trajectory=str(table.get("trajectory", "")))
 
 
@@ -112,8 +111,7 @@ def write_bam(recording: Recording, bench: PendulumBench, path: str | Path, join
         raise RecordingError(f"{recording.source}: has no commanded positions, which a log of BAM needs",
                              "map them with --set 'log.reference=[...]'")
     speed = recording.dq if recording.dq is not None else np.gradient(recording.q, recording.t, axis=0)
-    volts = recording.voltage[:, column] if recording.voltage is not None else np.full(
-        len(recording), bench.vin or 0.0)
+    volts = recording.voltage[:, column] if recording.voltage is not None else np.full(len(recording), bench.vin or 0.0)
     temperature = np.zeros(len(recording)) if recording.temperature is None else recording.temperature[:, column]
     load = np.zeros(len(recording)) if recording.duty is None else recording.duty[:, column]
     rows = np.column_stack([recording.t, recording.q[:, column], speed[:, column], load, volts, temperature,

@@ -15,12 +15,9 @@ _SIGNAL_WORDS = {
     "time": "t time times stamp stamps timestamp timestamps clock",
     "position": "q qm pos position positions angle angles theta",
     "velocity": "dq qd qdot qp dqm vel velocity velocities speed speeds omega",
-    "torque": "tau taum torque torques effort efforts trq moment moments",
-    "current": "current currents curr cur amps",
-    "acceleration": "ddq qdd qddot acc accel acceleration accelerations",
-    "wrench": "wrench",
-    "temperature": "temperatures",
-}
+    "torque": "tau taum torque torques effort efforts trq moment moments", "current": "current currents curr cur amps",
+    "acceleration": "ddq qdd qddot acc accel acceleration accelerations", "wrench": "wrench",
+    "temperature": "temperatures"}
 _KIND = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
@@ -216,7 +213,8 @@ def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], li
     found = {name: reading for group in groups.values() for reading, name in group}
     if not found:
         raise RecordingError(f"{source.path}: cannot tell which column is the time; say it with time = \"...\", or "
-                             f"give the rate in Hz, the columns are {listed(known)}", where="log.time")
+                             f"give the rate in Hz, the columns are {listed(known)}", code="no-column",
+                             where="log.time")
     preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]
     if len(found) > 1 and not preferred:
         raise RecordingError(f"{source.path}: which column is the time, {' or '.join(found)}? "

@@ -121,7 +121,7 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
         raise RecordingError(f"{source.path}: no {signal} column found for {missing[0]}. Columns: "
                              f"{listed([name for name, shape in source.fields.items() if shape != ()])}. "
                              f"Map them with {column_option(signal, list(found.values()), len(joints))}",
-                             where=f"log.{signal}")
+                             code="no-column", where=f"log.{signal}")
     own = [named.get(joint, joint) for joint in joints]
     return Match(tuple(found[joint] for joint in own), tuple(joints),
                  tuple(joint for joint in found if joint not in own), note)

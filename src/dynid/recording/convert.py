@@ -195,8 +195,7 @@ def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[st
     if mapping.side == "motor":  # motors turn, whatever the joint does
         return [item or "rad" for item in per_joint(unit, names, count, "unit", source)]
     natural = ["m" if slides else "rad" for slides in prismatic]
-    given = [item or plain for item, plain in
-             zip(per_joint(unit, names, count, "unit", source), natural, strict=True)]
+    given = [item or plain for item, plain in zip(per_joint(unit, names, count, "unit", source), natural, strict=True)]
     if robot is None:
         return given
     wrong = [i for i in range(count) if (given[i] in ("m", "mm")) != prismatic[i]

@@ -35,7 +35,7 @@ def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
             continue
         if depth > MAX_GROUP_DEPTH or len(seen) + len(item) > _MOST_OBJECTS:
             raise RecordingError(f"{path}: has groups nested more than {MAX_GROUP_DEPTH} deep or contains more than "
-                                 f"{_MOST_OBJECTS} objects, so it is not a log")
+                                 f"{_MOST_OBJECTS} objects, so it is not a log", code="nested-too-deeply")
         inner = []
         for key in item:
             name = f"{prefix}/{key}" if prefix else key
@@ -88,7 +88,7 @@ def _check_chunks(h5py: Any, item: Any, name: str, path: Path) -> None:
     kinds = [filters.get_filter(k)[0] for k in range(filters.get_nfilters())]
     if kinds.count(h5py.h5z.FILTER_DEFLATE) > 1:
         raise RecordingError(f"{path}: '{name[:80]}' is compressed more than once, so it is not a log",
-                             "write it with one compression, or none")
+                             "write it with one compression, or none", code="compressed-twice")
     if h5py.h5z.FILTER_DEFLATE not in kinds:
         return
     for k in range(item.id.get_num_chunks()):
@@ -96,7 +96,7 @@ def _check_chunks(h5py: Any, item: Any, name: str, path: Path) -> None:
         if chunk.size * _DEFLATE_RATIO > max(_UNCHECKED_CHUNK, size) or chunk.size > 2 * size + 1024:
             if _unpacks_beyond(item.id.read_direct_chunk(chunk.chunk_offset)[1], size + _MAX_FILTER_OVERHEAD_BYTES):
                 raise RecordingError(f"{path}: a chunk of '{name[:80]}' unpacks to more than the {size} bytes of a "
-                                     "chunk, so the file is damaged", "write the arrays again")
+                                     "chunk, so the file is damaged", "write the arrays again", code="too-large")
 
 
 def _unpacks_beyond(packed: bytes, size: int) -> bool:

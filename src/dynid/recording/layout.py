@@ -229,7 +229,8 @@ def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Col
     if wrong:
         raise RecordingError(f"{path}: unmeasured lists joint '{wrong[0]}'; the joints of the log are {listed(known)}")
     if known and len(mapping.unmeasured) == len(known):
-        raise RecordingError(f"{path}: no joint torque is measured, so nothing can be identified from this log")
+        raise RecordingError(f"{path}: no joint torque is measured, so nothing can be identified from this log",
+                             code="torque-not-measured")
     return tuple(known.index(name) for name in mapping.unmeasured)
 
 

@@ -123,8 +123,7 @@ def _local(text: str) -> list[str]:
             return [text]
         return sorted(str(path) for path in Path(text).rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not os.path.exists(text) and _PATTERN.search(text):
-        return sorted(name for name in glob.glob(text, recursive=True)
-                      if os.path.isfile(name) or _is_bag(Path(name)))
+        return sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name) or _is_bag(Path(name)))
     return [text]
 
 

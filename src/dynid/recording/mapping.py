@@ -373,8 +373,7 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
         return [value.get(name, default) for name in names]
     if isinstance(value, list):
         if len(value) != count:
-            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints",
-                                 where=f"log.{what}")
+            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints", where=f"log.{what}")
         return list(value)
     return [value] * count
 
@@ -396,5 +395,5 @@ def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str
         matrix = np.array(rows, dtype=float)
     if not np.all(np.isfinite(matrix)) or np.linalg.matrix_rank(matrix) < count:
         raise RecordingError(f"{source}: {'ratio' if mapping.coupling is None else 'coupling'} is singular, so joint "
-                             "positions cannot be computed from motor positions")
+                             "positions cannot be computed from motor positions", code="singular-coupling")
     return matrix

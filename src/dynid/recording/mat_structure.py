@@ -55,7 +55,7 @@ def plain_variables(path: Path) -> tuple[list[str], list[str]]:
 
 def _damaged(path: Path, why: str) -> RecordingError:
     return RecordingError(f"{path}: the MATLAB file is damaged or not a log, {why}",
-                          "save the signals again as plain arrays: save -v7 log.mat t q tau")
+                          "save the signals again as plain arrays: save -v7 log.mat t q tau", code="damaged-file")
 
 
 class _Stream:

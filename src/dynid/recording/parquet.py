@@ -32,11 +32,11 @@ class Parquet:
         try:
             self._file = parquet.ParquetFile(path)
         except (self._arrow.ArrowInvalid, OSError) as problem:
-            raise RecordingError(f"{path}: the Parquet file cannot be read, {' '.join(str(problem).split())}") from None
+            raise RecordingError(f"{path}: the Parquet file cannot be read, {' '.join(str(problem).split())}",
+                                 code="damaged-file") from None
         widths = {item.name: self._width(item) for item in self._file.schema_arrow}
         self._widths = {name: width for name, width in widths.items() if width is not None}
-        self.texts = {name: names for name, names in _part_names(path).items()
-                      if len(names) == self._widths.get(name)}
+        self.texts = {name: names for name, names in _part_names(path).items() if len(names) == self._widths.get(name)}
 
     def _width(self, item: Any) -> int | None:
         """Return the number of values in a cell of this column; 0 for a plain number, None if it holds no numbers."""

@@ -63,7 +63,8 @@ class Bag:
         except DynidError:
             raise
         except Exception as problem:  # damaged bags raise many kinds
-            raise RecordingError(f"{path}: the bag cannot be read, {' '.join(str(problem).split())[:200]}") from None
+            raise RecordingError(f"{path}: the bag cannot be read, {' '.join(str(problem).split())[:200]}",
+                                 code="damaged-file") from None
         try:
             self._kinds = {item.topic: item.msgtype for item in self._reader.connections
                            if item.msgtype in VECTORS and item.msgcount}
@@ -184,8 +185,7 @@ class Bag:
     def defaults(self) -> dict[str, str]:
         signals = {"position": "position", "velocity": "velocity", "effort": "torque"}
         found = {signals[part]: part + "/{joint}" for part in PARTS if self._found[part]}
-        return {"time": self._clock, **found, **({"wrench": self._wrenches[0]} if len(self._wrenches) == 1
-                                                 else {})}
+        return {"time": self._clock, **found, **({"wrench": self._wrenches[0]} if len(self._wrenches) == 1 else {})}
 
     def value(self, name: str) -> Values:
         return np.concatenate([block.values[name] for block in self.blocks([name], None, None)])

@@ -341,7 +341,7 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
     counts = keep.sum(axis=0)
     if not np.any(counts):
         raise NotPossibleError(f"{source}: no row remains after dropping borders, slow and saturated samples; record "
-                               "longer, or lower 'slow' and 'border'")
+                               "longer, or lower 'slow' and 'border'", code="no-usable-row")
     steps += [f"no row remains for {recording.joints[j]}" for j in np.flatnonzero((counts == 0) & ~silent)]
     steps.append(f"{int(counts.sum())} of {keep.size} equations are used")
     return keep, tuple(float(x) for x in slow), steps

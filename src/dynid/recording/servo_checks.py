@@ -37,7 +37,8 @@ def check_servo_units(positions: Array, joints: Sequence[str], source: str) -> N
 
 
 def check_commands(recording: Recording) -> None:
-    """Raise an error if the commands of a moving joint equal its measured positions in the same or the next row."""
+    """Raise an error if the commands of a moving joint equal its measured positions in the same row or one
+    beside it."""
     if recording.reference is None or len(recording) < 3:
         return
     moving = np.flatnonzero(np.ptp(recording.q, axis=0) > MIN_MOTION)
@@ -48,8 +49,10 @@ def check_commands(recording: Recording) -> None:
             continue
         same = np.mean(command[1:][changes] == q[1:][changes])
         later = np.mean(command[:-1][changes] == q[1:][changes])
-        if max(same, later) >= SAME_SHARE:
-            which = "its measured position" if same >= SAME_SHARE else "its measured position one row later"
+        earlier = np.mean(command[1:][changes] == q[:-1][changes])
+        if max(same, later, earlier) >= SAME_SHARE:
+            which = "its measured position" + ("" if same >= SAME_SHARE else " one row later" if later >= SAME_SHARE
+                                               else " one row earlier")
             name = recording.joints[j] if recording.joints else j + 1
             raise RecordingError(f"{recording.source}: the command of joint {name} equals {which}, so it was not the "
                                  "command that the servo received", "record the goal position that is sent to the "

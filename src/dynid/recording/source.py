@@ -104,7 +104,8 @@ def reading(path: Path) -> Iterator[None]:
         raise
     except Exception as problem:  # each library has kinds of its own
         raise RecordingError(f"{path}: the file is damaged or cut off and cannot be read, {reason(problem)}",
-                             "copy it again from where it was recorded, or leave it out") from problem
+                             "copy it again from where it was recorded, or leave it out",
+                             code="damaged-file") from problem
 
 
 def reason(problem: Exception) -> str:

@@ -46,7 +46,7 @@ def check_size(path: Path, declared: int) -> None:
     if declared > unpacked_limit(packed):
         raise RecordingError(f"{path}: declares {declared / 1000000.0:.4g} MB of numbers in a file "
                              f"of {packed / 1000000.0:.4g} MB, so it is damaged or compressed too "
-                             "strongly", _advice(declared))
+                             "strongly", _advice(declared), code="too-large")
 
 
 def _advice(size: int) -> str:
@@ -75,7 +75,7 @@ class Measure:
         self.total += size
         if self.total > self.limit:
             raise RecordingError(f"{self.path}: unpacks to more than {self.limit / 1e6:.4g} MB, more than a log of its "
-                                 "size has, so reading was stopped", _advice(self.limit))
+                                 "size has, so reading was stopped", _advice(self.limit), code="too-large")
 
     @property
     def left(self) -> int:

@@ -91,8 +91,7 @@ def meaning_of(name: str) -> ColumnMeaning | None:
             return None
         moment = plain[-1] in _MOMENT
         stem = tuple(word for word in plain if word not in _MOMENT | {"f", "force", "forces"})
-        return ColumnMeaning("foot_force", stem, leg, number,
-                             None if component is None else component + 3 * moment)
+        return ColumnMeaning("foot_force", stem, leg, number, None if component is None else component + 3 * moment)
     signal = _vector_signal(known, plain)
     if signal is None or (leg and not known & (_BASE | {"imu"})):
         return None

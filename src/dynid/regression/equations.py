@@ -153,8 +153,7 @@ class TorqueEquations:
     base: BaseParameters
 
     @classmethod
-    def of(cls, model: LinearModel, samples: Samples | Sequence[Samples],
-           base: BaseParameters | None = None) -> Self:
+    def of(cls, model: LinearModel, samples: Samples | Sequence[Samples], base: BaseParameters | None = None) -> Self:
         """Return the equations of one log or several; base: by default that of the joints with measured torques."""
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:

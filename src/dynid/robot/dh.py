@@ -166,8 +166,7 @@ def _names(names: Sequence[str] | None, what: str, n: int, robot: str) -> list[s
     return [str(item) for item in names]
 
 
-def _inertias(inertias: Sequence[ArrayLike | None] | Array | None, links: list[str],
-              robot: str) -> list[Array | None]:
+def _inertias(inertias: Sequence[ArrayLike | None] | Array | None, links: list[str], robot: str) -> list[Array | None]:
     if inertias is None:
         return [None] * len(links)
     if len(inertias) != len(links):
@@ -182,8 +181,7 @@ def _inertias(inertias: Sequence[ArrayLike | None] | Array | None, links: list[s
     return ten
 
 
-def _limits(limits: Mapping[str, Any], joints: list[str],
-            robot: str) -> list[dict[str, float]]:
+def _limits(limits: Mapping[str, Any], joints: list[str], robot: str) -> list[dict[str, float]]:
     bounds: list[dict[str, float]] = [{} for _ in joints]
     for which, row in limits.items():
         if which not in LIMITS:

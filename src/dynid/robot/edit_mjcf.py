@@ -49,7 +49,8 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
                          "written into an MJCF in place")
     if own.joint_names != robot.joint_names or own.body_names != robot.body_names:
         raise RobotError(f"the MJCF does not belong to robot '{robot.name}': it has the joints "
-                         f"{', '.join(own.joint_names)}, the robot has {', '.join(robot.joint_names)}")
+                         f"{', '.join(own.joint_names)}, the robot has {', '.join(robot.joint_names)}",
+                         code="other-robot")
     tree, rows = whole_tree(own, inertias)
     numbers = possible_inertias(tree, rows, unchecked=unchecked)
     page = _MjcfPage.of(text)
@@ -111,7 +112,7 @@ def _of(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:
 
 def _full(row: Array, body: str) -> dict[str, str]:
     if row[9] == 0 and np.any(row[6:9] != 0):
-        raise RobotError(f"body '{body}' has first moments but no mass, which MJCF cannot express")
+        raise RobotError(f"body '{body}' has first moments but no mass, which MJCF cannot express", code="no-mass")
     return {key: _text(*np.atleast_1d(value)) for key, value in ten.to_mujoco_attributes(row).items()}
 
 

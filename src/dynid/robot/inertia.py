@@ -82,7 +82,7 @@ def to_central(parameters: ArrayLike) -> tuple[Array, Array, Array]:
     ten = _ten(parameters)
     mass = ten[..., 9]
     if np.any((mass == 0) & np.any(ten[..., 6:9] != 0, axis=-1)):
-        raise ModelError("a body with first moments but no mass has no centre of mass")
+        raise ModelError("a body with first moments but no mass has no centre of mass", code="no-mass")
     com = ten[..., 6:9] / np.where(mass == 0, 1.0, mass)[..., None]
     c = skew(com)
     return mass, com, symmetric(ten[..., :6]) - mass[..., None, None] * (c @ np.swapaxes(c, -1, -2))

@@ -36,7 +36,8 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
         return robot
     kept = [i for i, name in enumerate(robot.joint_names) if name not in positions]
     if len(kept) == robot.free_coordinates:
-        raise RobotError(f"every joint of robot '{robot.name}' is locked, so there is nothing to identify")
+        raise RobotError(f"every joint of robot '{robot.name}' is locked, so there is nothing to identify",
+                         code="no-moving-joint")
     # Where each body is now: the body it became part of (old number, BASE for the base) and its pose there.
     homes: dict[int, tuple[int, Array]] = {BASE: (BASE, np.eye(4))}
     for i, joint in enumerate(robot.joints):

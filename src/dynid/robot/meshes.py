@@ -29,24 +29,25 @@ def read_mesh(path: str | Path) -> Mesh:
     path = Path(path)
     reader = _MESH_READERS.get(path.suffix.lower())
     if reader is None:
-        raise RobotError(
-            f"mesh '{path.name}' has an unknown format; known formats are {', '.join(_MESH_READERS)}; convert it to STL"
-        )
+        raise RobotError(f"mesh '{path.name}' has an unknown format; known formats are {', '.join(_MESH_READERS)}",
+                         "convert it to STL", code="unknown-mesh-format")
     try:
         if path.stat().st_size > MAX_MESH_BYTES:
             raise RobotError(f"mesh '{path.name}' is larger than {MAX_MESH_BYTES >> 20} MB; use a mesh with fewer "
                              "triangles", code="mesh-too-large")
         mesh = reader(path)
     except OSError as problem:
-        raise RobotError(f"mesh '{path.name}' cannot be read: {problem.strerror or problem}") from None
+        raise RobotError(f"mesh '{path.name}' cannot be read: {problem.strerror or problem}",
+                         code="unreadable-file") from None
     except (ValueError, IndexError, UnicodeDecodeError, OverflowError) as problem:
-        raise RobotError(f"mesh '{path.name}' is damaged: {problem}") from None
+        raise RobotError(f"mesh '{path.name}' is damaged: {problem}", code="damaged-mesh") from None
     if not len(mesh.triangles):
-        raise RobotError(f"mesh '{path.name}' contains no triangles")
+        raise RobotError(f"mesh '{path.name}' contains no triangles", code="empty-mesh")
     if not np.all(np.isfinite(mesh.points)):
-        raise RobotError(f"mesh '{path.name}' is damaged: a coordinate is not a finite number")
+        raise RobotError(f"mesh '{path.name}' is damaged: a coordinate is not a finite number", code="damaged-mesh")
     if mesh.triangles.min() < 0 or mesh.triangles.max() >= len(mesh.points):
-        raise RobotError(f"mesh '{path.name}' is damaged: a triangle refers to a vertex that does not exist")
+        raise RobotError(f"mesh '{path.name}' is damaged: a triangle refers to a vertex that does not exist",
+                         code="damaged-mesh")
     return mesh
 
 

@@ -58,7 +58,7 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
             robot = checked_sizes(tree.robot(root.get("model") or stem))
         robot = held(robot, text, tree.spots, tree.refs, tree.addresses)
     except RobotError as problem:
-        raise text.error(str(problem).removeprefix(f"{file}: ")) from None
+        raise text.error(str(problem).removeprefix(f"{file}: "), problem.code) from None
     robot = replace(robot, warnings=(*text.warnings, *base_warnings(robot)))
     return robot if gravity is None else robot.with_gravity(gravity)
 
@@ -266,7 +266,7 @@ class _Tree:
         """Return the tree with every joint free."""
         is_free = bool(self.joints) and self.joints[0].name == BASE_ROWS[0] and self.bodies[0].virtual
         if len(self.joints) == (FREE_COORDINATES if is_free else 0):
-            raise self.text.error("no body has a hinge or a slide, so there is nothing to identify")
+            raise self.text.error("no body has a hinge or a slide, so there is nothing to identify", "no-moving-joint")
         if is_free and sum(joint.parent == BASE for joint in self.joints) > 1:
             raise self.text.error("the world has other moving bodies beside the free base")
         idle = [part.link for part in self.parts[BASE] if part.inertia is not None]

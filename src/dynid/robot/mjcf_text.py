@@ -17,12 +17,8 @@ from dynid.robot.pose import rotation_x, rotation_y, rotation_z
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
 MAX_XML_DEPTH = 200  # elements inside each other
 _REFUSED_ELEMENTS = {
-    "include": "give the file itself, beside the files it includes",
-    "replicate": "write out what it repeats",
-    "attach": "write out what it attaches",
-    "composite": "write out its bodies",
-    "flexcomp": "leave it out",
-}
+    "include": "give the file itself, beside the files it includes", "replicate": "write out what it repeats",
+    "attach": "write out what it attaches", "composite": "write out its bodies", "flexcomp": "leave it out"}
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 _AXIS_ROTATIONS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
 
@@ -65,8 +61,8 @@ class MjcfText:
             raise self.error(f'<compiler> has eulerseq="{self.sequence}"; it must be three of x, y, z, X, Y, Z')
         self.autolimits = self.flag(self.compiler, "autolimits", True, "<compiler>")
 
-    def error(self, message: str) -> RobotError:
-        return RobotError(f"{self.file}: {message}")
+    def error(self, message: str, code: str | None = None) -> RobotError:
+        return RobotError(f"{self.file}: {message}", code=code)
 
     def _refuse(self) -> None:
         """Raise an error for elements that generate others, and for files that are nested too deeply."""

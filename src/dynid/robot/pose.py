@@ -95,14 +95,15 @@ def checked(pose: ArrayLike, what: str) -> Array:
     try:
         matrix = np.array(pose, dtype=float)
     except (TypeError, ValueError):
-        raise RobotError(f"{what} must be a 4 x 4 matrix of numbers") from None
+        raise RobotError(f"{what} must be a 4 x 4 matrix of numbers", code="bad-pose") from None
     if matrix.shape != (4, 4):
-        raise RobotError(f"{what} must be a 4 x 4 matrix, got shape {matrix.shape}")
+        raise RobotError(f"{what} must be a 4 x 4 matrix, got shape {matrix.shape}", code="bad-pose")
     rotation = matrix[:3, :3]
     rigid = (np.all(np.isfinite(matrix)) and np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)
              and np.linalg.det(rotation) > 0 and np.allclose(matrix[3], [0, 0, 0, 1], atol=1e-12))
     if not rigid:
-        raise RobotError(f"{what} is not a rigid pose: it needs a rotation matrix, a position and the last row 0 0 0 1")
+        raise RobotError(f"{what} is not a rigid pose: it needs a rotation matrix, a position and the last row 0 0 0 1",
+                         code="bad-pose")
     return matrix
 
 

@@ -77,22 +77,8 @@ from dynid.robot.packages import PACKAGE_SCHEME, described_path, find_in_package
 from dynid.robot.robot import Body, Robot, Symmetry, checked_sizes
 
 _TOP_KEYS = (
-    "name",
-    "source",
-    "convention",
-    "notation",
-    "angles",
-    "gravity",
-    "base",
-    "tool",
-    "root",
-    "floating_base",
-    "symmetry",
-    "payload",
-    "joint",
-    "terms",
-    "values",
-)
+    "name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "root", "floating_base",
+    "symmetry", "payload", "joint", "terms", "values")
 _JOINT_KEYS = ("name", "link", "kind", "inertia", *LIMITS)
 
 
@@ -175,8 +161,7 @@ _ROBOT_READERS: dict[str, Callable[[Path, bool], Robot]] = {".urdf": _read_urdf,
 def builtin_names() -> tuple[str, ...]:
     """Return the names of the robots that come with dynid, sorted."""
     folder = resources.files("dynid.robot") / "builtin"
-    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir()
-                        if entry.name.endswith(".toml")))
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
 
 
 def builtin(name: str) -> Robot:
@@ -197,9 +182,9 @@ def read_toml(path: str | Path) -> Robot:
     try:
         text = read_small(path).decode("utf-8").replace("\r\n", "\n")
     except FileNotFoundError:
-        raise RobotError(f"robot file '{path}' does not exist") from None
+        raise RobotError(f"robot file '{path}' does not exist", code="no-such-file") from None
     except (OSError, UnicodeDecodeError) as problem:
-        raise RobotError(f"robot file '{path}' cannot be read: {problem}") from None
+        raise RobotError(f"robot file '{path}' cannot be read: {problem}", code="unreadable-file") from None
     return _from_toml(text, path.name, path.stem, path.parent)
 
 
@@ -248,16 +233,14 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         "joints": names, "links": links, "inertias": inertias, "limits": limits,
         "base": pose_of(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
         "tool": pose_of(table["tool"], unit, f"'tool' in robot file '{file}'") if "tool" in table else None,
-        "gravity": table.get("gravity"),
-        "terms": terms_of(table.get("terms", []), file),
+        "gravity": table.get("gravity"), "terms": terms_of(table.get("terms", []), file),
         "values": values_of(table.get("values", {}), file),
-        "source": text_of(table.get("source", file), f"'source' in robot file '{file}'"),
-    }
+        "source": text_of(table.get("source", file), f"'source' in robot file '{file}'")}
     try:
         robot = from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
         checked_sizes(robot)
     except RobotError as problem:
-        raise RobotError(f"robot file '{file}': {problem}") from None
+        raise RobotError(f"robot file '{file}': {problem}", code=problem.code) from None
     carries = None
     if "payload" in table:
         carries = float(vector_of([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])

@@ -110,7 +110,7 @@ def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder
     except RobotError as problem:
         if f"robot file '{file}'" in str(problem):
             raise
-        raise RobotError(f"robot file '{file}': {problem}") from None
+        raise RobotError(f"robot file '{file}': {problem}", code=problem.code) from None
 
 
 def _chosen(joints: Mapping[str, Mapping[str, Any]], role: str, file: str) -> list[str]:
@@ -163,7 +163,7 @@ def _joint(row: Mapping[str, Any], i: int, links: Sequence[str], where: str, uni
                          f"{', '.join(('base', *links))}")
     axis = vector_of(row.get("axis", [0.0, 0.0, 1.0]), 3, f"'axis' in {where}")
     if not np.linalg.norm(axis) > 0.0:
-        raise RobotError(f"{where} has a zero axis")
+        raise RobotError(f"{where} has a zero axis", code="zero-axis")
     turn = turn_z_to(axis / np.linalg.norm(axis))
     pose = pose_of({key: row[key] for key in ("xyz", "rpy") if key in row}, unit, where)
     return Joint(text_of(row.get("name", f"joint{i}"), f"'name' in {where}"), cast(JointKind, kind),
@@ -211,8 +211,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
     return tree, {} if robot.followers is None else dict(robot.followers.mimics)
 
 
-def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float,
-           also: Sequence[str] = ()) -> tuple[int, Array]:
+def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float, also: Sequence[str] = ()) -> tuple[int, Array]:
     """Return body and pose of a place {link, xyz, rpy}."""
     if not isinstance(row, dict):
         raise RobotError(f'{where} must be a point such as {{link = "rod", xyz = [0, 0, 0.8]}}, got {row!r}')

@@ -77,7 +77,7 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
             robot = robot.with_free_base() if reader.floating else robot
         robot = followed(checked_sizes(robot), reader.mimics)
     except RobotError as problem:
-        raise reader.error(str(problem).removeprefix(f"{file}: ")) from None
+        raise reader.error(str(problem).removeprefix(f"{file}: "), problem.code) from None
     robot = replace(robot, warnings=(*robot.warnings, *base_warnings(robot)))
     return robot if gravity is None else robot.with_gravity(gravity)
 
@@ -116,8 +116,8 @@ class _Reader:
         self.rounded: dict[str, list[float]] = {}  # by joint: by how much (rad) each of its angles was off
 
     # -- numbers -----------------------------------------------------------------------------------
-    def error(self, message: str) -> RobotError:
-        return RobotError(f"{self.file}: {message}")
+    def error(self, message: str, code: str | None = None) -> RobotError:
+        return RobotError(f"{self.file}: {message}", code=code)
 
     def numbers(self, text: str, count: int, what: str, *, infinite: bool = False) -> list[float]:
         """Return `count` numbers separated by spaces; `what` names the attribute."""
@@ -300,7 +300,7 @@ class _Reader:
         xyz = np.array(self.attribute(axis, "xyz", where, 3))
         length = float(np.linalg.norm(xyz))
         if length < 1e-9:
-            raise self.error(f"{where} has a zero axis")
+            raise self.error(f"{where} has a zero axis", "zero-axis")
         exact = exact_axis(xyz.tolist())
         self.rounded[name].append(float(np.linalg.norm(np.cross(xyz / length, exact))))
         return exact
@@ -344,7 +344,8 @@ class _Reader:
         children = {edge.child for edge in edges}
         roots = [name for name in links if name not in children]
         if not roots:
-            raise self.error("every link is the child of some joint, so there is a loop and no root link")
+            raise self.error("every link is the child of some joint, so there is a loop and no root link",
+                             "no-root-link")
         if len(roots) > 1:
             raise self.error(f"links '{roots[0]}' and '{roots[1]}' both have no parent joint; a URDF has one root link")
         return roots[0]
@@ -394,4 +395,4 @@ class _Reader:
                          source=self.file.removeprefix("URDF '").removesuffix("'"), warnings=tuple(self.warnings),
                          root=under)
         except RobotError as problem:
-            raise self.error(str(problem)) from None
+            raise self.error(str(problem), problem.code) from None

@@ -36,9 +36,10 @@ def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | b
         try:
             data = read_small(path)
         except FileNotFoundError:
-            raise RobotError(f"{kind} file '{path}' does not exist") from None
+            raise RobotError(f"{kind} file '{path}' does not exist", code="no-such-file") from None
         except OSError as problem:
-            raise RobotError(f"{kind} file '{path}' cannot be read: {problem.strerror}") from None
+            raise RobotError(f"{kind} file '{path}' cannot be read: {problem.strerror}",
+                             code="unreadable-file") from None
     try:
         root: Element = fromstring(data.lstrip() if isinstance(data, str) else data, forbid_dtd=True,
                                    forbid_entities=True, forbid_external=True)
@@ -50,7 +51,7 @@ def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | b
         line, column = problem.position
         if "unbound prefix" in str(problem) and b"<xacro:" in (data.encode() if isinstance(data, str) else data):
             raise RobotError(f"{file} contains unexpanded xacro macros; run xacro on it first and give the "
-                             "result") from None
+                             "result", code="unexpanded-xacro") from None
         raise RobotError(f"{file} is not well-formed XML: {ErrorString(problem.code)} at line {line}, column "
                          f"{column + 1}", code="bad-xml") from None
     except (LookupError, ValueError) as problem:
@@ -67,4 +68,5 @@ def _refuse_xacro(root: Element, file: str) -> None:
         if macro or left:
             what = f"<xacro:{tag.rpartition('}')[2].removeprefix('xacro:')}>" if macro else f'"{left[0]}"'
             raise RobotError(f"{file} contains unexpanded xacro macros, such as {what}; run xacro on it first (xacro "
-                             "robot.urdf.xacro > robot.urdf, or the package xacrodoc) and give the result")
+                             "robot.urdf.xacro > robot.urdf, or the package xacrodoc) and give the result",
+                             code="unexpanded-xacro")

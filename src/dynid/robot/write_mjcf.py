@@ -57,7 +57,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             if body.virtual:
                 if len(children.get(i, ())) != 1:
                     raise RobotError(f"link '{body.name}' has no mass and carries {len(children.get(i, ()))} links, "
-                                     "which MJCF cannot express")
+                                     "which MJCF cannot express", code="no-mass")
                 yield from bodies(i, indent, (*before, (i, np.eye(4))))
                 continue
             frame = whole_pose(i)
@@ -166,7 +166,7 @@ def _at_zero(tree: Robot, place: Frame) -> Array:
 
 def _inertial(numbers: Array, link: str) -> str:
     if numbers[9] == 0 and np.any(numbers[6:9] != 0):
-        raise RobotError(f"link '{link}' has first moments but no mass, which MJCF cannot express")
+        raise RobotError(f"link '{link}' has first moments but no mass, which MJCF cannot express", code="no-mass")
     said = " ".join(f'{key}="{_text(value)}"' for key, value in ten.to_mujoco_attributes(numbers).items())
     return f"<inertial {said}/>"
 

@@ -116,17 +116,18 @@ def _same_robot(own: Robot, robot: Robot) -> None:
                                ("links", own.body_names, robot.body_names)):
         if theirs != ours:
             raise RobotError(f"the URDF does not belong to robot '{robot.name}': it has the {what} "
-                             f"{', '.join(theirs)}, the robot has {', '.join(ours)}")
+                             f"{', '.join(theirs)}, the robot has {', '.join(ours)}", code="other-robot")
     for a, b in zip(own.joints, robot.joints, strict=True):
         if a.prismatic != b.prismatic or a.parent != b.parent or not (
                 np.allclose(a.before, b.before, atol=1e-9) and np.allclose(a.after, b.after, atol=1e-9)):
-            raise RobotError(f"the URDF does not belong to robot '{robot.name}': its joint '{a.name}' has another pose")
+            raise RobotError(f"the URDF does not belong to robot '{robot.name}': its joint '{a.name}' has another pose",
+                             code="other-robot")
 
 
 def _central(numbers: Array, link: str) -> tuple[float, Array, Array]:
     """Return mass, centre of mass (3,) and the six entries of the inertia about it."""
     if numbers[9] == 0 and np.any(numbers[6:9] != 0):
-        raise RobotError(f"link '{link}' has first moments but no mass, which a URDF cannot express")
+        raise RobotError(f"link '{link}' has first moments but no mass, which a URDF cannot express", code="no-mass")
     mass, com, inertia = ten.to_central(numbers)
     return float(mass), com, ten.entries(inertia)
 

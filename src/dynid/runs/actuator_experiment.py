@@ -126,8 +126,7 @@ def write_experiment(plan: ActuatorExperiment, folder: Path, force: bool = False
     return {what: str(path) for what, path in paths.items()}
 
 
-_PART = record("ExperimentPart", kind=str, gains=dict[str, float], load=Any, duration=float,
-               separates=dict[str, Any])
+_PART = record("ExperimentPart", kind=str, gains=dict[str, float], load=Any, duration=float, separates=dict[str, Any])
 _PLANNED = record("PlannedParameter", name=str, unit=str, assumed=float, standard_error=float | None)
 
 

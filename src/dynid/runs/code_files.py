@@ -57,8 +57,7 @@ class CodeOptions:
 
 def with_companions(languages: Sequence[str]) -> tuple[str, ...]:
     """Return the languages together with those whose files are always written with them, each once."""
-    return tuple(dict.fromkeys(one for language in languages
-                               for one in (language, _TOGETHER.get(language, language))))
+    return tuple(dict.fromkeys(one for language in languages for one in (language, _TOGETHER.get(language, language))))
 
 
 # What a controller takes: the torques of a motion, their parts, and accelerations.

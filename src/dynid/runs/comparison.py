@@ -86,8 +86,7 @@ def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
     for other in settings.compare.options:
         find_method(other)
     known = find_method(name).options
-    shared = {option: value for option, value in settings.options.items()
-              if name == settings.method or option in known}
+    shared = {option: value for option, value in settings.options.items() if name == settings.method or option in known}
     return {**shared, **settings.compare.options.get(name, {})}
 
 

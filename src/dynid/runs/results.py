@@ -146,7 +146,8 @@ def check_output(folder: str | Path, force: bool = False) -> None:
     if force:
         return
     if (folder / PARAMETERS).exists() or (folder / MANIFEST).exists():
-        raise DynidError(f"{folder} already contains a result; choose another folder or add --force")
+        raise DynidError(f"{folder} already contains a result; choose another folder or add --force",
+                         code="folder-in-use")
     for name in (ESTIMATE, REGRESSION, SETTINGS, REPORT):
         if (folder / name).exists():
             raise DynidError(f"{folder / name} exists already and does not belong to a result; choose another folder, "

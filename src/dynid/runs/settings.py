@@ -63,7 +63,7 @@ def read_table(path: Path, what: str = "") -> dict[str, Any]:
     except OSError as problem:
         raise DynidError(f"cannot read {f'the {what} ' if what else ''}{path}: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise DynidError(f"{path} is not a TOML file: {problem}") from None
+        raise DynidError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
 
 
 class SettingsFile(BaseModel):

@@ -142,8 +142,7 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     stream.remark("source-ended", "the source has ended")
 
 
-def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses
-            ) -> Iterator[Block]:
+def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses) -> Iterator[Block]:
     """Yield the blocks of a source."""
     source, dof = options.source, robot.dof
 

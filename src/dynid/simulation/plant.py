@@ -86,7 +86,7 @@ class Flexible:
             per_joint(self.coulomb, dof, "Coulomb friction of the motors"), np.zeros(dof)])
         if np.any(rows[~rigid][:, [0, 2]] <= 0) or np.any(rows[:, [1, 3, 4]] < 0):
             raise ModelError("flexible joints need stiffness and rotor inertia above zero, and damping and friction "
-                             "that are not negative")
+                             "that are not negative", code="bad-flexible-joint")
         return np.ascontiguousarray(rows)
 
 

@@ -15,7 +15,7 @@ from dynid.studio.events import EventHub
 from dynid.studio.worker_process import WorkerProcess
 from dynid.studio.workspace import StudioFolder
 
-KINDS = ("run", "compare", "motion", "live", "payload", "code")
+KINDS = ("run", "compare", "motion", "live", "payload", "code", "actuators")
 _MIN_EVENT_INTERVAL = 0.1  # s between two events of one job's progress
 
 

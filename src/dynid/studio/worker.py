@@ -28,7 +28,8 @@ TASKS = {"warm": ("warm", "warm"), "open": ("settings", "open_run"), "settings":
          "log": ("log", "log"), "columns": ("log", "columns"),
          "example": ("example", "example"), "job:run": ("run", "run_job"),
          "job:compare": ("compare", "compare_job"), "job:motion": ("motion", "motion_job"),
-         "job:payload": ("use", "payload_job"), "job:code": ("use", "code_job"), "job:live": ("live", "live_job")}
+         "job:payload": ("use", "payload_job"), "job:code": ("use", "code_job"), "job:live": ("live", "live_job"),
+         "job:actuators": ("actuators", "actuators_job")}
 
 
 def main() -> None:

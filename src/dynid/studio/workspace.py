@@ -41,7 +41,7 @@ MARKER = ".dynid-studio"
 _MARKER_TEXT = "This folder belongs to `dynid studio`, which writes files into it and removes its own.\n"
 _WRITING = ".writing-"  # results/.writing-ID: that result is being written, and is removed where it is not whole
 _SESSION = re.compile(r"session-[0-9a-f]{16}")
-ROLES = ("robot", "log", "validation", "mesh", "limits")
+ROLES = ("robot", "log", "validation", "mesh", "limits", "actuators")
 EMPTY: Mapping[str, Any] = {
     "robot": "", "logs": [], "validate_on": [], "method": "auto", "options": {},
     "model": {"python": None, "friction": [], "rotor": False, "own_terms": None, "terms": [], "flexible": None},

@@ -184,20 +184,10 @@ def _matrix(name: str, rows: Matrix) -> Output:
 
 Recipe = Callable[[Writer], list[Output]]
 _FUNCTION_ARGUMENTS = {
-    "inverse_dynamics": "q dq ddq p",
-    "regressor": "q dq ddq",
-    "inertia": "q p",
-    "coriolis": "q dq p",
-    "coriolis_matrix": "q dq p",
-    "gravity": "q p",
-    "friction": "q dq p",
-    "forward_dynamics": "q dq tau p",
-    "momentum": "q dq p",
-    "energy": "q dq p",
-    "following": "q",
-    "wrenches": "q dq ddq p",
-    "step": "q_before dq_before memory_before q dq",
-}
+    "inverse_dynamics": "q dq ddq p", "regressor": "q dq ddq", "inertia": "q p", "coriolis": "q dq p",
+    "coriolis_matrix": "q dq p", "gravity": "q p", "friction": "q dq p", "forward_dynamics": "q dq tau p",
+    "momentum": "q dq p", "energy": "q dq p", "following": "q", "wrenches": "q dq ddq p",
+    "step": "q_before dq_before memory_before q dq"}
 _REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # of a model that remembers
 RECIPES: Mapping[str, Recipe] = {recipe.__name__: recipe for recipe in (
     inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, friction, forward_dynamics, momentum,

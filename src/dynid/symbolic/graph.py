@@ -141,7 +141,7 @@ class Graph:
             return number
         number = float(number)
         if not math.isfinite(number):
-            raise ModelError("a value that is not finite cannot be written as generated code")
+            raise ModelError("a value that is not finite cannot be written as generated code", code="not-finite")
         return Value(self, self._keep(Node("number", value=abs(number))), number < 0.0)
 
     def symbol(self, name: str) -> Value:
@@ -193,7 +193,7 @@ class Graph:
         """Return a / b."""
         x, y = a.number, b.number
         if y == 0.0:
-            raise ModelError("generated code would divide by zero")
+            raise ModelError("generated code would divide by zero", code="division-by-zero")
         if x == 0.0:
             return self.zero
         if y is not None:

@@ -174,8 +174,7 @@ def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: S
         if parent != BASE:
             up = frames[i].rotation.up(momentum)
             linear[parent] = add(linear[parent], up)
-            turning[parent] = add(turning[parent],
-                                  add(frames[i].rotation.up(moment), cross(frames[i].origin, up)))
+            turning[parent] = add(turning[parent], add(frames[i].rotation.up(moment), cross(frames[i].origin, up)))
     return slopes
 
 

@@ -60,8 +60,8 @@ CANDIDATES = {
                        "torque and motion are not synchronised", "a delay"),
     "drift": Candidate("is consistent with friction that changes over time",
                        "are consistent with friction that changes over time",
-                       "friction drifts over the log, as when the drive warms up: warm it up before recording, or "
-                       "identify from shorter logs", "drifting friction"),
+                       "one of friction that drifts, as when the drive warms up (warm it up before recording), and a "
+                       "load that changes: identify from shorter logs", "drifting friction"),
     "reversal": Candidate("peaks at reversals of the joint", "peak at reversals of the joints",
                           "consistent with presliding, friction that changes gradually at a reversal: drop slow rows, "
                           "or add --friction dahl", "presliding friction"),
@@ -69,7 +69,8 @@ CANDIDATES = {
                           "consistent with backlash: the encoder moves through a gap before the link follows",
                           "backlash"),
     NEIGHBOUR: Candidate("follows the motion of {}", "follow the motion of {}",
-                         "the two drives are coupled or their columns exchanged", "coupled drives"),
+                         "one of coupled drives, exchanged columns, and another geometry than in the robot file",
+                         "coupled drives"),
 }
 
 
@@ -170,14 +171,15 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
         along = direction.T @ rest
         if np.std(wide[:, new] @ np.linalg.lstsq(upper, along, rcond=None)[0]) > torque_size:
             continue  # larger than the torque: the model has the candidate, and its remainder is another effect
-        gained, better = _left_out(direction, rest, blocks)
+        gained, better, spread = _left_out(direction, rest, blocks)
         share = float(along @ along) / power
         variance = _variance_of_mean(rest - direction @ along)
         strength = share * power / len(along) / max(variance, 1e-12 * power) if gained > 0 else 0.0
         single = std = None
         if columns.shape[1] == 1:
             size = float(np.linalg.norm(columns[:, 0]) * np.linalg.norm(left[:, 0]))
-            single, std = float(left[:, 0] @ rest / np.linalg.norm(left[:, 0]) / size), float(np.sqrt(variance)) / size
+            single = float(left[:, 0] @ rest / np.linalg.norm(left[:, 0]) / size)
+            std = max(float(np.sqrt(variance)), spread) / size
         torque = float(np.sqrt(share * power / len(use)))
         found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, gained / power, better,
                                   gained / own, std=std))
@@ -192,16 +194,17 @@ def _variance_of_mean(remainder: Array) -> float:
     return float(remainder @ remainder) / float(min(effective, rows))
 
 
-def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float]:
-    """Return the sum of squares of `rest` that orthonormal columns explain in cross-validation, and the share of the
-    blocks in which it is positive."""
+def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float, float]:
+    """Return the sum of squares of `rest` that orthonormal columns explain in cross-validation, the share of the
+    blocks in which it is positive, and the jackknife standard error of the coefficients over the blocks."""
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
     gram = np.add.reduceat(direction[:, :, None] * direction[:, None, :], starts)
     along = np.add.reduceat(direction * rest[:, None], starts)
     ridge = (1.0 + 1e-6) * np.eye(direction.shape[1])
     coefficients = np.linalg.solve(ridge - gram, (along.sum(axis=0) - along)[:, :, None])[:, :, 0]
     gains = np.sum(2.0 * coefficients * along, axis=1) - np.einsum("bi,bij,bj->b", coefficients, gram, coefficients)
-    return float(np.sum(gains)), float(np.mean(gains > 0.0))
+    spread = np.sqrt((len(starts) - 1) * np.sum(np.var(coefficients, axis=0)))
+    return float(np.sum(gains)), float(np.mean(gains > 0.0)), float(spread)
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:

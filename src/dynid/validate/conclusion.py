@@ -178,8 +178,7 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
             apart = "are not distinguished by the data" if all(member.confounded for member in members) else (
                 f"are {title}")
             text = sentence(f"{listed(names, 8)} {apart}: {help_}" if help_ else f"{listed(names, 8)} {apart}")
-        joints = () if remedy is None or not excited.motions else tuple(excited.motions[k].joint
-                                                                        for k in remedy.joints)
+        joints = () if remedy is None or not excited.motions else tuple(excited.motions[k].joint for k in remedy.joints)
         evidence = {"std": _all_known(member.std for member in members),
                     "remedy_share": _all_known(member.remedy.share if member.remedy else None for member in members)}
         yield Finding(code, "not-excited", "warning", text, title, joints, tuple(names),

@@ -23,8 +23,7 @@ _CUTOFF_FACTORS = (0.5, 2.0)
 _FALLBACK = "wls"  # where the method itself looks at the data again, which would take too long
 
 
-_CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[float | None],
-                  percent=list[float | None])
+_CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[float | None], percent=list[float | None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +43,7 @@ class CutoffDependence:
         error: of the fit, percent.
         refused: (k,), others that cross-validation found worse when the cut-off was chosen, or that are too close to
             the motion's band; they do not count as evidence.
+        is_chosen: whether the cut-off was chosen from the data, not given.
         std_at: returns standard errors (base,) at one of the others (Hz). They include the noise there and are computed
             on demand, because they take as long as the estimate.
     """
@@ -59,6 +59,7 @@ class CutoffDependence:
     error: float
     refused: Bools
     std_at: Callable[[float], Array] = field(repr=False)
+    is_chosen: bool = False
 
     @property
     def deviations(self) -> Array:
@@ -118,7 +119,8 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     torques = [100.0 * np.sqrt(_change(here, moved - values) / power) if power > 0 else 0.0 for moved in at]
     refused = np.array([choice is not None and _refused(choice, other) for other in others])
     return CutoffDependence(method, float(cutoff), others, estimate.names, values, estimate.std, at, np.array(torques),
-                            here.relative_error(start), refused, partial(_std, problem, folds, method, chosen))
+                            here.relative_error(start), refused, partial(_std, problem, folds, method, chosen),
+                            choice is not None)
 
 
 def _refused(choice: CutoffChoice, cutoff: float) -> bool:

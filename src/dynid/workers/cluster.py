@@ -106,7 +106,7 @@ class Cluster:
                 found[k] = futures[k].result(timeout=_ANSWER_TIMEOUT)
             except KilledWorker:
                 if items is None:
-                    raise NotPossibleError(LOST.format(tries=TRIES)) from None
+                    raise NotPossibleError(LOST.format(tries=TRIES), code="worker-lost") from None
                 found[k] = self._job.given_up(items[k])
             except (OSError, TimeoutError):
                 raise self._gone() from None
@@ -118,7 +118,8 @@ class Cluster:
 
     def _gone(self) -> NotPossibleError:
         return NotPossibleError(f"the Dask scheduler at {self._address} was lost before the work was done",
-                                "start it again and repeat the call; finished work is not repeated")
+                                "start it again and repeat the call; finished work is not repeated",
+                                code="scheduler-lost")
 
 
 def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
@@ -135,7 +136,7 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
         for name in tls:
             if not os.access(name, os.R_OK):
                 raise DynidError(f"the TLS file {name} cannot be read; give the PEM files of the authority, of the "
-                                 "certificate and of its key")
+                                 "certificate and of its key", code="unreadable-file")
         authority, certificate, key = tls
         security = Security(tls_ca_file=authority, tls_client_cert=certificate, tls_client_key=key,
                             require_encryption=True)

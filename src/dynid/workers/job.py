@@ -57,7 +57,7 @@ class Job(Generic[Shared, Item, Report]):
         """Return the report of an item that caused the loss of several workers."""
         why = LOST.format(tries=TRIES)
         if self.lost is None:
-            raise NotPossibleError(why)
+            raise NotPossibleError(why, code="worker-lost")
         return self.lost(item, why)
 
 

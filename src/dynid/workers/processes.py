@@ -144,7 +144,7 @@ class Processes:
         if task.tries < TRIES:
             (self._again if task.part.made_of is None else self._sums).appendleft(task)
         elif task.part.made_of is not None:
-            raise NotPossibleError(LOST.format(tries=TRIES))
+            raise NotPossibleError(LOST.format(tries=TRIES), code="worker-lost")
         else:
             self._take(task, self._job.given_up(self._items[task.place]), pickle.dumps(None))
 

@@ -48,8 +48,7 @@ class Workers:
             for k, report, _ in engine.reports(items, ordered=False):
                 yield k, report
 
-    def total(self, job: Job[Shared, Item, Report], items: Sequence[Item],
-              take: Callable[[int, Report], bool]) -> Any:
+    def total(self, job: Job[Shared, Item, Report], items: Sequence[Item], take: Callable[[int, Report], bool]) -> Any:
         """Return the sum of the parts of all items, or None without any. Workers add them in pairs over a fixed tree,
         so it is the same to the last bit wherever it is computed, and whichever items are excluded.
 

@@ -131,6 +131,7 @@ def test_draws_at_the_border_are_consistent_and_keep_most_of_the_spread() -> Non
     assert "No consistent robot" in " ".join(draws.sentences)
 
 
+@pytest.mark.slow
 def test_torques_scatter_as_stated_where_consistency_restricts_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Friction at its bound cannot have the stated spread, so the free combinations have more than theirs."""
     model, theta = arm()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from refusals import refused
 
 from dynid.errors import DynidError
 from dynid.excitation import Limits
@@ -10,12 +11,12 @@ from dynid.robot import Robot
 
 
 @pytest.mark.parametrize(("given", "match"), [
-    ({"velocity": [1.0, 0.0, 1.0]}, "velocity limit of joint 'joint2' must be above zero"),
-    ({"lower": [0.0, 1.0, 0.0], "upper": [1.0, 0.5, 1.0]}, "joint 'joint2' cannot move between 1 and 0.5"),
-    ({"start": [9.0, 0.0, 0.0]}, "start posture puts joint 'joint1' at 9"),
-    ({"bandwidth": 0.0}, "bandwidth must be above zero"),
-    ({"speed": 1.0}, "no limit 'speed'"),
+    ({"velocity": [1.0, 0.0, 1.0]}, ("bad-call", "velocity", "'joint2'")),
+    ({"lower": [0.0, 1.0, 0.0], "upper": [1.0, 0.5, 1.0]}, ("bad-call", "'joint2'", "0.5")),
+    ({"start": [9.0, 0.0, 0.0]}, ("bad-call", "start", "'joint1'", "9")),
+    ({"bandwidth": 0.0}, ("bad-call", "bandwidth", "0 Hz")),
+    ({"speed": 1.0}, ("bad-call", "'speed'")),
 ])
-def test_limits_without_sense(given: dict, match: str) -> None:
-    with pytest.raises(DynidError, match=match):
+def test_limits_without_sense(given: dict, match: tuple[str, ...]) -> None:
+    with refused(DynidError, *match):
         Limits.of(Robot.builtin("arm3r"), **given)

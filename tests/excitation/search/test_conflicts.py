@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
+from refusals import refused
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import HalfSpace, Limits, Search, Workspace, excite, inside_box
@@ -16,27 +16,27 @@ from dynid.robot import Robot
 ARM = "arm3r"
 
 
-def contradiction(match: str, kind: str = "fourier", error: type[DynidError] = NotPossibleError,
+def contradiction(*names: str, kind: str = "fourier", error: type[DynidError] = NotPossibleError,
                   duration: float = 20.0, **given: object) -> None:
     robot = Robot.builtin(ARM)
-    with pytest.raises(error, match=match):
+    with refused(error, error.code, *names):
         excite(Model(robot), Limits.of(robot, **given), family=family_named(kind, duration, 5),
                search=Search(budget=None, rounds=1))
 
 
 def test_too_short_for_the_way() -> None:
-    contradiction("no bspline motion takes joint 'joint1' from -2.5 to 2.5 in 2 s within its velocity limit 2.175:",
-                  "bspline", start=[-2.5, 0, 0], end=[2.5, 0, 0], duration=2.0)
+    contradiction("'joint1'", "-2.5", "2 s", "velocity limit 2.175", kind="bspline", start=[-2.5, 0, 0],
+                  end=[2.5, 0, 0], duration=2.0)
 
 
 def test_bandwidth_below_the_period() -> None:
-    contradiction("leaves no harmonic of a period of 4 s", bandwidth=0.1, duration=4.0)
+    contradiction("harmonic", "4 s", bandwidth=0.1, duration=4.0)
 
 
 def test_first_posture_in_the_wall() -> None:
     robot = Robot.builtin(ARM)
     wall = Workspace.of(robot, radius=0.02, planes=[HalfSpace((-1.0, 0, 0), -0.1, "wall")])
-    contradiction("first posture already violates a limit, .* in half-space 'wall'", start=[0.0, 0.0, 0.0], space=wall)
+    contradiction("first posture", "half-space 'wall'", start=[0.0, 0.0, 0.0], space=wall)
 
 
 def test_nowhere_to_be() -> None:
@@ -44,14 +44,14 @@ def test_nowhere_to_be() -> None:
     planes = inside_box((-0.02, -0.02, -5.0), (0.02, 0.02, 5.0), "chimney")
     tight = Workspace.of(robot, radius=0.03, planes=planes)
     tight = replace(tight, sides=np.array([(w, p) for w in range(len(planes)) for p in range(len(tight.capsules))]))
-    contradiction("no posture within the joint ranges .* 'chimney", space=tight)
+    contradiction("no posture", "'chimney", space=tight)
 
 
 def test_gravity_alone_is_too_much() -> None:
-    contradiction("no posture .* the torque limit 1e-06 of joint", torque=1e-6, lower=[-0.1, 0.2, 0.2],
+    contradiction("no posture", "torque limit 1e-06 of joint", torque=1e-6, lower=[-0.1, 0.2, 0.2],
                   upper=[0.1, 0.3, 0.3])
 
 
 def test_nothing_bounds_a_joint() -> None:
-    contradiction("joint 'joint1' has neither a range nor a limit", error=DynidError, lower=-np.inf, upper=np.inf,
+    contradiction("'joint1'", error=DynidError, lower=-np.inf, upper=np.inf,
                   velocity=np.inf, acceleration=np.inf)

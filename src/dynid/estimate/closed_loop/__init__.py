@@ -8,18 +8,5 @@ from dynid.estimate.closed_loop.speed_lag import law_of_log
 from dynid.estimate.closed_loop.start import first_run, regular_parameters
 
 __all__ = [
-    "AnyStart",
-    "Log",
-    "Loop",
-    "LoopOptions",
-    "SimulatedRun",
-    "Start",
-    "at_samples",
-    "closed_loop_facts",
-    "first_run",
-    "friction_sign_unclear",
-    "law_of_log",
-    "make_loop",
-    "regular_parameters",
-    "tracking",
-]
+    "AnyStart", "Log", "Loop", "LoopOptions", "SimulatedRun", "Start", "at_samples", "closed_loop_facts", "first_run",
+    "friction_sign_unclear", "law_of_log", "make_loop", "regular_parameters", "tracking"]

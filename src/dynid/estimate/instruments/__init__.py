@@ -23,23 +23,6 @@ from dynid.estimate.instruments.transfer import filtered_references, plain_refer
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften, taper
 
 __all__ = [
-           "WINDOW",
-           "Instrumented",
-           "LowRate",
-           "Measured",
-           "Projected",
-           "at_low_rate",
-           "filtered_references",
-           "instrument_shift",
-           "low_decimation",
-           "low_rate",
-           "low_rate_scale",
-           "plain_references",
-           "project",
-           "smoothed_velocity",
-           "soften",
-           "spectral_covariance",
-           "spectral_freedom",
-           "taper",
-           "with_joint_deflection",
-]
+    "WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "filtered_references",
+    "instrument_shift", "low_decimation", "low_rate", "low_rate_scale", "plain_references", "project",
+    "smoothed_velocity", "soften", "spectral_covariance", "spectral_freedom", "taper", "with_joint_deflection"]

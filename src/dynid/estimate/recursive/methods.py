@@ -96,8 +96,7 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
             "normal" or "tight" for those of the robot file; or a bounds file.
     """
     chosen = _options(problem, None, None if start == "zero" else 1.0, start, "learn", 0.0)
-    return _over_logs(problem, "mrls", replace(chosen, wanted=wanted,
-                                                limits=standard_limits(problem.model, limits)))
+    return _over_logs(problem, "mrls", replace(chosen, wanted=wanted, limits=standard_limits(problem.model, limits)))
 
 
 @method("riv", "recursive instrumental variables from references", needs={"data", "exact", "rigid", "torques"},

@@ -279,13 +279,8 @@ def _finite(value: float | None) -> float | None:
 Target = tuple[Callable[[_Request], tuple[Path, ...]], tuple[str, ...]]
 # By name: the function that writes the files, and which passive values of a joint the target represents.
 TARGETS: dict[str, Target] = {
-    "urdf": (_urdf, ("damping", "frictionloss")),
-    "mjcf": (_mjcf, PASSIVE),
-    "mjlab": (_mjlab, PASSIVE),
-    "isaaclab": (_isaaclab, PASSIVE),
-    "drake": (_drake, ("armature", "damping")),
-    "sdf": (_sdf, ("damping", "frictionloss")),
-    "usd-json": (_usd_json, PASSIVE),
-}
+    "urdf": (_urdf, ("damping", "frictionloss")), "mjcf": (_mjcf, PASSIVE), "mjlab": (_mjlab, PASSIVE),
+    "isaaclab": (_isaaclab, PASSIVE), "drake": (_drake, ("armature", "damping")),
+    "sdf": (_sdf, ("damping", "frictionloss")), "usd-json": (_usd_json, PASSIVE)}
 SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "mjlab": ".py", "isaaclab": ".py", "drake": ".urdf", "sdf": ".sdf",
             "usd-json": ".json"}

@@ -160,7 +160,7 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
     except OSError as problem:
         raise DynidError(f"cannot read the limits {path}: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise DynidError(f"{path} is not a TOML file: {problem}") from None
+        raise DynidError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
     try:
         return limits_of(LimitsTable.model_validate(values), robot, margin, usual)
     except ValidationError as problem:

@@ -142,11 +142,6 @@ class Criterion:
 
 
 CRITERIA: dict[str, tuple[Callable[[Eigenvalues], Value], Callable[[Eigenvalues, float], Value] | None]] = {
-    "condition": (_condition, _smooth_condition),
-    "condition+": (_condition, None),
-    "frobenius": (lambda s: _smooth_condition(s, 1.0), None),
-    "d": (_determinant, None),
-    "a": (_variances, None),
-    "largest": (_largest, _smooth_largest),
-    "hadamard": (_determinant, None),
-}
+    "condition": (_condition, _smooth_condition), "condition+": (_condition, None),
+    "frobenius": (lambda s: _smooth_condition(s, 1.0), None), "d": (_determinant, None), "a": (_variances, None),
+    "largest": (_largest, _smooth_largest), "hadamard": (_determinant, None)}

@@ -175,8 +175,7 @@ def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -
     return d / problem.unit * max(share, 0.0)
 
 
-def _elastic_programme(problem: MotionProblem, at: Iterate,
-                       model: QuadraticModel) -> tuple[Array, Array, Array, Array]:
+def _elastic_programme(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> tuple[Array, Array, Array, Array]:
     """Return hessian, gradient, rows and bounds of the programme without the linear limits.
 
     It contains the trust region, and the linearised nonlinear limits with one elastic variable, if there are any.

@@ -12,5 +12,4 @@ from dynid.excitation.trajectories.trajectory_file import read_trajectory, write
 __all__ = [
     "BSpline", "ConstrainedFamily", "Family", "Fourier", "FourierPlusQuintic", "FourierQuintic", "FourierSeries",
     "Joined", "Motion", "Piecewise", "Slowed", "Splines", "Trajectory", "family_named", "quintic_between",
-    "read_trajectory", "times", "write_trajectory",
-]
+    "read_trajectory", "times", "write_trajectory"]

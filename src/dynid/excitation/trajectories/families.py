@@ -242,10 +242,8 @@ class Splines:
 
 
 FAMILIES: dict[str, Callable[[float, int], Family]] = {
-    Fourier.kind: Fourier,
-    FourierPlusQuintic.kind: FourierPlusQuintic,
-    Splines.kind: lambda duration, harmonics: Splines(duration),
-}
+    Fourier.kind: Fourier, FourierPlusQuintic.kind: FourierPlusQuintic,
+    Splines.kind: lambda duration, harmonics: Splines(duration)}
 
 
 def family_named(kind: str, duration: float, harmonics: int) -> Family:

@@ -19,7 +19,7 @@ export function roleOf(name, otherwise) {
 // Why a file does not belong where it was dropped; null where it does.
 function misplaced(name, role) {
   if (role === "robot" && !MESH.test(name) && !ROBOT.test(name)) return `${name} is not a robot file (URDF, MJCF, TOML). If it is a log, upload it in step 3.`;
-  if (["log", "validation"].includes(role) && (ROBOT.test(name) || MESH.test(name))) return `${name} is not a log. Upload robot files and meshes in step 1.`;
+  if (["log", "validation", "actuators"].includes(role) && (ROBOT.test(name) || MESH.test(name))) return `${name} is not a log. Upload robot files and meshes in step 1.`;
   return null;
 }
 

@@ -1,5 +1,6 @@
 // The studio's page: scene and steps over one run file that lives on the server.
 
+import { ActuatorStep } from "./actuator_step.js";
 import { task } from "./api.js";
 import { CompareStep } from "./compare_step.js";
 import { LiveStep } from "./live_step.js";
@@ -15,7 +16,7 @@ import { emit, listen, on, refresh, store } from "./store.js";
 import { Tabs } from "./tabs.js";
 import { UseStep } from "./use_step.js";
 
-const STEPS = [["robot", "Robot"], ["motion", "Motion"], ["log", "Log"], ["run", "Run"], ["compare", "Compare"], ["use", "Use"], ["live", "Live"]];
+const STEPS = [["robot", "Robot"], ["motion", "Motion"], ["log", "Log"], ["run", "Run"], ["compare", "Compare"], ["use", "Use"], ["live", "Live"], ["actuators", "Actuators"]];
 
 const stage = new Stage();
 const open = (name, result = null) => {
@@ -23,14 +24,14 @@ const open = (name, result = null) => {
   tabs.open(name, true);
 };
 const steps = { robot: new RobotStep(stage), motion: new MotionStep(stage), log: new LogStep(stage), run: new RunStep(open),
-  compare: new CompareStep(stage), use: new UseStep(), live: new LiveStep(stage) };
+  compare: new CompareStep(stage), use: new UseStep(), live: new LiveStep(stage), actuators: new ActuatorStep() };
 const tabs = new Tabs(document.getElementById("tabs"), STEPS.map(([name, title]) => ({ name, title })), (name) => steps[name].opened());
 
 // Tabs say which steps have what they need.
 function markDone() {
   const { settings, results: all } = store.state;
   const done = { robot: Boolean(settings.robot && store.robot), log: settings.logs.length > 0 && store.logIsUsable, motion: all.some((one) => one.kind === "motion"), run: all.some((one) => one.kind === "run"),
-    compare: all.some((one) => one.kind === "compare") };
+    compare: all.some((one) => one.kind === "compare"), actuators: all.some((one) => one.kind === "actuators") };
   for (const [name] of STEPS) document.getElementById(`tab-${name}`).classList.toggle("done", Boolean(done[name]));
 }
 

@@ -4,7 +4,7 @@ import { stop } from "./api.js";
 import { button, el } from "./dom.js";
 import { on } from "./store.js";
 
-const KINDS = { run: "Identification", compare: "Comparison of methods", motion: "Search for a motion", live: "Live", payload: "Payload", code: "Code" };
+const KINDS = { run: "Identification", compare: "Comparison of methods", motion: "Search for a motion", live: "Live", payload: "Payload", code: "Code", actuators: "Actuators" };
 
 export function progress(opened) {
   const root = document.getElementById("progress");
@@ -47,7 +47,7 @@ export function progress(opened) {
     if (typeof job.share === "number") bar.value = job.share;
     else bar.removeAttribute("value");
     share.textContent = typeof job.share === "number" ? `${Math.round(100 * job.share)} %` : "";
-    const step = busy ? null : { run: "compare", compare: "compare", motion: "motion", payload: "use", code: "use" }[job.kind];
+    const step = busy ? null : { run: "compare", compare: "compare", motion: "motion", payload: "use", code: "use", actuators: "actuators" }[job.kind];
     look.hidden = job.state !== "done" || !step;
     if (step) {
       look.dataset.step = step;

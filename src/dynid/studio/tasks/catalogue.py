@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dynid.actuators.laws import LAWS
+from dynid.actuators.parameters import ALSO, FRICTION_MODELS, FRICTION_TITLES
 from dynid.estimate import methods
 from dynid.excitation.search.criteria import CRITERIA
 from dynid.excitation.trajectories.families import FAMILIES
@@ -28,7 +30,11 @@ def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confine
         "presets": [{"name": one.name, "recorder": one.recorder, "minds": list(one.minds), "source": one.source,
                      "refusal": one.refusal} for one in known_presets().values()],
         "motions": list(FAMILIES), "criteria": list(CRITERIA), "signals": ["time", *SIGNALS],
-        "languages": list(ENDINGS)}
+        "languages": list(ENDINGS), "friction_models": [
+            {"name": name, "summary": FRICTION_TITLES[name]} for name in FRICTION_MODELS],
+        "laws": [{"name": law.name, "summary": _summary(type(law)), "parameters": [
+            {"name": one.name, "unit": one.unit, "estimated": one.name in law.estimated} for one in law.parameters]}
+            for law in LAWS.values()], "also": list(ALSO)}
 
 
 def _summary(term: type) -> str:

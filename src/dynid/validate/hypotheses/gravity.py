@@ -1,8 +1,8 @@
 """The direction of gravity, from the torques.
 
 The regressor is linear in gravity, so the gravity vector that explains a log best can be estimated. Reversed gravity
-can be explained by negative masses: of directions that fit equally well, the one is chosen for which physically
-consistent bodies explain the torques.
+can be explained by negative masses: of directions that fit equally well, the one is chosen that agrees with the
+nominal model, or for which physically consistent bodies explain the torques.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _DIFFERENCE_ANGLE = 0.03  # rad, of the slopes by differences
 _MAX_ROUNDS = 6
 _MIN_STEP_GAIN = 0.002  # share of the misfit that a step has to take away for another one
 _EARTH_GRAVITY = 9.81  # m/s^2, where the robot's file has no gravity
+_NOMINAL_DECIDES = 0.5  # correlation of measured torques and nominal gravity torques from which its sign is known
 _SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a robot
 
 
@@ -129,8 +130,8 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     """Return the direction of gravity that explains the problem's logs, with the magnitude of the robot's gravity.
 
     The axes, the directions between them and the given one are tried, and the best is refined by Newton steps on the
-    sphere. If it and its opposite fit equally well, physical consistency decides. worth: ratio to the residual with the
-    given gravity, above which a direction is not tested for consistency.
+    sphere. If it and its opposite fit equally well, the nominal model decides, or physical consistency. worth: ratio to
+    the residual with the given gravity, above which a direction is not tested for consistency.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)
@@ -151,7 +152,11 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     given = next(value for value, k in tried if k == 0)
     opposite = left(-direction)
     exists = {}
-    if min(opposite, misfit) > max(opposite, misfit) / GRAVITY_MISFIT_RATIO and misfit <= worth * given:
+    alike = min(opposite, misfit) > max(opposite, misfit) / GRAVITY_MISFIT_RATIO and misfit <= worth * given
+    agreement = _nominal_agreement(problem, data, size * direction) if alike else 0.0
+    if agreement < -_NOMINAL_DECIDES:
+        direction, misfit = -direction, opposite
+    elif alike and agreement < _NOMINAL_DECIDES:
         exists = {sign: _exists(problem, data, sign * size * direction) for sign in (1.0, -1.0)}
         if exists[-1.0] is not None and (exists[1.0] is None or exists[-1.0] < exists[1.0] / GRAVITY_MISFIT_RATIO):
             direction, misfit = -direction, opposite
@@ -191,6 +196,27 @@ def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[A
         if misfit > (1.0 - _MIN_STEP_GAIN) * before:
             break
     return direction, misfit, std
+
+
+def nominal_bodies(problem: Problem) -> Array:
+    """Return the nominal parameters (parameters,) of the rigid bodies; zero where there is none."""
+    items = problem.model.parameters
+    values = [p.nominal for p in items] if problem.nominal is None else problem.nominal.tolist()
+    return np.array([float(value) if p.body is not None and value is not None else 0.0
+                     for p, value in zip(items, values, strict=True)])
+
+
+def _nominal_agreement(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> float:
+    """Return the correlation of the measured torques, in units of each joint's own, with the nominal torques of some
+    gravity (3,); zero without a nominal model."""
+    theta, part = nominal_bodies(problem), max(logs, key=len)
+    if not np.any(theta):
+        return 0.0
+    still, tau = np.zeros_like(part.q), part.tau - part.tau.mean(axis=0)
+    known = with_gravity(_robotic(problem), gravity).inverse_dynamics(theta, part.q, still, still)
+    known, size = known - known.mean(axis=0), np.maximum(tau.std(axis=0), 1e-300)
+    one, other = (tau / size).ravel(), (known / size).ravel()
+    return float(one @ other / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-300))
 
 
 def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> float | None:

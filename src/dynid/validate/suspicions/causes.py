@@ -34,7 +34,7 @@ from dynid.validate.hypotheses.weigh import (
 )
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
-from dynid.validate.suspicions.exchanged_columns import exchanged_columns
+from dynid.validate.suspicions.exchanged_columns import exchange_as_likely, exchanged_columns
 from dynid.validate.suspicions.second_fit import METHOD, without
 from dynid.validate.suspicions.unrelated import is_unrelated, torques_exchanged, unrelated_torques
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, SAME_MISFIT, UNIT_SPREAD, WORSE_RATIO
@@ -85,10 +85,11 @@ class Explained:
 
 
 def explained(case: Case) -> Explained:
-    """Return the causes that explain the data, in the order in which they can be found: exchanged torque columns,
-    signs, units, then all hypotheses; each is searched in the data with the earlier ones corrected."""
+    """Return the causes that explain the data, in the order in which they can be found: units, which make columns of
+    other joints look likely, exchanged torque columns, signs, then all hypotheses; each is searched in the data with
+    the earlier ones corrected."""
     state = Explained((), case)
-    for look in (_load_step, _exchanged, _signs, _unit, _weighed, _load):
+    for look in (_load_step, _unit, _exchanged, _signs, _too_heavy, _weighed, _load):
         if not state.done:
             state = look(state)
     unrelated = is_unrelated(case) and is_unrelated(state.case)
@@ -132,7 +133,8 @@ def accepted(found: Explained, flexible: Case) -> Explained:
     """Return the causes found with plain friction, without those that the case's own friction explains better.
 
     A cause is kept if the corrected data with plain friction are predicted better than the unchanged data with the
-    case's own friction, or if the fault explains as much in addition to that friction.
+    case's own friction, or if the fault explains as much in addition to that friction. The evidence of a wrong sign is
+    negative friction: it is kept if that friction is negative too, and no joint contradicts another more for it.
     """
     if found.case is flexible or flexible.plain is flexible:
         return found
@@ -147,12 +149,19 @@ def accepted(found: Explained, flexible: Case) -> Explained:
         model, logs = hypothesis.change(model, logs)
     base = flexible.problem.base if model is flexible.problem.model else None
     after = mean_log_share(try_out(fold_logs(model, logs, base, flexible.problem.threads)))
-    if after < before + math.log(MATERIAL):
+    if after < before + math.log(MATERIAL) or (after < before + math.log(EQUALLY_EXPLAINED)
+                                               and _signs_remain(found, flexible)):
         return _with_friction(found, flexible)
     if without_fault > with_friction + math.log(EQUALLY_EXPLAINED):
         return Explained((), flexible, weighed=found.weighed)
     doubt = "One of: this, or friction that the model has terms for; the data are explained equally well by both."
     return replace(found, findings=tuple(replace(one, text=f"{one.text} {doubt}") for one in found.findings))
+
+
+def _signs_remain(found: Explained, flexible: Case) -> bool:
+    """Whether all causes are signs of torques that the case's own friction needs as well."""
+    inverted = inverted_joints(flexible.problem.regression, flexible.tests.rows.inflation)
+    return all(one.cause == "torque-sign" and set(one.joints) <= set(inverted) for one in found.hypotheses)
 
 
 def _with_friction(found: Explained, flexible: Case) -> Explained:
@@ -216,8 +225,11 @@ def _signs(state: Explained) -> Explained:
         return _with(state, finding, Hypothesis("position-sign", inverted, change))
     who = "all torques have" if len(names) == dof and dof > 1 else f"the torque of {joints_listed(names)} has" \
         if len(names) == 1 else f"the torques of {joints_listed(names)} have"
+    pair = exchange_as_likely(case, torques)
+    doubt = "" if pair is None else (". One of: this, or the torques of "
+                                     f"{joints_listed([regression.joints[j] for j in sorted(pair)])} are exchanged")
     finding = suspect("torque-sign", "torque sign", "all joints" if len(names) == dof > 1 else joints_listed(names),
-                      f"{who} the wrong sign: friction and inertia are negative", joints=names,
+                      f"{who} the wrong sign: friction and inertia are negative{doubt}", joints=names,
                       evidence=evidence)
     return _with(state, finding, torques)
 
@@ -253,7 +265,7 @@ def _unit(state: Explained) -> Explained:
     factors = torque_factors(case.sheet, case.problem.model.dof)
     off = wrong_unit(factors)
     if off is None:
-        return _too_heavy(state) if all(value is None for value in factors) else state
+        return state
     names = case.problem.regression.joints
     joints = [names[j] for j, value in enumerate(factors) if value is not None]
     sizes = np.abs(off)
@@ -277,6 +289,8 @@ def _times(factor: float) -> str:
 
 def _too_heavy(state: Explained) -> Explained:
     """Report torques too large for any machine of the robot's size, if there is no nominal model."""
+    if any(value is not None for value in torque_factors(state.case.sheet, state.case.problem.model.dof)):
+        return state
     times = times_solid_steel(state.case.problem, state.case.estimate)
     if times is None or times < 1.0:
         return state

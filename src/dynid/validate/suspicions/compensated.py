@@ -11,13 +11,15 @@ from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.findings import Finding
 from dynid.model import robot_model
-from dynid.validate.hypotheses.gravity import with_gravity
+from dynid.validate.hypotheses.gravity import nominal_bodies, with_gravity
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.signals import degrees_for_radians
 from dynid.validate.thresholds import CARRIED_GRAVITY, GRAVITY_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
 from dynid.validate.words import joints_listed
 
 _GRAVITY_ROWS = 2000  # of the longest log
+_GRAVITY_BLOCKS = 8  # contiguous blocks of these rows for the standard error
+_MIN_DIRECTION = 1e-3  # singular value, over the largest, below which a direction of gravity does not show
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,7 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
     gravity was removed.
     """
     model = problem.model
-    values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
-    theta = np.array([float(value) if p.body is not None and value is not None else 0.0
-                      for p, value in zip(model.parameters, values, strict=True)])
-    own = robot_model(model)
+    theta, own = nominal_bodies(problem), robot_model(model)
     size = 0.0 if own is None else float(np.linalg.norm(own.robot.gravity))
     if own is None or not problem.data or not np.any(theta) or size == 0.0:
         return ()
@@ -97,8 +96,9 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
 
 
 def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, float, float, float] | None:
-    """Return the length of the coefficients of gravity (rows, 3) fitted with the other columns, its standard error,
-    and the sizes of the part that follows gravity and of the part that only gravity along `down` (3,) can explain."""
+    """Return the length of the coefficients of gravity (rows, 3) fitted with the other columns, its standard error by
+    the jackknife over blocks of time, which errors of the model make larger than rows do, and the sizes of the part
+    that follows gravity and of the part that only gravity along `down` (3,) can explain."""
     own = own[:, np.any(own, axis=0)]
     if len(tau) < 10 * (own.shape[1] + 3) or not np.ptp(tau) > 0 or not np.any(gravity):
         return None
@@ -110,12 +110,18 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
     alone, power = alone[:, power > 1e-6 * whole], power[power > 1e-6 * whole]
     if not len(power):
         return None
-    inverse = np.linalg.pinv(alone.T @ alone, rcond=1e-6)
-    coefficients = inverse @ (alone.T @ tau)
-    left = tau - basis @ (basis.T @ tau) - alone @ coefficients
-    noise = float(left @ left) / (len(tau) - own.shape[1] - len(power))
+    scale = float(np.sqrt(power.max()))
+    columns = np.hstack([alone / scale, basis])
+
+    def fit(rows: Array) -> Array:
+        return np.asarray(np.linalg.lstsq(columns[rows], tau[rows], rcond=_MIN_DIRECTION)[0][:len(power)] / scale)
+
+    every = np.arange(len(tau))
+    coefficients = fit(every)
+    others = np.array([fit(np.delete(every, block)) for block in np.array_split(every, _GRAVITY_BLOCKS)])
+    spread = np.sum((others - others.mean(axis=0)) ** 2) * (_GRAVITY_BLOCKS - 1) / _GRAVITY_BLOCKS
     unit = np.sqrt(len(tau)) * float(np.std(tau))
-    return (float(np.linalg.norm(coefficients)), float(np.sqrt(noise * np.trace(inverse))),
+    return (float(np.linalg.norm(coefficients)), float(np.sqrt(spread)),
             float(np.linalg.norm(alone @ coefficients)) / unit, nominal / unit)
 
 

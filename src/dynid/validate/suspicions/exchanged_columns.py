@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Ints
+from dynid.arrays import Array, Ints
 from dynid.findings import Finding
+from dynid.model import robot_model
 from dynid.recording.decimate import decimated
+from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, scaled_torques
 from dynid.validate.hypotheses.motions import swapped_positions
 from dynid.validate.hypotheses.screen import HypothesisScreen
+from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
-from dynid.validate.hypotheses.trial import own_score
-from dynid.validate.hypotheses.weigh import hypothesis_excerpt, relative_left
+from dynid.validate.hypotheses.trial import Trial, fold_logs, own_score, posterior_weights, try_out
+from dynid.validate.hypotheses.weigh import hypothesis_excerpt, mounted, relative_left
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.suspicions.cause_findings import positions_swapped
-from dynid.validate.thresholds import MIXED_COLUMNS_SHARE, SWAP_LOG_GAIN, UNEXPLAINED_MISFIT
+from dynid.validate.thresholds import (
+    EQUALLY_EXPLAINED,
+    GRAVITY_TURNED,
+    MIXED_COLUMNS_SHARE,
+    RIVAL_WEIGHT,
+    SWAP_LOG_GAIN,
+    UNEXPLAINED_MISFIT,
+)
 from dynid.validate.words import joint_label, joints_listed, listed
 
 
@@ -33,13 +44,51 @@ def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
         return None
     order = swapped_torques(case.tests.rows)
     found = _two_columns(case) if order is None else _torques_in_order(order)
-    if found is not None and order is not None and len(found.joints) == 2:
-        positions = swapped_positions(*found.joints, len(order))
-        found = min(found, positions, key=lambda one: _left(case, one))
-    if found is None:
+    if found is None or _gravity_explains_more(case, found):
         return None
-    is_torque = found.cause == "torques-swapped"
-    return (_torques_swapped if is_torque else positions_swapped)(case, found, None), found
+    doubt = ""
+    if len(found.joints) == 2:
+        dof = case.problem.model.dof
+        torques, positions = _two_torques(*found.joints, dof), swapped_positions(*found.joints, dof)
+        lead = _left(case, torques) - _left(case, positions)
+        # Exchanged positions show in the other joints' equations too; without that evidence torques are as likely.
+        found = positions if lead > math.log(EQUALLY_EXPLAINED) else torques
+        doubt = " One of: this, or their positions are exchanged." if abs(lead) < math.log(EQUALLY_EXPLAINED) else ""
+    finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found, None)
+    return replace(finding, text=finding.text + doubt), found
+
+
+def _gravity_explains_more(case: Case, exchange: Hypothesis) -> bool:
+    """Whether another direction of gravity, which lets an exchange look likely, explains more than the exchange."""
+    model = robot_model(case.problem.model)
+    if model is None or not np.any(model.robot.gravity) or not case.problem.data:
+        return False
+    gravity = estimate_gravity(case.problem, tuple(map(decimated, hypothesis_excerpt(case.problem.data))))
+    return gravity.angle > GRAVITY_TURNED and _left(case, mounted(gravity)) < _left(case, exchange)
+
+
+def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
+    """Return two joints (from 0) whose exchanged torques may explain the negative friction of one joint as well as a
+    wrong sign does: then friction is positive, and the posterior weight of the exchange is not small."""
+    problem, dof = case.problem, case.problem.model.dof
+    if not problem.data or len(sign.joints) != 1:
+        return None
+    few = tuple(map(decimated, hypothesis_excerpt(problem.data)))
+
+    def trial(one: Hypothesis) -> Trial:
+        model, logs = one.change(problem.model, few)
+        return try_out(fold_logs(model, logs, problem.base, problem.threads))
+
+    def blocks(one: Trial) -> Array:  # relative to each torque: exchanged torques have other sizes
+        return np.exp(np.mean(np.log(one.by_block / np.where(one.power > 0, one.power, 1.0) + 1e-12), axis=1))
+
+    as_sign, [j] = blocks(trial(sign)), sign.joints
+    for k in range(dof):
+        found = trial(_two_torques(j, k, dof)) if k != j else None
+        if found is not None and not inverted_joints(found.regression, case.tests.rows.inflation) \
+                and posterior_weights([as_sign, blocks(found)])[1] > RIVAL_WEIGHT:
+            return j, k
+    return None
 
 
 def _torques_in_order(order: Ints) -> Hypothesis:

@@ -25,8 +25,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
     the estimate's own method needs a second fit, because the constraints of the method may contradict them.
     """
     problem = case.problem
-    known = {**{name: Known(value) for name, value in problem.base.known.items()},
-             **known_of(problem.regression.prior)}
+    known = {**{name: Known(value) for name, value in problem.base.known.items()}, **known_of(problem.regression.prior)}
     if not known or not problem.data:
         return
     from scipy.special import chdtri

@@ -8,14 +8,8 @@ from dynid.report.section import Page, Section
 from dynid.report.words import count
 
 SECTIONS: tuple[Section[FleetData], ...] = (
-    overview.SECTION,
-    cross_prediction.SECTION,
-    signals.SECTION,
-    parameters.SECTION,
-    robots.SECTION,
-    logs.SECTION,
-    provenance.SECTION,
-)
+    overview.SECTION, cross_prediction.SECTION, signals.SECTION, parameters.SECTION, robots.SECTION, logs.SECTION,
+    provenance.SECTION)
 
 
 def subtitle(data: FleetData) -> str:

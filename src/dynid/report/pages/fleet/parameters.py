@@ -11,11 +11,7 @@ from dynid.report.section import Section
 from dynid.report.words import typeset
 
 _DIFFERENCE_WORDS = {
-    "robots": "between robots",
-    "motions": "between motions only",
-    "nothing": "no",
-    "unknown": "not known",
-}
+    "robots": "between robots", "motions": "between motions only", "nothing": "no", "unknown": "not known"}
 
 
 def gather(data: FleetData) -> Mapping[str, Any]:

@@ -37,29 +37,10 @@ from dynid.report.section import Page, Section
 from dynid.report.words import count
 
 SECTIONS: tuple[Section[ReportData], ...] = (
-    verdict.SECTION,
-    torques.SECTION,
-    residuals.SECTION,
-    friction.SECTION,
-    flexibility.SECTION,
-    payloads.SECTION,
-    parameters.SECTION,
-    essential.SECTION,
-    expressions.SECTION,
-    covariance.SECTION,
-    iterations.SECTION,
-    logs.SECTION,
-    tracking.SECTION,
-    cutoff.SECTION,
-    filtered_rows.SECTION,
-    cross_validation.SECTION,
-    simulation.SECTION,
-    consistency.SECTION,
-    extraction.SECTION,
-    skeleton.SECTION,
-    base_motion.SECTION,
-    provenance.SECTION,
-)
+    verdict.SECTION, torques.SECTION, residuals.SECTION, friction.SECTION, flexibility.SECTION, payloads.SECTION,
+    parameters.SECTION, essential.SECTION, expressions.SECTION, covariance.SECTION, iterations.SECTION, logs.SECTION,
+    tracking.SECTION, cutoff.SECTION, filtered_rows.SECTION, cross_validation.SECTION, simulation.SECTION,
+    consistency.SECTION, extraction.SECTION, skeleton.SECTION, base_motion.SECTION, provenance.SECTION)
 
 
 def subtitle(data: ReportData) -> str:

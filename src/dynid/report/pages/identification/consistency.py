@@ -44,8 +44,7 @@ def energy_figure(fall: FreeFall) -> Figure:
               line(x, numbers(fall.kinetic[rows]), "kinetic", GREEN, 1.5, hovertemplate=hover),
               line(x, numbers(fall.energy[rows] - least), "sum", BLUE if fall.stable else VERMILION, 2.5,
                    hovertemplate=hover)]
-    layout = {"xaxis": axis("time, s", range=[0.0, max(float(fall.t[-1]), 1e-3)]),
-              "yaxis": axis("energy, J")}
+    layout = {"xaxis": axis("time, s", range=[0.0, max(float(fall.t[-1]), 1e-3)]), "yaxis": axis("energy, J")}
     return Figure(traces, layout, "Energy of the robot in free motion without joint torques", 300)
 
 

@@ -36,8 +36,7 @@ GROUPS = (
     FindingGroup("suspicious", "Warnings", "poor", "warning"),
     FindingGroup("not-excited", "Not excited by the data", "fair", "gap"),
     FindingGroup("identified", "Identified parameters", "good", "check"),
-    FindingGroup("validation", "Prediction", "plain", "chart"),
-)
+    FindingGroup("validation", "Prediction", "plain", "chart"))
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
@@ -89,8 +88,7 @@ def cards(data: ReportData) -> list[Card]:
         found.append(Card("validation error", percent(worst.relative_error),
                           f"on {', '.join(map(data.log_name, worst.sources))}, {words}: {worst.moving.text}"))
     elif data.cross_validation is not None:
-        found.append(Card("validation error", percent(data.cross_validation.mean),
-                          "in cross-validation, on average"))
+        found.append(Card("validation error", percent(data.cross_validation.mean), "in cross-validation, on average"))
     count = len(estimate.values)
     sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 10.0)))
     found.append(Card("base parameters", f"{int(estimate.well_determined.sum())} of {count}",

@@ -21,13 +21,7 @@ def subtitle(data: MotionData) -> str:
 
 
 SECTIONS: tuple[Section[MotionData], ...] = (
-    overview.SECTION,
-    joints.SECTION,
-    expected.SECTION,
-    preview.SECTION,
-    limits.SECTION,
-    search.SECTION,
-)
+    overview.SECTION, joints.SECTION, expected.SECTION, preview.SECTION, limits.SECTION, search.SECTION)
 MOTION = Page("motion", subtitle, SECTIONS)
 
 

@@ -17,13 +17,9 @@ def gather(data: PayloadData) -> Mapping[str, Any]:
     rows = found.rows()
     inertia = found.central_inertia if found.has_mass else None
     return {
-        "found": found,
-        "rows": rows,
-        "inertia": inertia,
-        "frame": found.frame,
+        "found": found, "rows": rows, "inertia": inertia, "frame": found.frame,
         "sources": [(_SOURCE_WORDS[source], found.mass_std_from(source)) for source in found.parts if found.has_mass],
-        "findings": [(one.severity, one.text) for one in found.findings],
-    }
+        "findings": [(one.severity, one.text) for one in found.findings]}
 
 
 SECTION = Section("body", "Payload", gather)

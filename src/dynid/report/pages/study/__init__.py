@@ -7,12 +7,7 @@ from dynid.report.pages.study.data import MethodScore, StudyData
 from dynid.report.section import Page, Section
 from dynid.report.words import count
 
-SECTIONS: tuple[Section[StudyData], ...] = (
-    overview.SECTION,
-    levels.SECTION,
-    parameters.SECTION,
-    provenance.SECTION,
-)
+SECTIONS: tuple[Section[StudyData], ...] = (overview.SECTION, levels.SECTION, parameters.SECTION, provenance.SECTION)
 
 
 def subtitle(data: StudyData) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _peers import best
 
+from benchmarks._peers import best
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
 from dynid.online import Online
 from dynid.regression import base_parameters

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
+from benchmarks._peers import best
 from dynid import dynamics
 from dynid.model import Model
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "reproductions"))
-from _peers import best
-from _walkers import humanoid, quadruped
+from reproductions._walkers import humanoid, quadruped
 
 SAMPLES, CALLS = 4_096, 100
 ROUNDS, REPEATS = 10, 4  # in CPU time, which others on the machine disturb least; the fastest of all counts

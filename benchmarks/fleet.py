@@ -103,7 +103,7 @@ def _folded(sources: list[str], workers: int, store: str = "") -> dict[str, floa
 
 
 def run(progress: Callable[[str], None], logs: int = LOGS, samples: int = SAMPLES) -> dict[str, Any]:
-    from _two_processes import Pair  # of this folder, which workers do not look in
+    from benchmarks._two_processes import Pair  # of this folder, which workers do not look in
 
     model = model_of()
     with tempfile.TemporaryDirectory() as name:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _servos import Servo, motions, simulate
 from scipy.stats import binom
 
 from dynid import Recording, Robot, read
@@ -18,6 +18,7 @@ from dynid.actuators.chains import chains_of
 from dynid.actuators.estimate import INTERVAL_SIGMAS
 from dynid.actuators.laws import PDLaw
 from dynid.actuators.problem import ChainLog, ChainProblem
+from reproductions._servos import Servo, motions, simulate
 
 OWN_STUDY = True  # no document prints it
 LOGS = int(os.environ.get("DYNID_ACTUATOR_LOGS", "2"))  # of each of the thirty cases
@@ -27,7 +28,7 @@ CHANCE = 0.01  # at which a smaller study refuses what holds
 FIRST_SEED = int(os.environ.get("DYNID_ACTUATOR_SEED", "100"))
 SECONDS = 10.0  # of a log
 MASS, LENGTH, ARMATURE = 0.5, 0.15, 0.01  # pendulum, kg and m, and its servo, kg m^2
-RATES, DELAYS = (50.0, 100.0, 200.0), (0.0, 1.0, 2.0, 3.0)  # Hz; samples: each case has one of each, in turn
+RATES, MAX_DELAY = (50.0, 100.0, 200.0), 3  # Hz, and samples: each log has its own, drawn at random
 # Gains of each law, and those that are given to the identification.
 LAWS: dict[str, tuple[dict[str, float], tuple[str, ...]]] = {
     "pd": ({"kp": 8.0, "kd": 0.15}, ("kp", "kd")),
@@ -73,15 +74,18 @@ class Case:
         return ("delay",) if self.law == "current" else ()
 
 
-CASES = tuple(Case(law, model, RATES[(k + j) % 3], DELAYS[(k + 2 * j) % 4])
-              for k, law in enumerate(LAWS) for j, model in enumerate(FRICTION))
+def cases_of(logs: int, seed: int) -> list[Case]:
+    """Servos of all laws and friction models, `logs` of each, with rates and delays drawn at random."""
+    rng = np.random.default_rng(seed)
+    return [Case(law, model, float(rng.choice(RATES)), float(rng.integers(0, MAX_DELAY + 1)))
+            for law in LAWS for model in FRICTION for _ in range(logs)]
 
 
-def logs_of(cases: Sequence[Case], logs: int, seed: int) -> list[list[Recording]]:
-    """Logs of each case. Those of one rate are simulated side by side."""
-    found: list[list[Recording]] = [[] for _ in cases]
+def logs_of(cases: Sequence[Case], seed: int) -> list[Recording]:
+    """One log of each case. Those of one rate are simulated side by side."""
+    found: dict[int, Recording] = {}
     for rate in sorted({case.rate for case in cases}):
-        numbers = [k for k, case in enumerate(cases) if case.rate == rate for _ in range(logs)]
+        numbers = [k for k, case in enumerate(cases) if case.rate == rate]
         rows = int(SECONDS * rate)
         commands = motions(len(numbers), rows, rate, [seed, int(rate)])
         positions = simulate([cases[k].servo for k in numbers], commands, rate)
@@ -89,15 +93,16 @@ def logs_of(cases: Sequence[Case], logs: int, seed: int) -> list[list[Recording]
             is_current = cases[k].law == "current"
             log = Recording.from_commands(np.arange(rows) / rate, q[:, None], (q if is_current else command)[:, None],
                                           joints=("joint",))
-            found[k].append(replace(log, current=command[:, None]) if is_current else log)
-    return found
+            found[k] = replace(log, current=command[:, None]) if is_current else log
+    return [found[k] for k in range(len(cases))]
 
 
-def coverage(case: Case, logs: Sequence[Recording]) -> dict[str, Any]:
-    """How many intervals of identified parameters contain the truth, over the logs of one case."""
-    gains, given = LAWS[case.law]
-    truth, inside, unidentified, wrong = case.truth, [], 0, 0
-    for log in logs:
+def coverage(pairs: Sequence[tuple[Case, Recording]]) -> dict[str, Any]:
+    """How many intervals of identified parameters contain the truth, over logs of one law and friction model."""
+    inside, unidentified, wrong = [], 0, 0
+    for case, log in pairs:
+        gains, given = LAWS[case.law]
+        truth = case.truth
         found = identify_actuators(pendulum(MASS, LENGTH), log, law=case.law, friction=case.model, diagnose=False,
                                    gains={name: gains[name] for name in given})
         notes = " ".join(note.text for note in found.notes)
@@ -110,9 +115,11 @@ def coverage(case: Case, logs: Sequence[Recording]) -> dict[str, Any]:
                 unidentified += 1
             else:
                 inside.append((one.name, (one.value - truth[one.name]) / one.std))
-    return {"law": case.law, "friction": case.model, "rate": case.rate, "delay": case.samples, "logs": len(logs),
-            "intervals": len(inside), "inside": 100.0 * float(np.mean([abs(z) < INTERVAL_SIGMAS for _, z in inside])),
-            "unidentified": unidentified, "not_named": wrong, "errors": inside}
+    first = pairs[0][0]
+    return {"law": first.law, "friction": first.model, "rates": [case.rate for case, _ in pairs],
+            "delays": [case.samples for case, _ in pairs], "logs": len(pairs), "intervals": len(inside),
+            "inside": _percent_inside(inside) if inside else None, "unidentified": unidentified, "not_named": wrong,
+            "errors": inside}
 
 
 def simulated_error(robot: Robot, estimate: ActuatorEstimate | None, log: Recording) -> float:
@@ -148,6 +155,11 @@ def go2_halves(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def _percent_inside(errors: Sequence[tuple[str, float]]) -> float:
+    """Percent of errors, by name and in standard errors, inside the 95 % interval."""
+    return 100.0 * float(np.mean([abs(z) < INTERVAL_SIGMAS for _, z in errors]))
+
+
 def coverage_bounds(intervals: int, is_whole: bool) -> tuple[float, float]:
     """Percent of the intervals that must contain the truth. A smaller study is refused only if its share would occur
     by chance in less than one of a hundred such studies at the bar."""
@@ -162,13 +174,19 @@ def run(progress: Callable[[str], None], logs: int = LOGS) -> dict[str, Any]:
     """Coverage of the intervals on simulated servos, and errors of the halves of the Go2 log where it is there."""
     cases = []
     progress("simulating the servos")
-    for case, recordings in zip(CASES, logs_of(CASES, logs, FIRST_SEED), strict=True):
-        progress(f"{case.law} law with friction {case.model.upper()}")
-        cases.append(coverage(case, recordings))
-    errors = [error for one in cases for error in one.pop("errors")]
-    inside = 100.0 * float(np.mean([abs(z) < INTERVAL_SIGMAS for _, z in errors]))
-    by_name = {name: 100.0 * float(np.mean([abs(z) < INTERVAL_SIGMAS for own, z in errors if own == name]))
+    drawn = cases_of(logs, FIRST_SEED)
+    pairs = list(zip(drawn, logs_of(drawn, FIRST_SEED), strict=True))
+    for law, model in product(LAWS, FRICTION):
+        progress(f"{law} law with friction {model.upper()}")
+        cases.append(coverage([pair for pair in pairs if (pair[0].law, pair[0].model) == (law, model)]))
+    errors = [error for one in cases for error in one["errors"]]
+    inside = _percent_inside(errors)
+    by_name = {name: _percent_inside([one for one in errors if one[0] == name])
                for name in sorted({name for name, _ in errors})}
+    by_law = {law: _percent_inside([error for one in cases if one["law"] == law for error in one["errors"]])
+              for law in LAWS}
+    for one in cases:
+        del one["errors"]
     low, high = coverage_bounds(len(errors), logs >= LOGS)
     checks = {f"{inside:.1f} % of {len(errors)} intervals contain the truth, {low:.3g} to {high:.3g} wanted":
               bool(low <= inside <= high + 1e-9),
@@ -180,15 +198,16 @@ def run(progress: Callable[[str], None], logs: int = LOGS) -> dict[str, Any]:
         halves = go2_halves(folder)
         checks["either half of the Go2 log is simulated with at most 6 mrad by the fit of the other"] = all(
             row["error"] <= 6.0 for row in halves)
-    return {"checks": checks, "cases": cases, "inside": inside, "inside_by_parameter": by_name, "halves": halves}
+    return {"checks": checks, "cases": cases, "inside": inside, "inside_by_parameter": by_name, "inside_by_law": by_law,
+            "halves": halves}
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     """Rows for people: each case, then each half of the real log."""
     rows: list[tuple[str, ...]] = [("case", "logs", "intervals", "result")]
     for one in result["cases"]:
-        rows.append((f"{one['law']}, {one['friction'].upper()}, {one['rate']:g} Hz, delay of {one['delay']:g} samples",
-                     str(one["logs"]), str(one["intervals"]), f"{one['inside']:.0f} % contain the truth"))
+        share = "no interval" if one["inside"] is None else f"{one['inside']:.0f} % contain the truth"
+        rows.append((f"{one['law']}, {one['friction'].upper()}", str(one["logs"]), str(one["intervals"]), share))
     for one in result["halves"]:
         rows.append((f"Go2, fitted on the {one['fitted']} half", "1", "", f"{one['error']:.2f} mrad on the other half, "
                      f"nominal {one['nominal']:.1f} mrad"))

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _walking_truth import compared, floating_log, model_of, truth_of
-from _walking_world import humanoid_walker, quadruped_walker, world_log
 
 from dynid.floating import floating_base_parameters
+from reproductions._walking_truth import compared, floating_log, model_of, truth_of
+from reproductions._walking_world import humanoid_walker, quadruped_walker, world_log
 
 OWN_STUDY = True  # no document prints it
 LOGS = 4  # of each machine: about a minute of a processor

@@ -33,12 +33,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from _coverage_batches import CASES, Batch, Held, cover, machine_of
-from _machines import JUDGED_ON, MACHINES
 from scipy.stats import binom, norm
 
 from dynid.arrays import Array, Ints
 from dynid.workers import Workers
+from reproductions._coverage_batches import CASES, Batch, Held, cover, machine_of
+from reproductions._machines import JUDGED_ON, MACHINES
 
 OWN_STUDY = True  # no document prints it
 LOGS = 40
@@ -54,10 +54,10 @@ FAILURES = 0.05  # share of the logs from which a method may give no estimate
 
 
 def run(progress: Callable[[str], None], logs: int = LOGS, machines: Sequence[str] = MACHINES,
-        workers: Workers | None = None) -> dict[str, Any]:
+        workers: Workers | None = None, seed: int = FIRST_SEED) -> dict[str, Any]:
     workers = Workers() if workers is None else workers
     cases = [(name, closed) for name in machines for closed in (False, True)]
-    halves = np.array_split(FIRST_SEED + np.arange(logs), min(logs, 4))
+    halves = np.array_split(seed + np.arange(logs), min(logs, 4))
     first = _covered(workers, progress, "first logs", [
         *(Batch(name, closed, tuple(map(int, seeds)), METHODS) for name, closed in cases for seeds in halves),
         *(Batch(name, False, tuple(map(int, seeds)), methods, case) for name in machines if name in CASE_MACHINES

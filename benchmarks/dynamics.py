@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pinocchio as pin
-from _peers import best, motion, pinocchio_of, serial_arm
 
+from benchmarks._peers import best, motion, pinocchio_of, serial_arm
 from dynid import dynamics
 from dynid.robot import Robot
 
