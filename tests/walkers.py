@@ -10,9 +10,9 @@ from robots import random_inertia, random_robot
 from dynid.arrays import Array
 from dynid.robot import BASE, Body, Robot
 from dynid.robot import inertia as ten
-from reproductions._walkers import humanoid, quadruped
+from reproductions._walkers import humanoid, quadruped, small_humanoid
 
-__all__ = ["configurations", "free_pinocchio", "free_tree", "humanoid", "quadruped", "to_mujoco"]
+__all__ = ["configurations", "free_pinocchio", "free_tree", "humanoid", "quadruped", "small_humanoid", "to_mujoco"]
 
 
 def free_tree(seed: int, dof: int) -> Robot:

@@ -10,9 +10,10 @@ from dynid.excitation import (
     RoomMotion,
     Search,
     Splines,
+    Standing,
     room_motion,
 )
 
 __all__ = [
     "Fourier", "FourierPlusQuintic", "FourierSeries", "Measurement", "PriorKnowledge", "Room", "RoomMotion", "Search",
-    "Splines", "room_motion"]
+    "Splines", "Standing", "room_motion"]

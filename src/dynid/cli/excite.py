@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from dynid.cli.output import Json, console, print_json, progress, table, typed_c
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
+    from dynid.excitation import Standing
     from dynid.robot import Robot
     from dynid.runs.actuator_experiment import ExperimentRequest
 
@@ -27,6 +28,12 @@ class FamilyName(StrEnum):
     fourier = "fourier"
     fourier_quintic = "fourier+quintic"
     bspline = "bspline"
+
+
+class EquationsName(StrEnum):
+    projected = "projected"
+    wrenches = "wrenches"
+    base = "base"
 
 
 class CriterionName(StrEnum):
@@ -47,7 +54,7 @@ def command(
     harmonics: Annotated[int, typer.Option(min=1, help="Number of harmonics of the Fourier series.")] = 5,
     kind: Annotated[FamilyName, typer.Option(help="Family of trajectories.")] = FamilyName.fourier,
     criterion: Annotated[CriterionName | None, typer.Option(
-        help="Optimisation criterion.", show_default="condition; largest with --improve")] = None,
+        help="Optimisation criterion.", show_default="condition; largest with --improve, a with --standing")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms of every joint, comma-separated: viscous, "
                                                "coulomb, offset, ...; with --actuator a model, m1 to m6.")] = "",
@@ -78,6 +85,27 @@ def command(
     only: Only = "",
     lock: Lock = None,
     fixed_base: FixedBase = None,
+    standing: Annotated[str, typer.Option(metavar="FRAME,...", show_default=False,
+                                          help="Feet of a robot with a free base that stand still on level ground.")
+                        ] = "",
+    sole: Annotated[str, typer.Option(metavar="LENGTH,WIDTH", show_default=False,
+                                      help="With --standing: size of the soles, m, centred at their frames. Default: "
+                                           "feet are points.")] = "",
+    friction_cone: Annotated[float | None, typer.Option(metavar="MU", show_default="0.6",
+                                                        help="With --standing: friction coefficient of the ground.")
+                             ] = None,
+    support_margin: Annotated[float | None, typer.Option(
+        metavar="M", show_default="0.02", help="With --standing: smallest distance of the centre of pressure from the "
+                                               "edge of the support polygon, m.")] = None,
+    equations: Annotated[EquationsName | None, typer.Option(
+        show_default="projected", help="With --standing: equations of the future log; projected needs no foot "
+                                       "sensors.")] = None,
+    sway: Annotated[float | None, typer.Option(metavar="M", show_default="0.1",
+                                               help="With --standing: largest displacement of the base along each "
+                                                    "axis, m.")] = None,
+    tilt: Annotated[float | None, typer.Option(metavar="RAD", show_default="0.3",
+                                               help="With --standing: largest rotation of the base about each axis, "
+                                                    "rad.")] = None,
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                  help="Result folder of `dynid identify -o` whose largest "
                                                       "standard errors are to be reduced.")] = None,
@@ -134,14 +162,12 @@ def command(
     from dynid.excitation import Search
     from dynid.excitation.trajectories import family_named
     from dynid.robot import Robot
-    from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
     from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
     from dynid.runs.models import part_of
     from dynid.runs.safe_motion import Safety
 
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
-    refuse_free_base(machine, "excitation design")
     seconds = BUDGET if budget is None and rounds is None else budget
     request = MotionRequest(
         friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
@@ -149,7 +175,10 @@ def command(
         criterion=criterion.value if criterion else None, search=Search(seconds, rounds, seed),
         family=family_named(kind.value, 20.0 if duration is None else duration, harmonics),
         command=typed_command(), trust=trust,
-        safety=Safety(space_box, floor, radius, speed, full_range))
+        safety=Safety(space_box, floor, radius, speed, full_range),
+        standing=_standing(standing, {"sole": numbers(sole, "--sole"), "friction": friction_cone,
+                                      "margin": support_margin, "equations": equations and equations.value,
+                                      "sway": sway, "tilt": tilt}))
     if repeat:
         improve_rounds(machine, request, output, repeat, record, json)
         return
@@ -160,6 +189,20 @@ def command(
         print_json({**motion_facts(data), "outputs": written})
     else:
         motion_output.show(data, written)
+
+
+def _standing(feet: str, options: dict[str, Any]) -> Standing | None:
+    """Return the standing feet with the options that are given, or None without feet."""
+    from dynid.excitation import Standing
+
+    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                             for name, value in options.items() if value is not None}
+    if not feet:
+        if given:
+            raise DynidError("--sole, --friction-cone, --support-margin, --equations, --sway and --tilt need "
+                             "--standing FRAME,...", code="no-standing-feet")
+        return None
+    return Standing(words(feet), **given)
 
 
 def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, force: bool, json: bool) -> None:

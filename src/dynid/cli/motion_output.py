@@ -13,8 +13,10 @@ from dynid.cli.output import console, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
+    from dynid.arrays import Array
     from dynid.report.pages.motion import MotionData
 
+MAX_SHOWN_NOISES = 8  # torques in the title of a table
 SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 
 RobotName = Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
@@ -76,7 +78,7 @@ def show(data: MotionData, written: dict[str, str]) -> None:
              *([f"{data.before[k]:.3g}"] if data.before is not None else []), found.base.units[k],
              f"{data.relative[k]:.3g}" if data.relative[k] < 1e6 else "-") for k in worst]
     to.print(table(head, rows, numbers=["deviation", "before", "%"],
-                   title=f"Expected at {found.rate:g} Hz, noise {', '.join(f'{x:.3g}' for x in found.noise)} N m (N): "
+                   title=f"Expected at {found.rate:g} Hz, noise {_noise_words(found.noise)} N m (N): "
                          f"the {len(rows)} worst of {len(found.base)} base parameters"))
     tight = sorted(found.report.usages, key=lambda usage: -usage.excess)[:8]
     to.print(table(["quantity", "of", "reaches", "limit", "used"], [
@@ -87,3 +89,10 @@ def show(data: MotionData, written: dict[str, str]) -> None:
         to.print(f"Note: {note}.", markup=False)
     for name, path in written.items():
         to.print(f"{name}: {path}", markup=False)
+
+
+def _noise_words(noise: Array) -> str:
+    """Return the noise of every torque, or its range if there are many."""
+    if len(noise) > MAX_SHOWN_NOISES:
+        return f"{noise.min():.3g} to {noise.max():.3g}"
+    return ", ".join(f"{x:.3g}" for x in noise)

@@ -55,24 +55,38 @@ def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = No
 
     The first three rows are the velocity of the frame's origin, the last three its angular velocity.
     """
-    single, (q,), root = rooted(robot, q=q)
-    place, followers = robot.frame(frame), robot.followers
+    single = np.ndim(q) == 1
+    (_, found), = frame_jacobians(robot, (frame,), q, threads=threads)
+    return found[0] if single else found
+
+
+def frame_jacobians(robot: Robot, frames: Sequence[str], q: ArrayLike, *, threads: int | None = None
+                    ) -> list[tuple[Array, Array]]:
+    """Return pose (samples, 4, 4) and Jacobian (samples, 6, joints) of several frames, with one pass over the tree."""
+    _, (q,), root = rooted(robot, q=q)
+    followers = robot.followers
     case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
-    tree, body = case.robot, place.body if followers is None else followers.place(place.body)
+    tree = case.robot
     poses, axes = body_places(tree, case.motion[0], threads)
-    out = np.zeros((len(q), 6, tree.dof))
-    if body != BASE:
-        rows = poses[:, body]
-        origin = rows[:, :, :3] @ place.pose[:3, 3] + rows[:, :, 3]
-        carried = np.flatnonzero(tree.supports[:, body])
-        turn, velocity = axes[:, carried, :3], axes[:, carried, 3:]
-        out[:, :3, carried] = np.swapaxes(velocity + np.cross(turn, origin[:, None]), 1, 2)
-        out[:, 3:, carried] = np.swapaxes(turn, 1, 2)
-    if case.rates is not None:
-        out = out @ case.rates
-    if root is not None:
-        out = (root.rotation[:, None] @ out.reshape(len(q), 2, 3, -1)).reshape(out.shape)
-    return out[0] if single else out
+    found = []
+    for place in map(robot.frame, frames):
+        body = place.body if followers is None else followers.place(place.body)
+        out, pose = np.zeros((len(q), 6, tree.dof)), np.broadcast_to(place.pose, (len(q), 4, 4)).copy()
+        if body != BASE:
+            pose[:, :3] = poses[:, body] @ place.pose
+            carried = np.flatnonzero(tree.supports[:, body])
+            turn, velocity = axes[:, carried, :3], axes[:, carried, 3:]
+            out[:, :3, carried] = np.swapaxes(velocity + np.cross(turn, pose[:, None, :3, 3]), 1, 2)
+            out[:, 3:, carried] = np.swapaxes(turn, 1, 2)
+        if case.rates is not None:
+            out = out @ case.rates
+        if root is not None:
+            out = (root.rotation[:, None] @ out.reshape(len(q), 2, 3, -1)).reshape(out.shape)
+            if body != BASE:
+                pose[:, :3] = root.rotation @ pose[:, :3]
+                pose[:, :3, 3] += root.position
+        found.append((pose, out))
+    return found
 
 
 def wrench_torques(robot: Robot, wrenches: Sequence[Wrench], q: ArrayLike, t: ArrayLike | None = None, *,

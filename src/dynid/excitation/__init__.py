@@ -23,6 +23,7 @@ from dynid.excitation.random_motions import Sines, random_points, random_sines, 
 from dynid.excitation.room import Room, RoomMotion, room_motion
 from dynid.excitation.search import CRITERIA, Criterion, Measurement, PriorKnowledge, Search
 from dynid.excitation.sequential_motions import coupling_sweep, inertia_sweep
+from dynid.excitation.standing import Standing, WholeBodyTrajectory
 from dynid.excitation.sweeps import PayloadPair, friction_sweep, gravity_sweep, payload_pair
 from dynid.excitation.trajectories import (
     BSpline,
@@ -46,7 +47,8 @@ __all__ = [
     "CRITERIA", "BSpline", "Capsule", "Criterion", "ExcitingMotion", "Family", "Fourier", "FourierPlusQuintic",
     "FourierQuintic", "FourierSeries", "HalfSpace", "Information", "Joined", "LimitReport", "Limits",
     "Measurement", "Motion", "PayloadPair", "Piecewise", "PriorKnowledge", "Room", "RoomMotion", "Search",
-    "SelfMotion", "Sines", "Slowed", "Splines", "Trajectory", "Usage", "Workspace", "approach", "assess", "box",
+    "SelfMotion", "Sines", "Slowed", "Splines", "Standing", "Trajectory", "Usage",
+    "WholeBodyTrajectory", "Workspace", "approach", "assess", "box",
     "check_limits", "coupling_sweep", "excite", "friction_sweep", "gravity_sweep", "inertia_sweep", "inside_box",
     "magnitudes", "null_space_motion", "payload_pair", "quintics", "quintics_within", "random_points", "random_sines",
     "random_spline", "read_limits", "read_trajectory", "room_motion", "self_motion", "slow_enough", "sphere",

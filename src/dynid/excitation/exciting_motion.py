@@ -16,6 +16,7 @@ from dynid.excitation.approach import approach
 from dynid.excitation.limits.limit_check import LimitReport, check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
+from dynid.excitation.standing.whole_body_trajectory import WholeBodyTrajectory
 from dynid.excitation.trajectories.trajectory import Trajectory, times
 from dynid.excitation.trajectories.trajectory_file import write_trajectory
 from dynid.model import LinearModel, complete
@@ -78,6 +79,23 @@ class ExcitingMotion:
             relative = 100.0 * self.deviations / np.abs(nominal_base_values(self.base))
         return np.where(np.isfinite(relative), relative, np.inf)
 
+    def configurations(self, t: ArrayLike) -> Array:
+        """Return configurations at times t (m,) as kinematics need them: (m, dof), or (m, 7 + n) of a free base."""
+        if isinstance(self.trajectory, WholeBodyTrajectory):
+            return self.trajectory.states(t).q
+        return self.trajectory.at(t).q
+
+    def torques(self, theta: Array, t: ArrayLike) -> Array:
+        """Return torques (m, dof) of parameters theta at times t (m,).
+
+        Those of standing robots are from the nominal model, and nan for the base.
+        """
+        if isinstance(self.trajectory, WholeBodyTrajectory):
+            joints = self.trajectory.torques(t)
+            return np.hstack([np.full((len(joints), self.trajectory.dof - joints.shape[1]), np.nan), joints])
+        q, dq, ddq, _ = self.trajectory.at(t)
+        return self.model.regressor(*(np.ascontiguousarray(x) for x in (q, dq, ddq))) @ theta
+
     def plots(self, rate: float | None = None) -> dict[str, Any]:
         """Return arrays for plots of every joint within its limits: t (m,), q, dq, ddq, jerk (m, dof), and the limits
         (dof,)."""
@@ -94,7 +112,7 @@ class ExcitingMotion:
         if robot is None:
             raise ModelError("this model has no robot to draw")
         t = np.linspace(0.0, self.trajectory.duration, frames)
-        poses = forward_kinematics(robot, self.trajectory.at(t).q)
+        poses = forward_kinematics(robot, self.configurations(t))
         return {"t": t, "bodies": robot.body_names, "parents": robot.parents, "places": poses[:, :, :3, 3]}
 
     def summary(self) -> str:
@@ -115,5 +133,13 @@ class ExcitingMotion:
         return "\n".join(lines)
 
     def save(self, path: str | Path, rate: float | None = None) -> None:
-        """Write the motion atomically to .csv, .npz or .yaml (ROS 2 JointTrajectory), by the extension of the path."""
-        write_trajectory(self.trajectory, path, rate=self.rate if rate is None else rate, joints=self.limits.names)
+        """Write the motion atomically to .csv, .npz or .yaml (ROS 2 JointTrajectory), by the extension of the path.
+
+        That of a robot with standing feet also has the pose of the base and the torques of the nominal model.
+        """
+        rate, names = self.rate if rate is None else rate, self.limits.names
+        whole = self.trajectory
+        if isinstance(whole, WholeBodyTrajectory):
+            write_trajectory(whole.joints, path, rate=rate, joints=names[-whole.joints.dof:], extra=whole.columns)
+        else:
+            write_trajectory(whole, path, rate=rate, joints=names)

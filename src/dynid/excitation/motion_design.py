@@ -11,10 +11,10 @@ from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.search.experiment_design import design_experiment
 from dynid.excitation.search.multistart import MultiStart
 from dynid.excitation.search.options import Measurement, PriorKnowledge, Search
+from dynid.excitation.standing.options import Standing, refuse_without_feet
 from dynid.excitation.trajectories.families import Family, Fourier
-from dynid.model import FlexibleModel, LinearModel
+from dynid.model import FlexibleModel, LinearModel, Model, make_terms
 from dynid.robot import Robot
-from dynid.robot.free_base import refuse_free_base
 
 _RIGID_JOINTS_NOTE = (
     "joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, are not included"
@@ -24,7 +24,8 @@ _FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnow
 
 def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: Family = _FOURIER,
            criterion: str | Criterion = "condition", measurement: Measurement = _MEASUREMENT,
-           prior: PriorKnowledge = _NO_PRIOR, search: Search = _SEARCH) -> ExcitingMotion:
+           prior: PriorKnowledge = _NO_PRIOR, search: Search = _SEARCH,
+           standing: Standing | None = None) -> ExcitingMotion:
     """Design the motion of a family that excites the base parameters best and respects every limit.
 
     Args:
@@ -36,6 +37,8 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
         measurement: rate and noise of the future log, for the expected standard errors.
         prior: earlier logs, nominal parameters and scales.
         search: time, rounds and seed.
+        standing: feet of a robot with a free base that stand still, and the conditions of the ground. Limits are then
+            those of all its 6 + n coordinates.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> from dynid.trajectories import Fourier, Search
@@ -44,8 +47,15 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     (True, True)
     """
     machine = model if isinstance(model, Robot) else getattr(model, "robot", None)
+    if standing is not None:
+        from dynid.excitation.standing.standing_design import excite_standing
+
+        if isinstance(model, Robot):
+            model = Model(model, make_terms(model, defaults=True))
+        return excite_standing(model, standing, limits, family=family, criterion=criterion, measurement=measurement,
+                               prior=prior, search=search)
     if isinstance(machine, Robot):
-        refuse_free_base(machine, "excitation design")
+        refuse_without_feet(machine)
     began = time.monotonic()
     bends = isinstance(model, FlexibleModel)
     if isinstance(model, FlexibleModel):

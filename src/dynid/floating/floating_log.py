@@ -97,6 +97,15 @@ class FloatingLog:
         """Source of the motion of the base."""
         return self.motion or self.base_motions[0]
 
+    def pose_at(self, t: Array) -> Array | None:
+        """Return position (nan where it is not logged) and quaternion of the base (samples, 7) in the rows nearest to
+        times t (samples,); None without an orientation."""
+        if self.orientation is None:
+            return None
+        rows = np.clip(np.searchsorted(0.5 * (self.t[1:] + self.t[:-1]), t), 0, len(self.t) - 1)
+        position = np.full((len(self.t), 3), np.nan) if self.position is None else np.asarray(self.position)
+        return np.hstack([position, np.asarray(self.orientation)])[rows]
+
     def __post_init__(self) -> None:
         rows = len(self.t)
         wanted = {"q": self.q, "tau": self.tau, "position": self.position, "orientation": self.orientation,

@@ -121,7 +121,7 @@ class WholeBody:
         keep = np.repeat(inside[:, None], robot.dof, axis=1)
         steps = (*found.steps, f"motion of the base from {log.base_motion}; equations: {equations}")
         samples = replace(found, q=q, dq=dq, ddq=ddq, tau=tau, keep=keep, joints=robot.joint_names, raw_tau=None,
-                          steps=steps, spectrum={}, unmeasured=())
+                          steps=steps, spectrum={}, unmeasured=(), base_pose=log.pose_at(found.t))
         if equations == "base" or (equations == "flight" and log.tau is None):
             keep[:, SIX:] = False
             return replace(samples, unmeasured=robot.joint_names[SIX:])

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
-from dynid.floating.contacts import Contact, contact_bias, contact_jacobian
+from dynid.floating.contacts import Contact
 from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
+from dynid.floating.rotation_vectors import body_rates, quaternions_of_vectors
+from dynid.floating.standing_legs import FOOT_TOLERANCE, fixed_feet, leg_joints, leg_rates, reach_places
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
-_INVERSE_STEPS = 30  # of Newton's method from the posture to a sample
-_FOOT_TOLERANCE = 1e-10  # m or rad by which feet may be off their places
 _SINES = 4  # in the motion of each coordinate
 
 
@@ -74,9 +74,8 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
     """
     rng, t = np.random.default_rng(seed), np.arange(round(duration * rate)) / rate
     n, home = robot.dof - SIX, np.asarray(posture, dtype=float)
-    bodies = [robot.frame(contact.frame).body for contact in contacts]
-    held = np.asarray(np.any(robot.supports[:, bodies], axis=1))
-    held[:SIX] = False
+    legs = leg_joints(robot, contacts)
+    held = np.isin(np.arange(robot.dof), legs)
     size = np.concatenate([np.full(3, sway), np.full(3, tilt), np.where(held[SIX:], 0.0, swing)])
     course, speed, change = (size * one for one in _sines(t, SIX + n, rng, top_frequency))
     start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], home])
@@ -87,26 +86,16 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
         for signal, moved in zip((course, speed, change), _shifts(t, toward), strict=True):
             signal[:, :2] -= shift * moved
     # Orientation as the exponential of a rotation vector; its rates are found by the same differences as of a log.
-    quaternion = _exponential(course[:, 3:SIX])
-    twist, twist_change = _body_rates(course[:, 3:SIX], speed[:, 3:SIX], change[:, 3:SIX])
+    quaternion = quaternions_of_vectors(course[:, 3:SIX])
+    twist, twist_change = body_rates(course[:, 3:SIX], speed[:, 3:SIX], change[:, 3:SIX])
     turns = dynamics.rotations(quaternion)
     q = np.hstack([course[:, :3], quaternion, home + course[:, SIX:]])
-    legs = np.flatnonzero(held)
-    for _ in range(_INVERSE_STEPS if contacts else 0):
-        wrong, rates = [], []
-        for k, contact in enumerate(contacts):
-            here = dynamics.frame_pose(robot, contact.frame, q)
-            target = places[k][:3, 3] + lifts[0][:, k, None] * np.array([0.0, 0.0, 1.0])
-            error = np.hstack([target - here[:, :3, 3], _rotation_error(places[k][:3, :3], here[:, :3, :3])])
-            used = 3 if contact.kind == "point" else SIX
-            wrong.append(error[:, :used])
-            rates.append(dynamics.jacobian(robot, contact.frame, q)[:, :used, legs])
-        error, jacobian = np.hstack(wrong), np.concatenate(rates, axis=1)
-        if np.abs(error).max() < _FOOT_TOLERANCE:
-            break
-        q[:, legs + 1] += np.clip(np.einsum("sij,sj->si", np.linalg.pinv(jacobian), error), -0.3, 0.3)
-    else:
-        if contacts:
+    if contacts:
+        targets = [np.repeat(place[None], len(t), axis=0) for place in places]
+        for k, target in enumerate(targets):
+            target[:, 2, 3] += lifts[0][:, k]
+        q, off = reach_places(robot, contacts, targets, q, legs)
+        if off.max() >= FOOT_TOLERANCE:
             raise NotPossibleError(f"the feet of robot '{robot.name}' cannot reach their places in this motion",
                                    "use a smaller sway or tilt, or another posture", code="feet-out-of-reach")
     v, a = np.zeros((2, len(t), robot.dof))
@@ -117,20 +106,12 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
     v[:, free], a[:, free] = speed[:, free], change[:, free]
     if not contacts:
         return WalkerMotion(t, q, v, a, np.zeros((len(t), 0), dtype=bool))
-    reduced = np.hstack([np.zeros((len(t), SIX)), q[:, 7:]])
-    feet = [Contact(contact.frame, "point" if contact.kind == "point" else "sole") for contact in contacts]
-    jacobian = np.concatenate([contact_jacobian(robot, contact, reduced) for contact in feet], axis=1)
+    feet = fixed_feet(contacts)
     upward = np.einsum("sji,j->si", turns, np.array([0.0, 0.0, 1.0]))
-    moving = [np.hstack([lifts[order][:, k, None] * upward,
-                         np.zeros((len(t), (0 if contact.kind == "point" else 3)))])
-              for order in (1, 2) for k, contact in enumerate(feet)]
-    velocity, acceleration = np.hstack(moving[:len(feet)]), np.hstack(moving[len(feet):])
-    inverse = np.linalg.pinv(jacobian[:, :, legs])
-    v[:, legs] = np.einsum("sij,sj->si", inverse, velocity - np.einsum("sij,sj->si", jacobian, v))
-    bias = np.hstack([contact_bias(robot, contact, reduced, v) for contact in feet])
-    classical = a.copy()
-    classical[:, :3] += np.cross(v[:, 3:SIX], v[:, :3])
-    a[:, legs] = np.einsum("sij,sj->si", inverse, acceleration - bias - np.einsum("sij,sj->si", jacobian, classical))
+    moving = [np.hstack([np.hstack([lifts[order][:, k, None] * upward,
+                                    np.zeros((len(t), (0 if foot.kind == "point" else 3)))])
+                         for k, foot in enumerate(feet)]) for order in (1, 2)]
+    v, a = leg_rates(robot, feet, q, v, a, legs, (moving[0], moving[1]))
     return WalkerMotion(t, q, v, a, lifts[0] == 0.0)
 
 
@@ -176,7 +157,7 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
     seen = q[:, 7:] + rng.normal(size=(len(q), q.shape[1] - 7)) * noise.position
     torque = left[:, joints] + rng.normal(size=seen.shape) * noise.torque
     position = q[:, :3] + rng.normal(size=(len(q), 3)) * noise.base_position
-    small = _exponential(rng.normal(size=(len(q), 3)) * noise.base_orientation)
+    small = quaternions_of_vectors(rng.normal(size=(len(q), 3)) * noise.base_orientation)
     orientation = dynamics.quaternions(dynamics.rotations(q[:, 3:7]) @ dynamics.rotations(small))
     unit = None if imu is None else _imu(robot, imu, motion, noise, rng)
     return FloatingLog(motion.t, seen, torque, position, orientation, unit, tuple(wrenches), tuple(contacts),
@@ -232,38 +213,3 @@ def _shifts(t: Array, toward: Array) -> list[Array]:
     profiles = (0.5 - 0.5 * np.cos(turn * phase), 0.5 * turn * np.sin(turn * phase),
                 0.5 * turn ** 2 * np.cos(turn * phase))
     return [profile[:, None] * foot for profile in profiles]
-
-
-def _exponential(vector: Array) -> Array:
-    """Return unit quaternions x y z w (samples, 4) of rotation vectors (samples, 3), rad."""
-    angle = np.linalg.norm(vector, axis=1, keepdims=True)
-    return np.hstack([0.5 * np.sinc(angle / (2 * np.pi)) * vector, np.cos(0.5 * angle)])
-
-
-def _body_rates(vector: Array, first: Array, second: Array) -> tuple[Array, Array]:
-    """Return angular velocity and acceleration in body axes (samples, 3) of a rotation vector and its two derivatives.
-
-    With the right Jacobian of the exponential, w = r' - a r x r' + b r x (r x r').
-    """
-    square = np.einsum("si,si->s", vector, vector)[:, None]
-    size = np.sqrt(np.maximum(square, 1e-12))
-    a, b = (1 - np.cos(size)) / size ** 2, (size - np.sin(size)) / size ** 3
-    # Derivatives of a and b by the square of the angle, times its rate.
-    slope_a = (size * np.sin(size) - 2 * (1 - np.cos(size))) / (2 * size ** 4)
-    slope_b = ((1 - np.cos(size)) * size - 3 * (size - np.sin(size))) / (2 * size ** 5)
-    small = square < 1e-3  # series where the differences above lose digits
-    slope_a = np.where(small, -1 / 24 + square / 360, slope_a)
-    slope_b = np.where(small, -1 / 120 + square / 2520, slope_b)
-    rate = 2 * np.einsum("si,si->s", vector, first)[:, None]
-    turn = np.cross(vector, first)
-    twice = np.cross(vector, turn)
-    velocity = first - a * turn + b * twice
-    turn_rate = np.cross(vector, second)
-    twice_rate = np.cross(first, turn) + np.cross(vector, turn_rate)
-    return velocity, second - a * turn_rate - slope_a * rate * turn + b * twice_rate + slope_b * rate * twice
-
-
-def _rotation_error(target: Array, here: Array) -> Array:
-    """Return rotation vectors (samples, 3), to first order, that rotate `here` (samples, 3, 3) to the target (3, 3)."""
-    off = target @ here.transpose(0, 2, 1)
-    return 0.5 * np.stack([off[:, i, j] - off[:, j, i] for i, j in ((2, 1), (0, 2), (1, 0))], axis=1)

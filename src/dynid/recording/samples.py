@@ -61,6 +61,8 @@ class Samples:
         wrench: force and moment of a sensor (samples, 6), filtered as the torques are, or None.
         mixing: matrices (samples, joints, joints) that the equations of the joints are multiplied by, or None. See
             `dynid.floating`, which removes unknown contact forces by them.
+        base_pose: position (m, nan where it is not logged) and quaternion x y z w of a free base in the world
+            (samples, 7), for drawings, or None.
 
     >>> dynid.Samples.of(*np.zeros((4, 50, 2)), rate=100.0).tau.shape
     (50, 2)
@@ -89,13 +91,15 @@ class Samples:
     wrench: Array | None = None
     gain_deviation: Array | None = None
     mixing: Array | None = None
+    base_pose: Array | None = None
 
     def __post_init__(self) -> None:
         shape = self.q.shape
         if len(shape) != 2:
             raise RecordingError(f"{self.source}: samples must be (samples, joints), got shape {shape}")
         for name, array in self._signals().items():
-            expected = {"wrench": (shape[0], 6), "t": shape[:1], "mixing": (*shape, shape[1])}.get(name, shape)
+            expected = {"wrench": (shape[0], 6), "t": shape[:1], "mixing": (*shape, shape[1]),
+                        "base_pose": (shape[0], 7)}.get(name, shape)
             if array.shape != expected:
                 raise RecordingError(f"{self.source}: {name} has shape {array.shape}, expected {expected} as the "
                                      f"positions have {shape[0]} rows and {shape[1]} joints")
@@ -153,7 +157,7 @@ class Samples:
     def _signals(self) -> dict[str, Array]:
         """Return arrays with one entry per row, by name, without `keep` and without signals that were not logged."""
         found: dict[str, Array | None] = {name: getattr(self, name) for name in (
-            "t", "q", "dq", "ddq", "tau", "raw_tau", "temperature", "wrench", "mixing")}
+            "t", "q", "dq", "ddq", "tau", "raw_tau", "temperature", "wrench", "mixing", "base_pose")}
         if self.filtered is not None:
             found |= {f"filtered.{name}": getattr(self.filtered, name) for name in ("q", "dq", "tau", "whole")}
         return {name: array for name, array in found.items() if array is not None}

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.dynamics import forward_kinematics
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
@@ -28,6 +29,24 @@ def bent_posture(q: Array) -> Array:
     wide = np.ptp(q, axis=0)
     away = (q - np.median(q, axis=0)) / np.where(wide > 0, wide, 1.0)
     return q[int(np.argmax(np.sum(away ** 2, axis=1)))]
+
+
+def configurations(robot: Robot, q: Array, base_pose: Array | None) -> Array:
+    """Return configurations to draw for positions q (samples, dof).
+
+    Those of a free base are (samples, 7 + n), with its logged pose (samples, 7). Where the position is not known, the
+    base is above the origin, as high as the lowest point of the robot is below it in the first sample.
+    """
+    if not robot.has_free_base:
+        return q
+    joints = q[:, robot.free_coordinates:]
+    level = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (len(q), 1))
+    pose = level if base_pose is None else base_pose.copy()
+    if base_pose is None or not np.isfinite(pose[:, :3]).all():
+        pose[:, :3] = 0.0
+        lines = link_lines(robot, forward_kinematics(robot, np.hstack([pose[:1], joints[:1]]))[0])
+        pose[:, 2] = -np.nanmin(lines[:, 2])
+    return np.hstack([pose, joints])
 
 
 def whole_tree(robot: Robot, poses: Array) -> tuple[Robot, Array, Ints]:
@@ -64,6 +83,8 @@ def link_lines(robot: Robot, poses: Array) -> Array:
     gap = np.full(3, np.nan)
     path: list[Array] = []
     for i, joint in enumerate(tree.joints):
+        if i < tree.free_coordinates:  # a free base has no link to the origin of the world
+            continue
         parent = np.eye(4) if joint.parent == BASE else poses[joint.parent]
         path += [parent[:3, 3], (parent @ joint.before)[:3, 3], poses[i][:3, 3], gap]
     loops = None if robot.followers is None or tree is robot else robot.followers.loops

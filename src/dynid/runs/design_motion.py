@@ -29,6 +29,7 @@ from dynid.excitation.information import SPEED_POWER
 from dynid.excitation.limits.limits_file import limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.noise import NOISE_SHARE
+from dynid.excitation.standing.options import Standing, refuse_without_feet
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite
@@ -50,7 +51,7 @@ _UNMEASURED_NOISE = 1e6  # noise of a torque that is not measured, in that of th
 _SLOW_SPEED = 0.5  # of the limit of velocity
 _GRID_ROWS = 2000
 _HALF_DONE_AFTER = 30.0  # s after which a search without a limit of time counts as half done
-_INTERRUPTED = ("the search was interrupted; this is the best motion found so far",)
+INTERRUPTED = ("the search was interrupted; this is the best motion found so far",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,7 @@ class MotionRequest:
         noise: standard deviation of the torques, N m, one number or (dof,).
         home, rate, command: first and last posture (dof,); rate of the log, Hz; command line that repeats the design.
         safety: limits of a motion without a limits file.
+        standing: feet of a robot with a free base that stand still, see `dynid.trajectories.Standing`.
     """
 
     friction: tuple[str, ...] = ()
@@ -104,6 +106,7 @@ class MotionRequest:
     command: str = ""
     trust: bool = False
     safety: Safety = field(default_factory=Safety)
+    standing: Standing | None = None
 
 
 def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sentence: None) -> MotionData:
@@ -112,6 +115,11 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
     To improve an earlier result, it is the motion that reduces the largest standard errors most.
     """
     request = replace(request, search=_told(request, Progress.of(tell)))
+    if request.standing is not None:
+        from dynid.runs.standing_motion import standing_motion
+
+        return standing_motion(robot, request, request.standing)
+    refuse_without_feet(robot)
     if request.improve is not None and (request.friction or request.rotor):
         raise DynidError("--improve takes the terms of the earlier result, so remove --friction and --rotor")
     past = None
@@ -133,7 +141,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
     else:
         data = _for_earlier(robot, limits, request, past)
     found = data.excitation if home is None else data.excitation.from_home(home)
-    notes = (*found.report.unchecked, *(_INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
+    notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
              *speed_notes(found), *data.notes, *care, *margin_note)
     return replace(data, excitation=found, notes=notes, unchecked=unchecked(limits))
 

@@ -72,7 +72,8 @@ def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None
 def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple[Array, Array]:
     """Return lower and upper positions (dof,) around home: zero if it is inside the limits, otherwise their middle."""
     lower, upper = limits.lower, limits.upper
-    middle = np.where(np.isfinite(lower + upper), 0.5 * (lower + upper), 0.0)
+    with np.errstate(invalid="ignore"):  # a joint without any range
+        middle = np.where(np.isfinite(lower + upper), 0.5 * (lower + upper), 0.0)
     centre = np.where((lower < 0.0) & (upper > 0.0), 0.0, middle) if home is None else np.asarray(home, dtype=float)
     turning = np.array([not joint.prismatic for joint in robot.joints])
     reach = np.minimum(0.5 * RANGE_SHARE * (upper - lower), np.where(turning, MAX_REACH, np.inf))

@@ -24,6 +24,16 @@ _CHECKED_AT_ONCE = 4096  # samples that are evaluated together: many short piece
 _MIN_PIECE_SAMPLES = 101  # of every piece, however short: its peak is then known to about 1e-4 of its variation
 
 
+_STANDING_WORDS = {  # limits of standing feet
+    "support": "the centre of pressure is {value:.3g} m inside the support polygon, its margin is {bound:.3g} m",
+    "load": "the feet carry {value:.3g} of the weight, at least {bound:.3g} is required",
+    "friction": "friction at {where} needs a coefficient of {value:.3g}, {bound:.3g} is allowed",
+    "legs": "the legs come close to a singular posture: velocities grow {value:.3g} times, {bound:.3g} is allowed",
+    "height": "foot '{where}' is {value:.3g} m above the ground, at least {bound:.3g} m is required",
+    "reach": "the feet cannot reach their places, they are off by {value:.2g} m or rad",
+}
+
+
 @dataclass(frozen=True)
 class Usage:
     """Use of one limit: `kind` at `where` reaches `value` at `time` (s), with the limit `bound`.
@@ -48,6 +58,9 @@ class Usage:
         if self.kind == "loops":
             return (f"{self.where}: the condition number of the closures reaches {self.value:.4g} at {self.time:.2f} "
                     f"s, its limit is {self.bound:.4g}")
+        if self.kind in _STANDING_WORDS:
+            words = _STANDING_WORDS[self.kind].format(where=self.where, value=self.value, bound=self.bound)
+            return f"{words} at {self.time:.2f} s"
         return (f"{self.kind} of joint '{self.where}' reaches {self.value:.4g} at {self.time:.2f} s, its limit is "
                 f"{self.bound:.4g}")
 
@@ -86,7 +99,7 @@ def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
     return [(0.0, trajectory.duration)]
 
 
-def _peak(signal: Array, skip: Bools) -> tuple[Array, Ints]:
+def peaks(signal: Array, skip: Bools) -> tuple[Array, Ints]:
     """Return the largest value of each column (n,) and its row.
 
     Between grid points a smooth signal may exceed its samples by an eighth of the second difference, which is added
@@ -152,13 +165,13 @@ def _usages(trajectory: Trajectory, t: Array, begins: Bools, limits: Limits,
     span = limits.upper - limits.lower
     unit = np.where(np.isfinite(span), 0.5 * span, 1.0)
     for sign, bound in ((1.0, limits.upper), (-1.0, limits.lower)):
-        value, rows = _peak(sign * motion.q, edges)
+        value, rows = peaks(sign * motion.q, edges)
         for j in np.flatnonzero(np.isfinite(bound)):
             yield Usage("position", limits.names[j], float(sign * value[j]), float(bound[j]), float(t[rows[j]]),
                         float((value[j] - sign * bound[j]) / unit[j]))
     for kind, signal, bound in (("velocity", motion.dq, limits.velocity),
                                 ("acceleration", motion.ddq, limits.acceleration), ("jerk", motion.jerk, limits.jerk)):
-        value, rows = _peak(np.abs(signal), edges)
+        value, rows = peaks(np.abs(signal), edges)
         for j in np.flatnonzero(np.isfinite(bound)):
             yield Usage(kind, limits.names[j], float(value[j]), float(bound[j]), float(t[rows[j]]),
                         float(value[j] / bound[j] - 1.0))
@@ -167,7 +180,7 @@ def _usages(trajectory: Trajectory, t: Array, begins: Bools, limits: Limits,
     if limits.space is not None:
         yield from _distances(limits.space, t, begins, motion.q)
     if limits.loops is not None:
-        value, rows = _peak(limits.loops.values(motion.q, motion.dq, motion.ddq), edges)
+        value, rows = peaks(limits.loops.values(motion.q, motion.dq, motion.ddq), edges)
         yield Usage("loops", limits.loops.names, float(limits.loops.condition * 10.0 ** value[0]),
                     limits.loops.condition, float(t[rows[0]]), float(value[0]))
 
@@ -182,7 +195,7 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
     flips = np.zeros(len(t), dtype=bool)
     flips[1:] = (np.sign(motion.dq[1:]) != np.sign(motion.dq[:-1])).any(axis=1)
     flips &= ~begins
-    value, rows = _peak(tau, begins | np.roll(begins, -1) | flips | np.roll(flips, 1) | np.roll(flips, -1))
+    value, rows = peaks(tau, begins | np.roll(begins, -1) | flips | np.roll(flips, 1) | np.roll(flips, -1))
     for j in np.flatnonzero(np.isfinite(limits.torque)):
         yield Usage("torque", limits.names[j], float(value[j]), float(limits.torque[j]), float(t[rows[j]]),
                     float(value[j] / limits.torque[j] - 1.0))

@@ -20,14 +20,14 @@ from dynid.excitation.search.options import Measurement, PriorKnowledge
 from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
 from dynid.excitation.trajectories.families import Family
 from dynid.excitation.trajectories.trajectory import Trajectory
-from dynid.model import LinearModel, Model, complete, make_terms
+from dynid.model import CompleteModel, LinearModel, Model, complete, make_terms
 from dynid.quantities import check_samples
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 
 _SAMPLES_A_WAVE = 40  # of the highest frequency
 MIN_SAMPLES, MAX_SAMPLES = 160, 500  # of a trajectory whose criterion is computed
-_OF_DEVIATIONS = ("a", "largest")  # criteria in which the torques' noise has a say
+OF_DEVIATIONS = ("a", "largest")  # criteria in which the torques' noise has a say
 _SIGN_WIDTH = 0.015  # of a smooth sign, as a share of the top speed
 
 
@@ -85,6 +85,10 @@ class ExperimentDesign:
         s = np.linalg.svd(plain.factor(*self.samples(trajectory)), compute_uv=False)
         return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
 
+    def nonlinear_excess(self, report: LimitReport) -> float:
+        """Return the largest excess of the nonlinear limits in a report; zero if there are none."""
+        return max((u.excess for u in report.usages if u.kind in ("torque", "space")), default=0.0)
+
     def check(self, trajectory: Trajectory) -> LimitReport:
         """Check every limit on a grid at least ten times finer than that of the search."""
         points = max(10 * len(self.problem.t), 5000)
@@ -100,20 +104,20 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
     criterion = Criterion(criterion) if isinstance(criterion, str) else criterion
     base = base_parameters(model) if prior.base is None else prior.base
     scale = prior.scale
-    if isinstance(scale, str) or (scale is None and criterion.name in _OF_DEVIATIONS):
+    if isinstance(scale, str) or (scale is None and criterion.name in OF_DEVIATIONS):
         scale = magnitudes(base, complete(model).robot)
     torque, unchecked = _torque_limit(model, base, limits, prior.nominal)
     noise = measurement.noise
-    if noise is None and prior.regression is None and criterion.name in _OF_DEVIATIONS:
-        noise = assumed_noise(model, limits, _nominal(model, prior.nominal))
+    if noise is None and prior.regression is None and criterion.name in OF_DEVIATIONS:
+        noise = assumed_noise(model, limits, nominal_values(model, prior.nominal))
     information = Information.of(model, base, noise=noise, scale=scale, known=prior.regression)
     problem = _problem(family, information, criterion, limits, torque)
     expected = 1.0 / information.weights if noise is not None or prior.regression is not None else assumed_noise(
-        model, limits, _nominal(model, prior.nominal))
+        model, limits, nominal_values(model, prior.nominal))
     return ExperimentDesign(problem, information, torque, unchecked, measurement.rate, expected)
 
 
-def _nominal(model: LinearModel, given: ArrayLike | None) -> Array | None:
+def nominal_values(model: LinearModel, given: ArrayLike | None) -> Array | None:
     """Return nominal parameters (parameters,), zero for unknown friction; None without inertias."""
     if given is not None:
         return model.parameters.vector(given)
@@ -166,19 +170,23 @@ def _problem(family: Family, information: Information, criterion: Criterion, lim
              torque: TorqueLimit | None) -> MotionProblem:
     """Return the optimisation problem, with smooth signs of velocities so that everything is differentiable."""
     t = np.linspace(0.0, family.duration, int(np.clip(_SAMPLES_A_WAVE * family.waves, MIN_SAMPLES, MAX_SAMPLES)))
-    speed = limits.velocity[np.isfinite(limits.velocity)]
-    width = _SIGN_WIDTH * float(np.median(speed)) if len(speed) else 0.03
-    model = complete(information.layout.model).with_smooth_signs(width)
+    model = smooth_model(information.layout.model, limits)
     nonlinear: list[NonlinearLimit] = []
     if torque is not None:
-        nonlinear.append(replace(torque, information=_with_model(torque.information, model)))
+        nonlinear.append(replace(torque, information=with_model(torque.information, model)))
     if limits.space is not None and len(limits.space.names):
         nonlinear.append(WorkspaceLimit(limits.space))
     if limits.loops is not None:
         nonlinear.append(limits.loops)
     motions = ConstrainedFamily.of(family.below(limits.bandwidth), limits.dof, limits.start, limits.end)
-    return MotionProblem(motions, _with_model(information, model), criterion, limits, tuple(nonlinear), t)
+    return MotionProblem(motions, with_model(information, model), criterion, limits, tuple(nonlinear), t)
 
 
-def _with_model(information: Information, model: LinearModel) -> Information:
+def smooth_model(model: LinearModel, limits: Limits) -> CompleteModel:
+    """Return the model with smooth signs of velocities, whose width is a share of the top speeds."""
+    speed = limits.velocity[np.isfinite(limits.velocity)]
+    return complete(model).with_smooth_signs(_SIGN_WIDTH * float(np.median(speed)) if len(speed) else 0.03)
+
+
+def with_model(information: Information, model: LinearModel) -> Information:
     return replace(information, layout=replace(information.layout, model=model))

@@ -158,7 +158,7 @@ class MultiStart:
         best = self._shrunk(z, anchor)
         for _ in range(3):
             report = self.design.check(problem.family.trajectory(z))
-            excess = max((u.excess for u in report.usages if u.kind in ("torque", "space")), default=0.0)
+            excess = self.design.nonlinear_excess(report)
             if not problem.nonlinear or excess <= 0:
                 break
             stricter = tuple(limit.tightened(1.2 * excess + 0.002) for limit in problem.nonlinear)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
 MAX_MOTION_VALUE = 1e9  # rad, rad/s and rad/s^2, or of m
+Extra = Callable[[Array], Mapping[str, Array]]  # from times (m,) to columns (m,) by name
 _UNIFORM_TOLERANCE = 1e-3  # share of a period by which time stamps may be off
 
 
@@ -92,8 +94,11 @@ def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
 
 
 def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 100.0,
-                     joints: Sequence[str] | None = None) -> None:
-    """Write a trajectory as .csv (t, q_NAME, dq_NAME, ddq_NAME), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
+                     joints: Sequence[str] | None = None, extra: Extra | None = None) -> None:
+    """Write a trajectory as .csv (t, q_NAME, dq_NAME, ddq_NAME), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2).
+
+    extra: more columns as a function of time. Those named tau_NAME are the effort of ROS 2, which takes no others.
+    """
     target = Path(path)
     names = tuple(joints) if joints is not None else numbered_joints(trajectory.dof)
     if len(names) != trajectory.dof:
@@ -104,31 +109,39 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 
     if writer is None:
         raise DynidError(f"{target} should end in {', '.join(writers)}: CSV, NumPy or ROS 2 JointTrajectory",
                          code="unknown-extension")
-    writer(trajectory, target, rate, names)
+    writer(trajectory, target, rate, names, extra or _no_columns)
 
 
-def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+def _no_columns(t: Array) -> dict[str, Array]:
+    return {}
+
+
+def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...], extra: Extra) -> None:
     t = times(trajectory, rate)
-    motion = trajectory.at(t)
-    head = ["t", *(f"{what}_{name}" for what in ("q", "dq", "ddq") for name in names)]
+    motion, more = trajectory.at(t), extra(t)
+    head = ["t", *(f"{what}_{name}" for what in ("q", "dq", "ddq") for name in names), *more]
     with write_whole(path) as file:
         file.write(csv_line(head))
-        for row in np.column_stack([t, motion.q, motion.dq, motion.ddq]):
+        for row in np.column_stack([t, motion.q, motion.dq, motion.ddq, *more.values()]):
             file.write(",".join(f"{x:.12g}" for x in row) + "\n")
 
 
-def _write_npz(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+def _write_npz(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...], extra: Extra) -> None:
     t = times(trajectory, rate)
     motion = trajectory.at(t)
+    arrays: dict[str, Any] = {"t": t, "q": motion.q, "dq": motion.dq, "ddq": motion.ddq, "joints": np.array(names),
+                              **extra(t)}
     with write_whole(path, "wb") as file:
-        np.savez_compressed(file, t=t, q=motion.q, dq=motion.dq, ddq=motion.ddq, joints=np.array(names))
+        np.savez_compressed(file, **arrays)
 
 
-def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...], extra: Extra) -> None:
     """Write the YAML that `ros2 topic pub` and rosidl_runtime_py read: header, joint_names, points with
     time_from_start."""
     t = times(trajectory, rate)
-    motion = trajectory.at(t)
+    motion, more = trajectory.at(t), extra(t)
+    efforts = [more[f"tau_{name}"] for name in names if f"tau_{name}" in more]
+    effort = np.column_stack(efforts) if efforts else np.zeros((len(t), 0))
 
     def numbers(row: np.ndarray) -> str:
         return "[" + ", ".join(repr(float(f"{x:.12g}")) for x in row) + "]"
@@ -141,5 +154,5 @@ def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[st
         for k, moment in enumerate(t):
             nanoseconds = round(float(moment) * 1e9)
             file.write(f"- positions: {numbers(motion.q[k])}\n  velocities: {numbers(motion.dq[k])}\n"
-                       f"  accelerations: {numbers(motion.ddq[k])}\n  effort: []\n"
+                       f"  accelerations: {numbers(motion.ddq[k])}\n  effort: {numbers(effort[k])}\n"
                        f"  time_from_start: {{sec: {nanoseconds // 10 ** 9}, nanosec: {nanoseconds % 10 ** 9}}}\n")

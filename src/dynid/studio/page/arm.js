@@ -23,6 +23,9 @@ export function treePositions(robot, q) {
   return robot.joints.map((joint) => (joint.free === null ? 0 : q[joint.free] || 0));
 }
 
+// The root link of a free base: five virtual bodies come before it.
+const ROOT = 5;
+
 export class Arm {
   constructor(robot, view, meshOf) {
     this.robot = robot;
@@ -39,7 +42,9 @@ export class Arm {
     this.size = robot.size > 0 ? robot.size : 1;
     this.wrong = new Set(robot.bodies.filter((body) => body.problems.length).map((body) => body.joint));
     this.addVisuals(meshOf);
-    if (!this.parts.length) this.shown.skeleton = true;
+    // Pictures of a few links alone do not show a robot.
+    const dressed = new Set(this.parts.map((part) => part.body));
+    if (robot.bodies.filter((body) => dressed.has(body.joint)).length < robot.bodies.length / 2) this.shown.skeleton = true;
     this.addSkeleton();
     this.addEllipsoids();
     this.addFrames();
@@ -84,6 +89,7 @@ export class Arm {
       this.add("skeleton", body, this.shape(`capsule ${far}`, () => shapes.capsule(thick, far)), multiply(along(from, to), middle), LINK);
     };
     this.robot.joints.forEach((joint, j) => {
+      if (this.robot.free_base && j <= ROOT) return; // a free base has no joint to draw
       const axis = joint.axis;
       // The drum stays with the joint's own frame, before the constant pose that follows the motion.
       const drum = multiply(along([0, 0, 0], axis), scaling([1.9 * thick, 1.9 * thick, 5 * thick]));
@@ -92,7 +98,10 @@ export class Arm {
     });
     for (const body of this.robot.bodies) {
       const children = this.robot.joints.some((joint) => joint.parent === body.joint);
-      if (!children && body.joint >= 0 && body.centre) rod(body.joint, origin(inverse(this.robot.joints[body.joint].after)), body.centre);
+      // The last link of a chain reaches to its farthest named frame, such as a tool or a foot.
+      const ends = this.robot.frames.filter((frame) => frame.body === body.joint).map((frame) => origin(frame.pose)).sort((a, b) => length(b) - length(a));
+      const end = ends.length && length(ends[0]) > 1e-6 ? ends[0] : body.centre;
+      if (!children && body.joint >= 0 && end) rod(body.joint, origin(inverse(this.robot.joints[body.joint].after)), end);
     }
   }
 
@@ -114,7 +123,7 @@ export class Arm {
       this.add("frames", body, this.shape("box", shapes.box), multiply(multiply(pose, translation(middle)), scaling(size)), color);
     });
     triad(-1, identity());
-    this.robot.joints.forEach((_, j) => triad(j, identity()));
+    this.robot.joints.forEach((_, j) => (this.robot.free_base && j < ROOT ? null : triad(j, identity())));
   }
 
   move(positions) {
@@ -124,9 +133,14 @@ export class Arm {
     this.view.draw();
   }
 
+  // Where the root link of a free base is; null for a fixed base.
+  rootPlace() {
+    return this.robot.free_base ? origin(this.poses[ROOT]) : null;
+  }
+
   // The ball {radius, centre} around the robot as it stands.
   ball() {
-    const points = [[0, 0, 0], ...this.poses.map(origin), ...this.parts.filter((part) => part.kind === "visuals" || part.kind === "ellipsoids").map((part) => origin(part.pose))];
+    const points = [...(this.robot.free_base ? [] : [[0, 0, 0]]), ...this.poses.slice(this.robot.free_base ? ROOT : 0).map(origin), ...this.parts.filter((part) => part.kind === "visuals" || part.kind === "ellipsoids").map((part) => origin(part.pose))];
     const low = [0, 1, 2].map((i) => Math.min(...points.map((point) => point[i]))), high = [0, 1, 2].map((i) => Math.max(...points.map((point) => point[i])));
     return { radius: Math.max(length(minus(high, low)) / 2, 0.15 * this.size) + 0.1 * this.size, centre: low.map((v, i) => (v + high[i]) / 2) };
   }

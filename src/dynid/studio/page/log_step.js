@@ -225,7 +225,7 @@ export class LogStep {
   }
 
   showPlots() {
-    const { log } = this, names = this.joints().length === log.q.length ? this.joints() : log.q.map((_, i) => `joint ${i + 1}`);
+    const { log } = this, names = plottedNames(log, this.joints());
     keep(this.jointBox, [names, this.joint], () => field("Joint", select([["all", "all"], ...names.map((name, i) => [i, name])], this.joint, (value) => {
       this.joint = value;
       this.showPlots();
@@ -235,8 +235,8 @@ export class LogStep {
     this.plot.show(() => ({
       data: wanted.flatMap((i) => ["q", "dq", "tau"].map((signal, row) => log[signal]?.[i] && {
         x: log.t, y: log[signal][i], type: "scatter", mode: "lines", name: names[i], legendgroup: names[i], showlegend: row === 0, yaxis: row ? `y${row + 1}` : "y", line: { color: color(i), width: 1.2 } }).filter(Boolean)),
-      layout: { shapes: shaded(marks), xaxis: { title: { text: "time, s" }, anchor: "y3" }, yaxis: { title: { text: axisTitle("position", wanted) }, domain: [0.7, 1] },
-        yaxis2: { title: { text: axisTitle("velocity", wanted) }, domain: [0.36, 0.64] }, yaxis3: { title: { text: axisTitle("torque", wanted) }, domain: [0, 0.3] } } }));
+      layout: { shapes: shaded(marks), xaxis: { title: { text: "time, s" }, anchor: "y3" }, yaxis: { title: { text: axisTitle("position", wanted, log) }, domain: [0.7, 1] },
+        yaxis2: { title: { text: axisTitle("velocity", wanted, log) }, domain: [0.36, 0.64] }, yaxis3: { title: { text: axisTitle("torque", wanted, log) }, domain: [0, 0.3] } } }));
     this.showMarks(marks);
   }
 
@@ -261,11 +261,18 @@ export class LogStep {
 
 const one = (value) => (Array.isArray(value) ? value[0] : typeof value === "object" && value !== null ? Object.values(value)[0] : value);
 
-// A signal with the units of these joints of the robot.
-function axisTitle(signal, joints) {
-  const free = (store.robot?.joints || []).filter((joint) => joint.free !== null);
-  const units = new Set(joints.map((i) => unitOf(free[i]?.kind)[signal]));
-  return `${signal}, ${[...units].join(" or ")}`;
+// The names of a log's curves: those of its own columns where a free base has other columns than the robot has joints.
+function plottedNames(log, joints) {
+  if (!store.robot?.free_base && joints.length === log.q.length) return joints;
+  return log.joints.length === log.q.length ? log.joints : log.q.map((_, i) => `joint ${i + 1}`);
+}
+
+// A signal with the units of these curves; columns of a free base come before the joints and have units of their own.
+function axisTitle(signal, curves, log) {
+  const base = store.robot?.free_base ? 6 : 0, free = (store.robot?.joints || []).filter((joint) => joint.free !== null).slice(base);
+  const first = base ? log.q.length - free.length : 0;
+  const units = new Set(curves.filter((i) => i >= first).map((i) => unitOf(free[i - first]?.kind)[signal]));
+  return units.size ? `${signal}, ${[...units].join(" or ")}` : signal;
 }
 
 // The first finding of each kind, and how many more there are.

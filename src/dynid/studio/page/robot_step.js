@@ -98,7 +98,7 @@ export class RobotStep {
     const missing = robot.visuals.filter((visual) => visual.problem);
     const mass = robot.bodies.reduce((sum, body) => sum + (body.mass || 0), 0);
     return [
-      el("dl", { class: "numbers" }, [["moving joints", robot.dof], ["links", robot.bodies.length], ["mass of all links", `${number(mass, 3)} kg`],
+      el("dl", { class: "numbers" }, [["moving joints", robot.free_base ? `${robot.dof - 6} and a free base` : robot.dof], ["links", robot.bodies.length], ["mass of all links", `${number(mass, 3)} kg`],
         ["gravity", robot.gravity.map((v) => number(v, 3)).join(", ")]].map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
       wrong.length ? note([`${wrong.length === 1 ? "One link of this file is" : `${wrong.length} links of this file are`} not physically consistent: red in the scene, with the reason below. `
         + "Identification does not need these values; simulators do."], "bad") : note("Every link of this file is physically consistent.", "good"),

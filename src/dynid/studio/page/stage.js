@@ -4,7 +4,7 @@ import { mesh, task } from "./api.js";
 import { Arm, treePositions } from "./arm.js";
 import { clock } from "./clock.js";
 import { button, checkbox, el, fill, select } from "./dom.js";
-import { scaling } from "./matrix.js";
+import { multiply, scaling, translation } from "./matrix.js";
 import { grid } from "./shapes.js";
 import { emit, on } from "./store.js";
 import { View } from "./view.js";
@@ -90,8 +90,17 @@ export class Stage {
 
   place(positions) {
     if (!this.arm || positions.length !== this.arm.robot.joints.length) return;
+    const before = this.arm.rootPlace();
     this.arm.move(positions);
+    if (before) this.goAlong(before);
     emit("posed", positions);
+  }
+
+  // The view goes along with a base that moves, and the floor in whole squares.
+  goAlong(before) {
+    const now = this.arm.rootPlace(), square = 0.25 * this.arm.size, near = (v) => square * Math.round(v / square);
+    this.view.target = this.view.target.map((v, i) => v + now[i] - before[i]);
+    this.floor.pose = multiply(translation([near(now[0]), near(now[1]), 0]), scaling([square, square, 1]));
   }
 
   say(text) {

@@ -58,7 +58,7 @@ def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any
             "predicted": plain(series.predicted[rows].T, _CURVE_DIGITS),
             "residual": plain(series.residual[rows].T, _CURVE_DIGITS),
             "relative_error": plain(one.relative_error), "per_joint": plain(one.relative_error_per_joint),
-            **replay(found.robot, samples.t, samples.q)})
+            **replay(found.robot, samples.t, samples.q, samples.base_pose)})
     return made
 
 

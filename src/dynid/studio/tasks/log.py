@@ -16,6 +16,7 @@ from dynid.recording.mapping import SIGNALS
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.presets import preset_of, recognised
 from dynid.recording.source import Source, open_source
+from dynid.report.geometry import configurations
 from dynid.report.thin import thinned_rows
 from dynid.robot import Robot
 from dynid.runs.loading import read_logs
@@ -25,7 +26,7 @@ from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.marks import marks, speeds, standstill
 from dynid.studio.tasks.numbers import plain
-from dynid.studio.tasks.robot import tree_positions
+from dynid.studio.tasks.robot import base_coordinates, tree_positions
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 
@@ -49,7 +50,7 @@ def log(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) 
     settings = run_settings(bounds)
     chosen = chosen_log(params, settings)
     with bounds.trusting(settings.robot, *chosen.files):
-        robot = make_robot(settings)
+        robot = make_robot(settings, allows_free_base=True)
         bounds.check_files(chosen.files)
         (recording,) = read_logs([chosen], settings, robot)
         read_as = _read_as(chosen, settings, robot)
@@ -76,7 +77,7 @@ def _guessed(chosen: LogSettings, settings: RunSettings, bounds: Confinement) ->
     """Return the mapping that would be used, even if reading fails later; None if the columns are ambiguous."""
     try:
         with bounds.trusting(settings.robot):
-            return _read_as(chosen, settings, make_robot(settings))["guessed"]
+            return _read_as(chosen, settings, make_robot(settings, allows_free_base=True))["guessed"]
     except DynidError:
         return None
 
@@ -144,25 +145,53 @@ def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
         present.append("velocity")
     return {
         "name": recording.source, "rows": len(recording), "seconds": recording.duration, "rate": recording.rate,
-        "signals": present, "joints": list(recording.joints), "notes": list(recording.notes),
+        "signals": present, "joints": _column_names(recording), "notes": list(recording.notes),
         "dropped": recording.dropped,
         "dropped_rows": [{"file": Path(one.file).name, "row": one.row, "why": one.why}
                          for one in recording.dropped_rows],
         "t": plain(recording.t[rows], 9), "q": plain(recording.q[rows].T, _PLOT_DIGITS),
         "dq": plain(dq[rows].T, _PLOT_DIGITS), "tau": plain(recording.tau[rows].T, _PLOT_DIGITS),
         "reference": None if recording.reference is None else plain(recording.reference[rows].T, _PLOT_DIGITS),
-        **replay(robot, recording.t, recording.q), "marks": findings,
+        **_replay_of(robot, recording), "marks": findings,
         "standstill": standstill(recording, dq, robot),
         "findings": [{"code": one["kind"], "text": one["sentence"]} for one in findings]}
 
 
-def replay(robot: Robot, t: Array, q: Array) -> dict[str, Any]:
-    """Return positions of all joints of the tree at up to 50 Hz, one row per time, None where loops do not close; t
-    and q have shapes (samples,) and (samples, dof)."""
+_BASE_COLUMNS = {"pose": ("base x", "base y", "base z", *(f"base quaternion {axis}" for axis in "xyzw")),
+                 "velocity": ("base velocity x", "base velocity y", "base velocity z",
+                              *(f"base quaternion {axis}" for axis in "xyzw")),
+                 "imu": (*(f"IMU specific force {axis}" for axis in "xyz"), *(f"IMU rate {axis}" for axis in "xyz"))}
+
+
+def _column_names(recording: Recording) -> list[str]:
+    """Return names of the plotted columns: those of a free base, then the joints."""
+    log = getattr(recording.to_samples, "log", None)
+    base = () if log is None else _BASE_COLUMNS[log.base_motion]
+    return [*base, *recording.joints[len(base):]]
+
+
+def _replay_of(robot: Robot, recording: Recording) -> dict[str, Any]:
+    """Return the replay of a recording, with the logged pose of a free base."""
+    log = getattr(recording.to_samples, "log", None)
+    if not robot.has_free_base or log is None:
+        return replay(robot, recording.t, recording.q)
+    q = np.hstack([np.zeros((len(recording.t), robot.free_coordinates)), recording.q[:, recording.base_width:]])
+    return replay(robot, recording.t, q, log.pose_at(recording.t))
+
+
+def replay(robot: Robot, t: Array, q: Array, base_pose: Array | None = None) -> dict[str, Any]:
+    """Return positions of all joints of the tree at up to 50 Hz, one row per time, None where loops do not close.
+
+    t and q have shapes (samples,) and (samples, dof); base_pose: of a free base (samples, 7), see `Samples`.
+    """
     step = max(1.0 / _REPLAY_HZ, (t[-1] - t[0]) / _MAX_REPLAY_POSES)
     at = np.unique(np.searchsorted(t, np.arange(t[0], t[-1], step)).clip(0, len(t) - 1))
+    q = np.ascontiguousarray(q[at])
+    if robot.has_free_base:
+        shown = configurations(robot, q, None if base_pose is None else base_pose[at])
+        q = np.hstack([base_coordinates(shown[:, :7]), q[:, robot.free_coordinates:]])
     try:
-        poses = tree_positions(robot, np.ascontiguousarray(q[at]))
+        poses = tree_positions(robot, q)
     except (DynidError, RecordingError):
         return {"t_replay": None, "q_tree": None}
     return {"t_replay": plain(t[at], 9), "q_tree": plain(poses, _PLOT_DIGITS)}

@@ -39,7 +39,7 @@ def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confin
     request, command = _request(params, settings.robot, bounds)
     live = _Live(voice, request.search.budget or _MAX_SECONDS)
     with bounds.trusting(settings.robot):
-        robot = make_robot(settings)
+        robot = make_robot(settings, allows_free_base=True)
         with live:
             data = design_motion(robot, _listened(request, live), live.progress)
     folder = Path("results") / str(params["id"])
@@ -149,7 +149,8 @@ def _curves(data: MotionData) -> dict[str, Any]:
     path = data.excitation.trajectory
     t = np.linspace(0.0, path.duration, min(_PLOT_POINTS, max(2, round(path.duration * _PLOT_HZ))))
     at = path.at(t)
+    base = data.excitation.configurations(t)[:, :7] if data.robot.has_free_base else None
     return {"t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS), "dq": plain(at.dq.T, _PLOT_DIGITS),
             "ddq": plain(at.ddq.T, _PLOT_DIGITS), "joints": list(data.excitation.limits.names),
-            **replay(data.robot, t, at.q), "condition": plain(data.excitation.condition),
+            **replay(data.robot, t, at.q, base), "condition": plain(data.excitation.condition),
             "limits": motion_facts(data)["limits"], "notes": list(data.notes)}

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.dynamics import rotations
 from dynid.dynamics.following import chain_of, tree_motion
 from dynid.errors import DynidError
-from dynid.report.geometry import half_axes, mass_centre
+from dynid.report.geometry import configurations, half_axes, mass_centre
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems
 from dynid.runs.inspection import inspect_robot
@@ -27,7 +28,7 @@ def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement
     candidate = params.get("candidate")
     settings = run_settings(bounds, logs=False, robot=candidate if isinstance(candidate, str) else None)
     with bounds.trusting(settings.robot):
-        found = make_robot(settings)
+        found = make_robot(settings, allows_free_base=True)
         drawn = visual_facts(found, settings.robot, bounds)
     return {**robot_facts(found), "visuals": drawn}
 
@@ -37,7 +38,7 @@ def robot_facts(found: Robot) -> dict[str, Any]:
     tree = found if found.followers is None else found.followers.tree
     free = range(found.dof) if found.followers is None else found.followers.free
     return {
-        "name": found.name, "source": found.source, "dof": found.dof,
+        "name": found.name, "source": found.source, "dof": found.dof, "free_base": found.has_free_base,
         "closed": found.followers is not None, "gravity": plain(found.gravity), "warnings": list(found.warnings),
         "inspection": inspect_robot(found), "joints": _joints(tree, tuple(free)), "bodies": _bodies(tree, found),
         "frames": [{"name": one.name, "body": _place(found, one.body), "pose": plain(one.pose.ravel())}
@@ -61,7 +62,7 @@ def _bodies(tree: Robot, found: Robot) -> list[dict[str, Any]]:
     return [{"name": body.name, "joint": i, **_solid(body.inertia),
              "problems": [said for link in dict.fromkeys((body.name, *(part.link for part in body.parts)))
                           for said in wrong.get(link, ())]}
-            for i, body in enumerate(tree.bodies)]
+            for i, body in enumerate(tree.bodies) if not body.virtual]
 
 
 def _solid(ten: Array | None) -> dict[str, Any]:
@@ -83,7 +84,10 @@ def _home(found: Robot) -> Array:
     followers = found.followers
     if followers is not None and followers.loops is not None:
         return chain_of(found).begin[:found.dof]
-    return np.clip(np.zeros(found.dof), found.limit("lower"), found.limit("upper"))
+    home = np.clip(np.zeros(found.dof), found.limit("lower"), found.limit("upper"))
+    if found.has_free_base:  # on the floor of the scene
+        home[:found.free_coordinates] = base_coordinates(configurations(found, home[None], None)[:, :7])[0]
+    return home
 
 
 def _size(tree: Robot) -> float:
@@ -99,7 +103,7 @@ def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement)
     """Return the positions of all joints of the tree (tree joints,) for the independent ones (dof,)."""
     settings = run_settings(bounds, logs=False)
     with bounds.trusting(settings.robot):
-        found = make_robot(settings)
+        found = make_robot(settings, allows_free_base=True)
     try:
         q = np.asarray(params.get("q"), dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -112,3 +116,14 @@ def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement)
 def tree_positions(found: Robot, q: Array) -> Array:
     """Return the positions of all joints of the tree (samples, tree joints) for the independent ones (samples, dof)."""
     return q if found.followers is None else tree_motion(found, q).q
+
+
+def base_coordinates(pose: Array) -> Array:
+    """Return the six coordinates (samples, 6) of a free base in the scene, for its pose (samples, 7).
+
+    They are translations and rotations about x, y and z one after the other, and serve for drawing alone.
+    """
+    turn = rotations(pose[:, 3:])
+    angles = np.column_stack([np.arctan2(-turn[:, 1, 2], turn[:, 2, 2]), np.arcsin(np.clip(turn[:, 0, 2], -1.0, 1.0)),
+                              np.arctan2(-turn[:, 0, 1], turn[:, 0, 0])])
+    return np.hstack([pose[:, :3], np.unwrap(angles, axis=0)])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dynid.plugins import usable_plugins
 from dynid.report.pages.identification import (
+    base_motion,
     consistency,
     covariance,
     cross_validation,
@@ -39,7 +40,7 @@ SECTIONS: tuple[Section[ReportData], ...] = (
     verdict.SECTION, torques.SECTION, residuals.SECTION, friction.SECTION, flexibility.SECTION, payloads.SECTION,
     parameters.SECTION, essential.SECTION, expressions.SECTION, covariance.SECTION, iterations.SECTION, logs.SECTION,
     tracking.SECTION, cutoff.SECTION, filtered_rows.SECTION, cross_validation.SECTION, simulation.SECTION,
-    consistency.SECTION, extraction.SECTION, skeleton.SECTION, provenance.SECTION)
+    consistency.SECTION, extraction.SECTION, skeleton.SECTION, base_motion.SECTION, provenance.SECTION)
 
 
 def subtitle(data: ReportData) -> str:

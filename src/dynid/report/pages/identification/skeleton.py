@@ -64,10 +64,11 @@ def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
 def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: Array | None) -> Figure:
     """Return links, joint axes, centres of mass and ellipsoids at a posture q (dof,), in the base frame."""
     poses = dynamics.forward_kinematics(robot, q)
-    frames = geometry.joint_frames(robot, poses)
+    frames = geometry.joint_frames(robot, poses)[robot.free_coordinates:]
     size = geometry.robot_size(frames, poses)
     lines, axes = geometry.link_lines(robot, poses), geometry.axis_lines(frames, 0.06 * size)
-    labels = [f"{text(joint.name)} is {'prismatic' if joint.prismatic else 'revolute'}" for joint in robot.joints]
+    labels = [f"{text(joint.name)} is {'prismatic' if joint.prismatic else 'revolute'}"
+              for joint in robot.joints[robot.free_coordinates:]]
     traces = [scene.links(lines), scene.lines(axes, "axes", INK, 5), scene.joints(frames, labels)]
     drawn = [lines, axes]
     shown = nominal if identified is None else identified

@@ -12,7 +12,8 @@ from dynid.excitation import ExcitingMotion, Joined, Usage
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
 
-_LIMIT_SIGNALS = ("position", "velocity", "acceleration", "jerk", "torque")  # limits of which a share is used
+# Limits of which a share is used.
+_LIMIT_SIGNALS = ("position", "velocity", "acceleration", "jerk", "torque", "friction")
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,14 +53,14 @@ def gather(data: MotionData) -> Mapping[str, Any]:
     motion = whole.at(t)
     tau = None
     if data.theta is not None:
-        tau = data.excitation.model.regressor(*(np.ascontiguousarray(x) for x in motion[:3])) @ data.theta
+        tau = data.excitation.torques(data.theta, t)
     figures = []
     for j, (name, units) in enumerate(zip(data.joints, data.units, strict=True)):
         panels = [SignalPanel("position", units.position, motion.q[:, j], bounds.lower[j], bounds.upper[j]),
                   SignalPanel("velocity", units.velocity, motion.dq[:, j], -bounds.velocity[j], bounds.velocity[j]),
                   SignalPanel("acceleration", units.acceleration, motion.ddq[:, j], -bounds.acceleration[j],
                         bounds.acceleration[j])]
-        if tau is not None:
+        if tau is not None and np.isfinite(tau[:, j]).all():
             panels.append(SignalPanel(units.effort, units.torque, tau[:, j], -bounds.torque[j], bounds.torque[j]))
         figures.append(joint_figure(name, t, panels, data.core))
     return {"figures": figures, "torques": data.whose if tau is not None else "",

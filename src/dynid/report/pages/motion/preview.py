@@ -9,7 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
-from dynid.excitation import Workspace
+from dynid.excitation import Trajectory, WholeBodyTrajectory, Workspace
+from dynid.excitation.standing.support import convex_hull
 from dynid.report import geometry, scene
 from dynid.report.figure import BLUE, INK, LIGHT, ORANGE, VERMILION, Figure, text
 from dynid.report.pages.motion.data import MotionData
@@ -26,24 +27,37 @@ _PLANE_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
 def gather(data: MotionData) -> Mapping[str, Any]:
     robot, whole = data.robot, data.excitation.trajectory
     t = np.linspace(0.0, whole.duration, _ANIMATION_FRAMES)
-    postures = forward_kinematics(robot, whole.at(t).q)
-    fine = forward_kinematics(robot, whole.at(np.linspace(0.0, whole.duration, _PATH_POINTS)).q)
-    tip = np.array([geometry.last_point(geometry.link_lines(robot, poses)) for poses in fine])
+    postures = forward_kinematics(robot, data.excitation.configurations(t))
+    fine = forward_kinematics(robot, data.excitation.configurations(np.linspace(0.0, whole.duration, _PATH_POINTS)))
+    # Of a robot that stands, the last link is a foot; its base moves.
+    tip = fine[:, robot.free_coordinates - 1, :3, 3] if robot.has_free_base else np.array(
+        [geometry.last_point(geometry.link_lines(robot, poses)) for poses in fine])
+    named = "path of the base" if robot.has_free_base else "path of the last link"
     low, high = geometry.bounds([tip, np.zeros((1, 3)), *(geometry.link_lines(robot, poses) for poses in postures)])
     least = 0.15 * max(float((high - low).max()), 0.2)
     around, extent = surroundings(data.excitation.limits.space, low, high)
     moving = [posture_traces(robot, poses) for poses in postures]
-    traces = [*moving[0], scene.lines(tip, "path of the last link", BLUE, 2), *around]
+    traces = [*moving[0], scene.lines(tip, named, BLUE, 2), *around, *support_polygon(whole)]
     frames = [{"name": str(k), "data": part, "traces": [0, 1]} for k, part in enumerate(moving)]
     view = scene.layout(*geometry.bounds([low[None], high[None], *extent]), least)
     layout = {"scene": view, "margin": {"l": 0, "r": 0, "t": 34, "b": 90}, **controls(t)}
-    return {"figure": Figure(traces, layout, "The robot's skeleton in motion", 660, frames=frames)}
+    return {"figure": Figure(traces, layout, "The robot's skeleton in motion", 660, frames=frames), "path": named}
+
+
+def support_polygon(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """Return the support polygon of standing feet on the ground, if there are any."""
+    if not isinstance(trajectory, WholeBodyTrajectory):
+        return []
+    corners = convex_hull(trajectory.limit.support.points)
+    around = np.vstack([corners, corners[:1]])
+    return [scene.lines(np.column_stack([around, np.zeros(len(around))]), "support polygon", ORANGE, 5)]
 
 
 def posture_traces(robot: Robot, poses: Array) -> list[dict[str, Any]]:
     """Return links and joints for poses of the bodies (dof, 4, 4)."""
+    own = slice(robot.free_coordinates, None)  # a free base has no joints to draw
     return [scene.links(geometry.link_lines(robot, poses)),
-            scene.joints(geometry.joint_frames(robot, poses), [text(name) for name in robot.joint_names])]
+            scene.joints(geometry.joint_frames(robot, poses)[own], [text(name) for name in robot.joint_names[own]])]
 
 
 def controls(t: Array) -> dict[str, Any]:

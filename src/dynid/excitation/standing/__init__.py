@@ -1,0 +1,6 @@
+"""Motions of robots with a free base whose feet stand still."""
+
+from dynid.excitation.standing.options import Standing, StandingEquations
+from dynid.excitation.standing.whole_body_trajectory import WholeBodyTrajectory
+
+__all__ = ["Standing", "StandingEquations", "WholeBodyTrajectory"]
