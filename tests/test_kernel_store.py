@@ -125,6 +125,15 @@ def test_a_result_that_is_not_kept_comes_from_numba(folder: Path) -> None:
         file.unlink()
 
 
+def test_another_numba_runs_the_kernels_itself(tmp_path: Path) -> None:
+    """Code is stored by parts of numba that are not public; where one is missing, results are the same."""
+    without = ("from dynid import kernel_store\n"
+               "def missing(*_): raise AttributeError('_final_module')\n"
+               "kernel_store._compiled_alone = missing\n")
+    assert outcome(tmp_path, without + CALLS) == ["-399.0", "133.0", "265.0", "True"]
+    assert not kept(tmp_path)
+
+
 @pytest.mark.parametrize("damage", ["code", "cut", "calls"])
 def test_a_file_that_does_not_fit_is_made_anew(folder: Path, damage: str) -> None:
     for file in kept(folder):

@@ -276,6 +276,14 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
 
 
 def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str = "") -> tuple[int, str]:
+    """Do as `_compiled_alone`; address 0, so that numba runs the function, where parts of numba have changed."""
+    try:
+        return _compiled_alone(file, key, dispatcher, types, wrapper)
+    except (AttributeError, ImportError):
+        return 0, ""
+
+
+def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str) -> tuple[int, str]:
     """Compile a function for these types, write its machine code to a file, and return address and kind of result.
 
     Numba would also compile a way in from Python and emit machine code of its own, which takes as long again. Its own
@@ -286,7 +294,7 @@ def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrap
         key: See `_key`.
         dispatcher: Numba's form of the function, with its options.
         types: Numba's types of the arguments.
-        wrapper: LLVM code of a function {name} that calls {symbol}, whose address is returned. Default: a packed call.
+        wrapper: LLVM code of a function {name} that calls {symbol}, whose address is returned; a packed call if empty.
 
     Returns:
         The address, 0 if the code needs numba to run, and the type of the result in numba's notation.
