@@ -49,11 +49,16 @@ def forgive_unkept_kernels() -> None:
         try:
             yield
         except OSError as problem:
-            if not _notes:
-                _notes.append(f"Compiled kernels cannot be kept, so the next run compiles again: {problem.strerror}.")
+            note_unkept_kernel(problem)
 
     if hasattr(caching.Cache, "_guard_against_spurious_io_errors"):
         caching.Cache._guard_against_spurious_io_errors = forgiving
+
+
+def note_unkept_kernel(problem: OSError) -> None:
+    """Keep a sentence for the user on why a compiled kernel could not be written; one for all kernels."""
+    if not _notes:
+        _notes.append(f"Compiled kernels cannot be kept, so the next run compiles again: {problem.strerror}.")
 
 
 def take_note() -> str:

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels
+from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels, note_unkept_kernel
 from dynid.kernel_code import ALLOCATION, CURVE_WRAPPER, FIRST_ARGUMENT, HEADER_OF_NUMBA, packed_wrapper
 
 SUFFIX = ".kernel"
@@ -341,15 +341,15 @@ def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...
 
 
 def _write(file: Path, contents: bytes) -> None:
-    """Write a file at once or not at all; without an error on a full disk."""
+    """Write a file at once or not at all; on a full disk the user gets a note instead of an error."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # on the same disk, and gone in any case
             part = Path(folder, file.name)
             part.write_bytes(contents)
             os.replace(part, file)
-    except OSError:
-        return
+    except OSError as problem:
+        note_unkept_kernel(problem)
 
 
 @lru_cache(maxsize=1)

@@ -16,7 +16,7 @@ from dynid.recording.decimate import decimate_columns, decimated, decimated_rows
 from dynid.recording.sample_preparation import prepare
 
 ROWS, DOF = 400, 2
-SIGNALS = ("t", "q", "dq", "ddq", "tau", "keep", "raw_tau", "temperature", "wrench", "mixing")
+SIGNALS = ("t", "q", "dq", "ddq", "tau", "keep", "raw_tau", "temperature", "wrench", "mixing", "base_pose")
 
 
 def numbered() -> Samples:
@@ -28,8 +28,8 @@ def numbered() -> Samples:
 
     return replace(Samples.of(*(signal(k) for k in range(4)), t=row, rate=100.0), keep=signal(0) % 3 > 0,
                    segments=np.array([[0, 150], [160, ROWS]]), raw_tau=signal(4), temperature=signal(5),
-                   wrench=signal(6, 6), mixing=signal(7, DOF * DOF).reshape(-1, DOF, DOF), settings={"cutoff": 5.0},
-                   joints=("a", "b"))
+                   wrench=signal(6, 6), mixing=signal(7, DOF * DOF).reshape(-1, DOF, DOF), base_pose=signal(8, 7),
+                   settings={"cutoff": 5.0}, joints=("a", "b"))
 
 
 def assert_rows(part: Samples, whole: Samples, rows: Any) -> None:

@@ -121,10 +121,11 @@ def test_axes_carry_titles(report: ReportData) -> None:
 
 def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
     page = Page(render(IDENTIFICATION, lwr))
-    # Its rows are torques, it has all its parameters, was not extracted, took no steps and has no commanded positions:
-    # sections of kernels, essential parameters, extraction, iterations and tracking are tested in
-    # tests/runs/test_filtered_runs.py, test_essential_runs.py, cli/test_extract.py and runs/test_step_runs.py.
-    others = {"filtered_rows", "essential", "extraction", "iterations", "tracking"}
+    # Its rows are torques, it has all its parameters, was not extracted, took no steps, has no commanded positions and
+    # a fixed base: sections of kernels, essential parameters, extraction, iterations, tracking and motion of the base
+    # are tested in tests/runs/test_filtered_runs.py, test_essential_runs.py, test_step_runs.py, cli/test_extract.py and
+    # report/test_base_motion.py.
+    others = {"filtered_rows", "essential", "extraction", "iterations", "tracking", "base_motion"}
     assert {section.name for section in SECTIONS} - others <= set(page.having("id"))
     assert not others & set(page.having("id"))
     total, power = 0.0, 0.0
