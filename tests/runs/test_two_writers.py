@@ -167,7 +167,7 @@ def test_a_read_only_mount_is_read_and_refused_for_writing(tmp_path: Path) -> No
     source = str(Path(result_folder.__file__).parents[2])
     found = subprocess.run(["unshare", "-m", "sh", "-c", f'{inner} && exec "$@"', "sh", sys.executable, "-c", code,
                             str(tmp_path / "t" / "out"), str(Path(__file__).parent)], capture_output=True, text=True,
-                           env={**os.environ, "PYTHONPATH": source})
+                           env={**os.environ, "PYTHONPATH": os.pathsep.join([source, str(Path(__file__).parents[1])])})
     if "unshare" in found.stderr or "mount" in found.stderr:
         pytest.skip(f"no mounts here: {found.stderr.strip()[:100]}")
     said = found.stdout.splitlines()
