@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 FIRST_ARGUMENT = 3  # words of 8 bytes before the arguments of a packed call: two of the result, one of the error
 # A packed call: a kernel and a block of words that has room for its result and error, then holds its arguments. One
@@ -18,7 +19,7 @@ define i32 @"{name}"(ptr %block) {{
 """
 # Numba's reference-counted memory by malloc and free: a header of count, destructor and its data, address, size and
 # allocator, then the aligned data.
-ALLOCATION = """
+_ALLOCATION = """
 declare ptr @malloc(i64)
 declare void @free(ptr)
 define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
@@ -46,6 +47,7 @@ define void @NRT_MemInfo_call_dtor(ptr %header) {
   ret void
 }
 """
+_ALLOCATORS = ("NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor")  # functions that it defines
 # A curve f(q, dq, values) that numba has compiled, as a function of C; not a number where it raises an error.
 CURVE_WRAPPER = """
 declare i32 @"{symbol}"(ptr, ptr, double, double, ptr)
@@ -59,12 +61,47 @@ define double @"{name}"(double %q, double %dq, ptr %values) {{
   ret double %value
 }}
 """
-HEADER_OF_NUMBA = "{i64, i8*, i8*, i8*, i64}"  # what `ALLOCATION` imitates, as numba prints it
+HEADER_OF_NUMBA = "{i64, i8*, i8*, i8*, i64}"  # what `_ALLOCATION` imitates, as numba prints it
 
 
-def packed_wrapper(types: Sequence[str], name: str, symbol: str) -> str:
+def _packed_wrapper(types: Sequence[str], name: str, symbol: str) -> str:
     """Return the code of a packed call `name` of a function `symbol` whose arguments have these types of LLVM."""
     loads = "\n".join(f"  %p{k} = getelementptr i64, ptr %block, i64 {FIRST_ARGUMENT + k}\n"
                       f"  %a{k} = load {one}, ptr %p{k}" for k, one in enumerate(types))
     return _PACKED_WRAPPER.format(name=name, symbol=symbol, loads=loads, types="".join(f", {one}" for one in types),
                                  values="".join(f", {one} %a{k}" for k, one in enumerate(types)))
+
+
+def declared(module: Any) -> list[str]:
+    """Return the names of the functions that a module calls and does not define, those of LLVM left out."""
+    return [function.name for function in module.functions
+            if function.is_declaration and not function.name.startswith("llvm.")]
+
+
+def need_numba(calls: Sequence[str]) -> bool:
+    """Return whether functions with these names are some that only numba or Python has."""
+    return any(name.startswith(("Py", "_Py", "numba", "NRT")) and name not in _ALLOCATORS for name in calls)
+
+
+def make_independent(module: Any, machine: Any, symbol: str, name: str, wrapper: str = "") -> None:
+    """Link a module with its allocation of memory and a wrapper, and remove what the wrapper does not need.
+
+    Args:
+        module: LLVM code of a kernel and what it calls.
+        machine: LLVM's description of the processor.
+        symbol: Name of the kernel in it.
+        name: Name of the wrapper, the only function that remains visible.
+        wrapper: LLVM code of a function {name} that calls {symbol}; a packed call if empty.
+    """
+    import llvmlite.binding as llvm
+
+    types = [str(one.type) for one in module.get_function(symbol).arguments][2:]
+    text = wrapper.format(name=name, symbol=symbol) if wrapper else _packed_wrapper(types, name, symbol)
+    for part in (_ALLOCATION, text):
+        module.link_in(llvm.parse_assembly(part))
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name == name else "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))

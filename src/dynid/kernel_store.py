@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels, note_unkept_kernel
-from dynid.kernel_code import ALLOCATION, CURVE_WRAPPER, FIRST_ARGUMENT, HEADER_OF_NUMBA, packed_wrapper
+from dynid.kernel_code import CURVE_WRAPPER, FIRST_ARGUMENT, HEADER_OF_NUMBA, declared, make_independent, need_numba
 
 SUFFIX = ".kernel"
 _SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of functions that kernels elsewhere call
@@ -299,7 +299,6 @@ def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...
     Returns:
         The address, 0 if the code needs numba to run, and the type of the result in numba's notation.
     """
-    import llvmlite.binding as llvm
     from numba.core import dispatcher as dispatchers
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.runtime import nrtdynmod
@@ -314,30 +313,28 @@ def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...
     with global_compiler_lock:
         compiled = lowering_alone(dispatcher.py_func, dispatcher.targetdescr, dispatcher.targetoptions,
                                   dispatcher.locals, dispatcher._compiler.pipeline_class).compile(types, None)
-        compiled.library._finalize_final_module = lambda: None  # which would emit machine code
-        compiled.library.finalize()
-    module, machine = compiled.library._final_module, compiled.library.codegen._tm
-    result, inner, symbol = str(compiled.signature.return_type), compiled.fndesc.llvm_func_name, file.stem
-    module.link_in(llvm.parse_assembly(ALLOCATION))
-    if wrapper:
-        text = wrapper.format(name=symbol, symbol=inner)
-    else:
-        text = packed_wrapper([str(one.type) for one in module.get_function(inner).arguments][2:], symbol, inner)
-    module.link_in(llvm.parse_assembly(text))
-    for function in module.functions:
-        if not function.is_declaration:
-            function.linkage = "external" if function.name == symbol else "internal"
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
-    calls = [function.name for function in module.functions
-             if function.is_declaration and not function.name.startswith("llvm.")]
-    is_independent = result in _RESULT_FORMATS and str(nrtdynmod._meminfo_struct_type) == HEADER_OF_NUMBA and all(
-        not name.startswith(("Py", "_Py", "numba", "NRT")) and hasattr(_process(), name) for name in calls)
-    code = machine.emit_object(module) if is_independent else b""
-    facts = {"key": key, "digest": hashlib.sha256(code).hexdigest(), "symbol": symbol, "result": result, "calls": calls}
+        library = compiled.library
+        optimize, library._optimize_final_module = library._optimize_final_module, lambda: None
+        library._finalize_final_module = lambda: None  # which would emit machine code
+        library.finalize()
+        inner, symbol, calls = compiled.fndesc.llvm_func_name, file.stem, declared(library._final_module)
+        facts = {"key": key, "symbol": symbol, "result": str(compiled.signature.return_type), "calls": calls}
+        if (facts["result"] not in _RESULT_FORMATS or str(nrtdynmod._meminfo_struct_type) != HEADER_OF_NUMBA
+                or need_numba(calls)):
+            return _stored(file, facts, b"")
+        optimize()
+    module, machine = library._final_module, library.codegen._tm
+    make_independent(module, machine, inner, symbol, wrapper)
+    facts["calls"] = declared(module)
+    return _stored(file, facts, machine.emit_object(module)
+                   if all(hasattr(_process(), name) for name in facts["calls"]) else b"")
+
+
+def _stored(file: Path, facts: dict[str, Any], code: bytes) -> tuple[int, str]:
+    """Write machine code, or that there is none, and return its address and the type of its result."""
+    facts["digest"] = hashlib.sha256(code).hexdigest()
     _write(file, json.dumps(facts).encode() + b"\n" + code)
-    return _load(facts, code) or (0, result)
+    return _load(facts, code) or (0, facts["result"])
 
 
 def _write(file: Path, contents: bytes) -> None:
