@@ -113,7 +113,7 @@ TERM_GAIN = 0.5  # percent of a joint's error that a friction term has to take i
 TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
 
 # -- cut-off -------------------------------------------------------------------------------------------------
-CUTOFF_OF_ERROR = 0.5  # share of the fit's error that predictions have to change by at another cut-off, and
+CUTOFF_OF_ERROR = 0.5  # share of the error on unseen data that predictions have to change by at another cut-off, and
 CUTOFF_OF_TORQUE = 1.0  # percent of the torques
 CUTOFF_KNOWN = 30.0  # percent: relative standard error up to which the change of a parameter counts
 CUTOFF_STANDARD_ERRORS = 4.0  # combined standard errors that it has to change by, and

@@ -21,7 +21,8 @@ from dynid.validate.words import listed, sentence, span
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
-    """Report predictions that change about as much as their error at an equally plausible cut-off.
+    """Report predictions that change about as much as their error, on unseen data if there are any, at an equally
+    plausible cut-off.
 
     If only parameters change, by more than their standard errors at both cut-offs, this is reported as a remark.
     """
@@ -31,7 +32,8 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     percent = np.abs(found.percent)
     material = (percent > CUTOFF_PERCENT) & (case.estimate.relative_std < CUTOFF_KNOWN) & ~found.refused[:, None]
     deviations = _deviations(found, material)
-    moved, changed = material & (deviations > CUTOFF_STANDARD_ERRORS), _changed(found)
+    error = _error(case, found)
+    moved, changed = material & (deviations > CUTOFF_STANDARD_ERRORS), _changed(found, error)
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return
@@ -53,8 +55,8 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
             "single values"), f"parameters depend on the cut-off ({found.cutoff:g} Hz)", parameters=tuple(names),
             evidence=evidence)
         return
-    said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while the error of the fit "
-                f"is {found.error:.2g} %")
+    said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while their error "
+                f"is {error:.2g} %")
     yield suspect("cutoff-dependent", "results depend on the cut-off", f"{found.cutoff:g} Hz",
                   f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(said)}; noise "
                   "and motion of the positions overlap, so a faster motion or finer encoders are needed",
@@ -74,15 +76,21 @@ def _deviations(found: CutoffDependence, material: Bools) -> Array:
     return far
 
 
-def _changed(found: CutoffDependence) -> Bools:
+def _error(case: Case, found: CutoffDependence) -> float:
+    """Return the error of the fit or of cross-validation, whichever is larger, percent."""
+    return found.error if case.cross is None else float(np.nanmax([found.error, case.cross.mean]))
+
+
+def _changed(found: CutoffDependence, error: float) -> Bools:
     """Return for which of the other cut-offs (k,) the predictions change about as much as their error."""
-    return (found.torques > CUTOFF_OF_ERROR * found.error) & (found.torques > CUTOFF_OF_TORQUE) & ~found.refused
+    return (found.torques > CUTOFF_OF_ERROR * error) & (found.torques > CUTOFF_OF_TORQUE) & ~found.refused
 
 
 def predictions_depend(case: Case) -> bool:
     """Whether predictions, and not only parameters, depend on the cut-off. In that case it is not a consequence of
     another cause, and may itself explain the other findings."""
-    return case.cutoff is not None and bool(_changed(case.cutoff).any())
+    return case.cutoff is not None and bool(
+        _changed(case.cutoff, _error(case, case.cutoff)).any())
 
 
 SUSPICIONS = (Suspicion("transfer", depends_on_cutoff),)
