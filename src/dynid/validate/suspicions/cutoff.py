@@ -42,7 +42,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     where = " or ".join(f"{cutoff:g}" for cutoff in found.others[sides])
     evidence: Evidence = {
         "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
-        "relative_error": found.error, "percent": each(most[order]),
+        "relative_error": error, "percent": each(most[order]),
         "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])}
     names = [found.names[i] for i in order]
     parameters = f"{listed(names, 4)} would change by {span(each(most[order]))}" if order else ""
