@@ -26,7 +26,7 @@ def written(folder, t=T, q=Q, names=("time", "q1", "q2", "q3", "tau1", "tau2", "
 @pytest.mark.parametrize(("unit", "factor"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
 def test_time_in_another_unit_is_refused_by_name_and_read_as_advised(tmp_path, unit, factor):
     path = written(tmp_path, np.round(T * factor))
-    with refused(RecordingError, "bad-recording", f"--set log.time_unit={unit},") as found:
+    with refused(RecordingError, "time-unit", f"--set log.time_unit={unit},") as found:
         read(path, robot=ROBOT)
     assert found.value.where == "log.time_unit"
     np.testing.assert_allclose(read(path, {"time_unit": unit}, ROBOT).t, T, atol=1e-9)

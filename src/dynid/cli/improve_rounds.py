@@ -22,7 +22,7 @@ def improve_rounds(machine: Robot, request: MotionRequest, folder: Path, repeat:
                          "--record 'python play.py {motion} {log}'", code="no-recorder")
     if folder.suffix:
         raise DynidError(f"{folder} looks like a file; with --repeat the output is a folder of motions, logs and "
-                         "results")
+                         "results", code="output-is-folder")
     with progress("excite, record, identify") as tell:
         found = improve_in_loop(machine, request, recorder_for(record, machine, request), folder, repeat, tell)
     if json:

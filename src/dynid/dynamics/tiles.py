@@ -204,7 +204,7 @@ def spread_ten(source, first, step, target, at, width, m):
 
 @njit(**INNER)
 def spread_four(source, first, step, target, at, width, m):
-    """As `spread_ten`, four rows. (A number of rows that is not a constant would not be unrolled.)"""
+    """Spread four rows, as `spread_ten` does for ten: a variable number of rows would not be unrolled."""
     for t in range(m):
         for k in range(4):
             target[np.uintp(at + t * width + k)] = source[np.uintp((first + step * k) * TILE + t)]

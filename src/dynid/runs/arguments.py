@@ -46,9 +46,11 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
     else:
         kind = kind_of(source)
         if kind == "log":
-            raise DynidError(f"'{source}' is a log; give the robot first (dynid identify ROBOT LOG ...), or a run file")
+            raise DynidError(f"'{source}' is a log; give the robot first (dynid identify ROBOT LOG ...), or a run file",
+                             code="no-robot")
         if kind == "robot":
-            raise DynidError(f"'{source}' is a robot; give logs as well (dynid identify ROBOT LOG ...), or a run file")
+            raise DynidError(f"'{source}' is a robot; give logs as well (dynid identify ROBOT LOG ...), or a run file",
+                             code="no-log")
         values = RunSettings.load(source).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     values = merged(values, given or {})
     direct: dict[str, Any] = {}
@@ -89,7 +91,7 @@ def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
     """Return the settings with one more, given as 'table.name=value'; the value is TOML or plain text."""
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip():
-        raise DynidError(f"--set takes KEY=VALUE such as prepare.cutoff=8, got '{assignment}'")
+        raise DynidError(f"--set takes KEY=VALUE such as prepare.cutoff=8, got '{assignment}'", code="not-key-value")
     try:
         value = toml_table(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
@@ -122,7 +124,8 @@ def known_table(texts: Sequence[str]) -> dict[str, Any]:
         try:
             found = [finite_number(number) for number in numbers.split("+-", 1)]
         except ValueError:
-            raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.1, got '{text}'") from None
+            raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.1, got '{text}'",
+                             code="not-key-value") from None
         table[name.strip()] = found[0] if len(found) == 1 else found
     return table
 
@@ -135,5 +138,6 @@ def lock_table(texts: Sequence[str]) -> dict[str, float]:
         try:
             table[name.strip()] = finite_number(number) if equals else 0.0
         except ValueError:
-            raise DynidError(f"--lock takes JOINT or JOINT=POSITION such as finger_joint1=0.02, got '{text}'") from None
+            raise DynidError(f"--lock takes JOINT or JOINT=POSITION such as finger_joint1=0.02, got '{text}'",
+                             code="not-key-value") from None
     return table

@@ -281,8 +281,8 @@ def _unexplained(weighed: Sequence[Weighed]) -> Iterator[Finding]:
         return
     best = weighed[0]
     yield Finding("unexplained-misfit", "validation", "info", sentence(
-        f"One set of parameters for all joints leaves {best.without:.2g} times the squares that each joint's own fit "
-        f"leaves, and no fault that was tested explains most of it; the likeliest, '{best.cause}', explains "
+        f"One set of parameters for all joints leaves {best.without:.2g} times the squared error of each "
+        f"joint's own fit, and no fault that was tested explains most of it; the likeliest, '{best.cause}', explains "
         f"{100 * best.explained:.0f} %"), "unexplained misfit", best.joints,
         evidence={"misfit": best.without, "explained": best.explained, "weight": best.weight})
 

@@ -1,4 +1,4 @@
-"""How to repeat the comparison."""
+"""Section on how to repeat the comparison of a fleet."""
 
 from __future__ import annotations
 

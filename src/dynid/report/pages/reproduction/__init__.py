@@ -12,7 +12,7 @@ SECTIONS: tuple[Section[ReproductionData], ...] = (checks.SECTION, figures.SECTI
 
 
 def subtitle(data: ReproductionData) -> str:
-    """How many of its checks hold."""
+    """How many checks of the reproduction hold."""
     held = sum(data.checks.values())
     return f"{data.about} {held} of {count(len(data.checks), 'check')} hold"
 

@@ -1,4 +1,4 @@
-"""How to repeat the study."""
+"""Section on how to repeat the study."""
 
 from __future__ import annotations
 
