@@ -13,6 +13,7 @@ from dynid.errors import DynidError
 from dynid.files import toml_table
 from dynid.quantities import finite_number
 from dynid.recording import mapping
+from dynid.robot import builtin_names
 from dynid.runs.settings import RunSettings, read_table
 
 Kind = Literal["settings", "robot", "log"]
@@ -37,11 +38,11 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
     Python files named by the run file or its prior may be run; model.python in an assignment always may.
     """
     if logs:
-        if kind_of(source) == "log" and any(Path(log).suffix.lower() in _ROBOT_SUFFIXES for log in logs):
-            robots = [log for log in logs if Path(log).suffix.lower() in _ROBOT_SUFFIXES]
+        robots = [log for log in logs if Path(log).suffix.lower() in _ROBOT_SUFFIXES or log in builtin_names()]
+        if robots and kind_of(source) == "log":
             others = [source, *(log for log in logs if log not in robots)]
             raise DynidError(f"'{source}' is a log and '{robots[0]}' a robot: the robot comes first",
-                             f"dynid identify {shlex.join([robots[0], *others])}")
+                             f"dynid identify {shlex.join([robots[0], *others])}", code="wrong-order")
         values: dict[str, Any] = {"robot": source, "logs": list(logs)}
     else:
         kind = kind_of(source)
