@@ -1,4 +1,4 @@
-"""History of one robot: small plots of each parameter from log to log, without a script."""
+"""Sections of the page on one robot of a fleet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from dynid.report.words import file_name
 _WIDTH_PX, _HEIGHT_PX, _MARGIN_PX = 260, 70, 4  # px
 
 
-def gather(data: FleetRobotData) -> Mapping[str, Any]:
+def _parameters(data: FleetRobotData) -> Mapping[str, Any]:
+    """Parameters of one robot next to those of its fleet."""
+    rows = [{"name": name, "unit": data.units[k], "value": float(data.values[k]), "std": float(data.std[k]),
+             "alone": float(data.alone[k]), "alone_std": float(data.alone_std[k]), "mean": float(data.mean[k]),
+             "lean": float(data.lean[k])} for k, name in enumerate(data.names)]
+    return {"rows": rows, "sentences": data.sentences}
+
+
+def _history(data: FleetRobotData) -> Mapping[str, Any]:
+    """History of one robot: small plots of each parameter from log to log, without a script."""
     time = data.days
     pictures = [(name, data.units[k], picture(time, data.history[:, k], data.history_std[:, k], [
         (day, date) for changed, day, date in data.changed if changed == name])) for k, name in enumerate(data.names)]
@@ -62,4 +71,6 @@ def _mark(at: float, date: str) -> str:
             f'text-anchor="{anchor}">{escape(date)}</text>')
 
 
-SECTION = Section("history", "History", gather)
+SECTIONS: tuple[Section[FleetRobotData], ...] = (
+    Section("parameters", "Parameters", _parameters),
+    Section("history", "History", _history))

@@ -1,4 +1,4 @@
-"""Measured torques of the loaded log, and predicted ones without and with the payload, joint by joint."""
+"""Sections of the page on a payload."""
 
 from __future__ import annotations
 
@@ -13,10 +13,24 @@ from dynid.report.section import Section
 from dynid.report.thin import thinned_rows
 from dynid.report.units import SLIDING, TURNING
 
+_SOURCE_WORDS = {"noise": "noise of the loaded logs", "robot": "the robot without load", "gains": "drive gains",
+          "friction": "friction that changes with the load", "scale": "the scale", "mounting": "the sensor's mounting"}
 _JOINT_POINTS = 2000  # of one joint
 
 
-def gather(data: PayloadData) -> Mapping[str, Any]:
+def _body(data: PayloadData) -> Mapping[str, Any]:
+    """Mass, centre of mass and inertia of the payload with standard errors, and the sources of these errors."""
+    found = data.payload
+    rows = found.rows()
+    inertia = found.central_inertia if found.has_mass else None
+    return {
+        "found": found, "rows": rows, "inertia": inertia, "frame": found.frame,
+        "sources": [(_SOURCE_WORDS[source], found.mass_std_from(source)) for source in found.parts if found.has_mass],
+        "findings": [(one.severity, one.text) for one in found.findings]}
+
+
+def _torques(data: PayloadData) -> Mapping[str, Any]:
+    """Measured torques of the loaded log, and predicted ones without and with the payload, joint by joint."""
     units = [SLIDING if joint.prismatic else TURNING for joint in data.robot.joints]
     return {"figures": [_figure(data, j, name, units[j].effort, units[j].torque)
                         for j, name in enumerate(data.robot.joint_names)], "log": data.samples.source}
@@ -36,4 +50,12 @@ def _figure(data: PayloadData, j: int, name: str, effort: str, unit: str) -> Fig
                   f"Measured {effort} of {name}, and of the model without and with the payload", 260)
 
 
-SECTION = Section("torques", "Torques", gather)
+def _controllers(data: PayloadData) -> Mapping[str, Any] | None:
+    """The payload in the fields, order and units of each manufacturer's controller."""
+    return {"entries": data.entries, "frame": data.payload.frame} if data.entries else None
+
+
+SECTIONS: tuple[Section[PayloadData], ...] = (
+    Section("body", "Payload", _body),
+    Section("torques", "Torques", _torques),
+    Section("controllers", "Values for controllers", _controllers))
