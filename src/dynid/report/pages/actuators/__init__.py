@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.actuators.data import ActuatorData
-from dynid.report.pages.actuators.sections import SECTIONS
+from dynid.report.pages.actuators.sections import SECTIONS, ActuatorData
 from dynid.report.section import Page
 
 

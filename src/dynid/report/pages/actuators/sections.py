@@ -1,18 +1,28 @@
-"""Sections of the page on identified actuators."""
+"""Data and sections of the page on identified actuators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dynid.actuators import ActuatorEstimate
 from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, title
-from dynid.report.pages.actuators.data import ActuatorData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows
 
 _JOINT_POINTS = 2000  # of one joint
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorData:
+    """The estimate, the title of the page, and the command that made it."""
+
+    title: str
+    estimate: ActuatorEstimate
+    command: str = ""
 
 
 def _parameters(data: ActuatorData) -> Mapping[str, Any]:

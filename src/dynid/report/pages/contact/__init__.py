@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.contact.data import ContactData
-from dynid.report.pages.contact.sections import SECTIONS
+from dynid.report.pages.contact.sections import SECTIONS, ContactData
 from dynid.report.section import Page
 from dynid.report.words import count
 

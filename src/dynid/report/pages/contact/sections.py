@@ -1,18 +1,20 @@
-"""Sections of the page on external contacts."""
+"""Data and sections of the page on external contacts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid import dynamics
+from dynid.contacts import ContactLog
 from dynid.report import geometry, scene
 from dynid.report.figure import BLUE, INK, SERIES, VERMILION, Figure, axis, level, line, numbers, title
-from dynid.report.pages.contact.data import ContactData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows
+from dynid.robot import Robot
 
 MAX_CONTACTS_SHOWN = 40
 _AXIS_POINTS = 1500  # of one axis
@@ -20,6 +22,28 @@ _WRENCH_AXES = (("force x", "N"), ("force y", "N"), ("force z", "N"), ("moment x
                 ("moment z", "N m"))
 MAX_ARROWS_SHOWN = 6  # contacts, the strongest
 _LONGEST_ARROW_SHARE = 0.35  # of the robot's size, of the longest arrow
+
+
+@dataclass(frozen=True, eq=False)
+class ContactData:
+    """Data of the page on contacts.
+
+    Attributes:
+        log: estimated contacts of a log.
+        frame, axes: frame at which wrenches are estimated, and frame of their axes.
+        level: detection threshold.
+        alarms: accepted false alarms per hour.
+        command: command line that made the page.
+    """
+
+    title: str
+    robot: Robot
+    log: ContactLog
+    frame: str
+    axes: str
+    level: float
+    alarms: float
+    command: str = ""
 
 
 def _touched(data: ContactData) -> Mapping[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.extraction.data import ExtractionData
-from dynid.report.pages.extraction.sections import SECTIONS
+from dynid.report.pages.extraction.sections import SECTIONS, ExtractionData
 from dynid.report.section import Page
 
 

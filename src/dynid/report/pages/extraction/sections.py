@@ -1,18 +1,30 @@
-"""Sections of the page on an extraction."""
+"""Data and sections of the page on an extraction."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dynid.report.figure import MEASURED, SERIES, Figure, axis, line, numbers, title
-from dynid.report.pages.extraction.data import ExtractionData
 from dynid.report.section import Section
 from dynid.report.units import SLIDING, TURNING
+from dynid.robot import Robot
+from dynid.validate import SetComparison
 
 _SET_WORDS = {"feasible": "physically consistent", "inertia": "inertia not physically consistent",
               "centres": "centres of mass outside their links",
               "both": "inertia not consistent and centres of mass outside", "other": "violates another condition"}
+
+
+@dataclass(frozen=True, eq=False)
+class ExtractionData:
+    """Data of the page. comparison: the sets on a new motion. command: command line that made the page."""
+
+    title: str
+    robot: Robot
+    comparison: SetComparison
+    command: str = ""
 
 
 def _sets(data: ExtractionData) -> Mapping[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.fleet_robot.data import FleetRobotData
-from dynid.report.pages.fleet_robot.sections import SECTIONS
+from dynid.report.pages.fleet_robot.sections import SECTIONS, FleetRobotData
 from dynid.report.section import Page
 from dynid.report.words import count
 

@@ -1,8 +1,9 @@
-"""Sections of the page on one robot of a fleet."""
+"""Data and sections of the page on one robot of a fleet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,47 @@ from markupsafe import Markup, escape
 
 from dynid.arrays import Array
 from dynid.report.figure import BLUE, GREY, VERMILION
-from dynid.report.pages.fleet_robot.data import FleetRobotData
 from dynid.report.section import Section
 from dynid.report.words import file_name
 
 _WIDTH_PX, _HEIGHT_PX, _MARGIN_PX = 260, 70, 4  # px
+
+
+@dataclass(frozen=True, eq=False)
+class FleetRobotData:
+    """Data of the page on one robot of a fleet.
+
+    Attributes:
+        sentences: what differs or changed.
+        names, units: of the base parameters.
+        values, std: (base,), with the fleet as a prior.
+        alone, alone_std: (base,), without the prior.
+        mean: (base,), of the fleet.
+        lean: (base,), percent of a value that comes from the prior.
+        dates, days, sources: of the logs in order; days since the first (logs,).
+        history, history_std: (logs, base), estimates of single logs, nan where a log does not excite a parameter.
+        errors: (logs, dof), percent, of each log with its own estimate.
+        changed: a parameter, the day and the date of each change.
+    """
+
+    title: str
+    sentences: tuple[str, ...]
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Array
+    std: Array
+    alone: Array
+    alone_std: Array
+    mean: Array
+    lean: Array
+    dates: tuple[str, ...]
+    days: Array
+    sources: tuple[str, ...]
+    history: Array
+    history_std: Array
+    joints: tuple[str, ...]
+    errors: Array
+    changed: tuple[tuple[str, float, str], ...] = ()
 
 
 def _parameters(data: FleetRobotData) -> Mapping[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.payload.data import PayloadData
-from dynid.report.pages.payload.sections import SECTIONS
+from dynid.report.pages.payload.sections import SECTIONS, PayloadData
 from dynid.report.section import Page
 
 

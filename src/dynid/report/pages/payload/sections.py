@@ -1,21 +1,47 @@
-"""Sections of the page on a payload."""
+"""Data and sections of the page on a payload."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
+from dynid.payloads.controllers import Entry
+from dynid.payloads.result import PayloadEstimate
+from dynid.recording import Samples
 from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, title
-from dynid.report.pages.payload.data import PayloadData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows
 from dynid.report.units import SLIDING, TURNING
+from dynid.robot import Robot
 
 _SOURCE_WORDS = {"noise": "noise of the loaded logs", "robot": "the robot without load", "gains": "drive gains",
           "friction": "friction that changes with the load", "scale": "the scale", "mounting": "the sensor's mounting"}
 _JOINT_POINTS = 2000  # of one joint
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadData:
+    """Data of the page on a payload.
+
+    Attributes:
+        samples: of a loaded log.
+        without, load: (samples, dof), torques of the unloaded robot and of the payload alone, for this log.
+        entries: values to enter into controllers.
+        command: command line that made the page.
+    """
+
+    title: str
+    robot: Robot
+    payload: PayloadEstimate
+    entries: tuple[Entry, ...]
+    samples: Samples
+    without: Array
+    load: Array
+    command: str = ""
 
 
 def _body(data: PayloadData) -> Mapping[str, Any]:

@@ -3,8 +3,7 @@ published ones."""
 
 from __future__ import annotations
 
-from dynid.report.pages.reproduction.data import ReproductionData
-from dynid.report.pages.reproduction.sections import SECTIONS
+from dynid.report.pages.reproduction.sections import SECTIONS, ReproductionData
 from dynid.report.section import Page
 from dynid.report.words import count
 

@@ -1,12 +1,35 @@
-"""Sections of the page on a reproduction."""
+"""Data and sections of the page on a reproduction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from dynid.report.pages.reproduction.data import ReproductionData
+from dynid.report.drawing import Drawing
 from dynid.report.section import Section
+
+
+@dataclass(frozen=True, eq=False)
+class ReproductionData:
+    """Data of the page on a reproduction.
+
+    Attributes:
+        about, further: the first line of the reproduction's description, and the rest of it.
+        checks: whether each conclusion holds.
+        rows: table of strings, the head first.
+        cpu: time, s.
+        command: command line that made the page.
+    """
+
+    title: str
+    about: str
+    further: str
+    checks: Mapping[str, bool]
+    rows: Sequence[Sequence[str]]
+    drawings: tuple[Drawing, ...]
+    cpu: float
+    command: str
 
 
 def _checks(data: ReproductionData) -> Mapping[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.stream.data import Shown, StreamData
-from dynid.report.pages.stream.sections import SECTIONS
+from dynid.report.pages.stream.sections import SECTIONS, Shown, StreamData
 from dynid.report.section import Page
 from dynid.report.words import count
 

@@ -1,15 +1,15 @@
-"""Sections of the page on a stream."""
+"""Data and sections of the page on a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.report.figure import BLUE, VERMILION, Figure, axis, line, mark, significant, text
-from dynid.report.pages.stream.data import StreamData
 from dynid.report.section import Section
 from dynid.report.words import typeset
 
@@ -18,6 +18,44 @@ MAX_PARAMETERS_SHOWN = 24  # parameters, those that are known best
 _MAX_LINE_POINTS = 400  # of a parameter over time
 _MAX_MAP_COLUMNS = 200  # of the map of excited parameters
 _COLOUR_DECADES = 2.0  # above the smallest deviation at which the colours end
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A detected change: time t (s) and row, its cause in words, and possible explanations: words, log of the
+    evidence, and percent of the new residual that each explains."""
+
+    t: float
+    row: int
+    cause: str
+    explanations: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class StreamData:
+    """Data of the page on a stream.
+
+    Attributes:
+        t: (looks,), times of the stored estimates, s.
+        values, stds: (looks, base), estimates and standard errors, infinite if a parameter was not identifiable.
+        names, units: (base,).
+        restarts: times, s, each with the next look.
+        changes: with their explanations.
+        events: time (s) and sentence.
+        method, samples: of the stream.
+    """
+
+    title: str
+    method: str
+    samples: int
+    t: Array
+    values: Array
+    stds: Array
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    restarts: tuple[float, ...]
+    changes: tuple[Shown, ...]
+    events: tuple[tuple[float, str], ...]
 
 
 def _happened(data: StreamData) -> Mapping[str, Any] | None:
