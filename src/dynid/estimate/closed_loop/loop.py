@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from dynid.simulation import (
 )
 from dynid.simulation.kernels import Law
 
-Start = Literal["regular", "regular-links", "filtered", "nominal", "wls"]
-# "auto": one after the other until one leads on
-AnyStart = Literal["auto", "regular", "regular-links", "filtered", "nominal", "wls"]
 DEFAULT_BANDWIDTH = 40.0  # Hz, of the loop that is simulated where no controller was given
 _SHARE_OF_RATE = 0.15  # of the sampling rate (Hz), the fastest such loop in rad/s
 _SIMILAR_INERTIA = 2.0  # within this factor of the apparent inertia, the machine's gains are simulated unchanged
@@ -221,27 +218,3 @@ def closed_loop_facts(loop: Loop, iterations: int, seconds_dropped: float) -> di
     return {"iterations": iterations, "converged": True, "notes": list(loop.notes),
             "transient_dropped": seconds_dropped,
             "reference": "positions" if any(log.from_positions for log in loop.logs) else "log"}
-
-
-@dataclass(frozen=True, eq=False)
-class LoopOptions:
-    """Options of the iterated closed-loop methods.
-
-    Attributes:
-        start: the first simulated model, by its name in the method.
-        tolerance: relative change of the torques between two iterations at which they may stop.
-        step: integration step of the simulation, s; by default one step per control tick.
-        controller: the control law; by default that of the problem.
-        transient: time dropped at the start of each log, s; by default the settling time of the loop.
-    """
-
-    start: str
-    tolerance: float
-    max_iterations: int
-    step: float | None
-    controller: Controller | None
-    transient: float | None
-
-    def dropped(self, settling: float) -> float:
-        """Return the time dropped at the start of each log, s, for a loop with this settling time, s."""
-        return settling if self.transient is None else self.transient
