@@ -54,7 +54,8 @@ def settings_of(logs: tuple[Path, ...], method: str = "wls", **rest: object) -> 
                            **rest})
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [pytest.param(name, marks=[pytest.mark.slow] * (name == "pc-ridge"))
+                                    for name in METHODS])
 def test_streamed_and_whole_runs_agree(logs: tuple[Path, Path], method: str) -> None:
     whole, streamed = (run(settings_of(logs, method, stream_rows=rows)) for rows in (None, 733))
     assert lies_on_disk(streamed.samples[0].ddq) and not lies_on_disk(whole.samples[0].ddq)
@@ -65,6 +66,7 @@ def test_streamed_and_whole_runs_agree(logs: tuple[Path, Path], method: str) -> 
     assert streamed.reconstruction.relative_error == pytest.approx(whole.reconstruction.relative_error, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_separable_least_squares_too(logs: tuple[Path, Path]) -> None:
     model = {"terms": [{"kind": "stribeck", "free": ["delta"]}]}
     whole, streamed = (run(settings_of(logs[1:], "sls", stream_rows=rows, model=model)) for rows in (None, 733))
