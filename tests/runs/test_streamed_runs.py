@@ -21,7 +21,7 @@ from dynid.runs import ModelSettings, RunSettings, run
 
 ROBOT = Robot.builtin("arm3r")
 FRICTION = ("viscous", "coulomb", "offset")
-METHODS = ("wls", "pc-ridge", "iv", *(pytest.param(one, marks=pytest.mark.slow) for one in ("irls", "ml", "pc-wls")))
+METHODS = ("wls", "iv", *(pytest.param(one, marks=pytest.mark.slow) for one in ("irls", "ml", "pc-wls", "pc-ridge")))
 
 
 def record(seed: int = 0, seconds: float = 20.0, rate: float = 250.0, drift: float = 0.0) -> Recording:
@@ -54,8 +54,7 @@ def settings_of(logs: tuple[Path, ...], method: str = "wls", **rest: object) -> 
                            **rest})
 
 
-@pytest.mark.parametrize("method", [pytest.param(name, marks=[pytest.mark.slow] * (name == "pc-ridge"))
-                                    for name in METHODS])
+@pytest.mark.parametrize("method", METHODS)
 def test_streamed_and_whole_runs_agree(logs: tuple[Path, Path], method: str) -> None:
     whole, streamed = (run(settings_of(logs, method, stream_rows=rows)) for rows in (None, 733))
     assert lies_on_disk(streamed.samples[0].ddq) and not lies_on_disk(whole.samples[0].ddq)
