@@ -1,17 +1,13 @@
-"""Findings on identified actuators: gains, masses, delays and limits that the data contradict, and unequal legs."""
+"""Findings on identified actuators: gains, masses, delays and limits that the data contradict."""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.estimate import ActuatorValue
 from dynid.actuators.first_stage import first_stage, largest_speed, with_friction
 from dynid.actuators.parameters import MECHANICS
 from dynid.actuators.problem import ChainProblem, Unknown
@@ -36,11 +32,7 @@ _FASTER_COMMAND = 1.2  # times the largest speed of the motion: commands that ar
 _POOR_FIT = 0.03  # rms residual over rms motion of a joint, beyond which a cause is searched from several starts
 _POOR_LIMIT_SHARES = (0.9, 0.6, 0.4, 0.25, 0.15, 0.08)  # as _LIMIT_SHARES, where the fit is poor
 _SHORT_SEARCH = 6  # iterations from each
-_LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
-_LEG_CHANGE = 0.2  # relative difference between equal joints
 _UNITS = {"delay": " s", "bias": " rad"}  # of tested values; gains have those of their law
-_SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r",
-               "front", "rear", "back", "hind", "middle"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,20 +268,37 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
             error = float(np.max(np.abs(log.signals.command[:, j] - log.signals.q[:, j])))
             largest = max(largest, float(min(numbers[c.KP] * error, numbers[c.U_LIMIT])))
         wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, j, item)))
-        again = _limited(wider, fit, largest, weights)
-        if again is None:
+        trials = [(float(np.sum((again.residual * weights) ** 2)), grows, again) for grows, own in _windups(wider)
+                  if (again := _limited(own, fit, largest, weights)) is not None]
+        if not trials:
             continue
-        decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
+        after, grows, again = min(trials, key=lambda one: one[0])
+        decrease = 1.0 - after / before
         limit, std = float(again.x[-1]), float(again.std[-1])
         if decrease > 2 * _MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
             estimated = f", or --also {name} to estimate it" if name != "limit" else ""
             advice = f"Add --gain {name}={limit:.3g}{estimated}."
+            if grows:
+                advice += " The integral of its drive grows on while it saturates: add --gain windup=1 too."
             text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
                     f"{std:.2g} {item.unit}".rstrip() + f", below the {largest:.3g} that is demanded. {advice}")
             found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
-                                 evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease},
+                                 evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease,
+                                           "windup": float(grows)},
                                  second_fit=True))
     return found
+
+
+def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
+    """Return the problem with an integral that waits while the drive saturates, and with one that grows on.
+
+    The first element states whether it grows on. Without an integral, or with a given `windup`, there is one problem.
+    """
+    is_open = any(one.name == "windup" for one in problem.law.parameters) and not _is_settled(problem, "windup")
+    if not is_open or all(own.get("ki", 0.0) == 0.0 for own in problem.known):
+        return [(False, problem)]
+    return [(grows, replace(problem, known=tuple({**own, "windup": float(grows)} for own in problem.known)))
+            for grows in (False, True)]
 
 
 def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
@@ -355,32 +364,3 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     return [Finding("speed-limited", "suspicious", "warning", text, "speed limit", tuple(problem.names), (item.name,),
                     evidence={"limits": tuple(limits.tolist()), "std": tuple(stds.tolist()), "decrease": decrease},
                     second_fit=True)]
-
-
-def role(name: str) -> str:
-    """Return the name of a joint without the words for its side and corner, which corresponding joints share."""
-    words = [word for word in re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())]
-    return "_".join(word for word in words if word not in _SIDE_WORDS)
-
-
-def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
-    """Return findings on joints with the same role on several legs whose armature or friction differs."""
-    groups: dict[tuple[str, str], list[ActuatorValue]] = defaultdict(list)
-    for one in parameters:
-        if one.identified and not one.is_given and one.name in ("armature", "coulomb", "viscous"):
-            groups[role(one.joint), one.name].append(one)
-    found = []
-    for (name, parameter), group in groups.items():
-        pairs = [(abs(a.value - b.value) / max(np.hypot(a.std, b.std), 1e-300), a, b) for a, b in combinations(group, 2)
-                 if abs(a.value - b.value) > _LEG_CHANGE * max(abs(a.value), abs(b.value))]
-        if not pairs or max(pairs, key=lambda one: one[0])[0] < _LEG_SIGMAS:
-            continue
-        low, high = min(group, key=lambda one: one.value), max(group, key=lambda one: one.value)
-        listed = ", ".join(f"{one.joint} {one.value:.3g}" for one in group)
-        text = (f"{parameter} of the {name} joints differs beyond the intervals: {listed} {group[0].unit}. The largest "
-                f"is {high.joint}, the smallest {low.joint}.")
-        found.append(Finding("unequal-joints", "suspicious", "info", text, "unequal joints",
-                             tuple(one.joint for one in group), (parameter,),
-                             evidence={"values": tuple(one.value for one in group),
-                                       "std": tuple(one.std for one in group)}))
-    return found
