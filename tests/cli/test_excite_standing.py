@@ -48,6 +48,7 @@ def test_motion_report_and_notes(dynid) -> None:
     (("--standing", FEET, "--floor", "0"), "free-base-unsupported"),
     (("--standing", FEET, "--friction-cone", "0"), "wrong-standing-option"),
     (("--sway", "0.1"), "no-standing-feet"),
+    (("--standing", FEET, "--improve", "out"), "free-base-unsupported"),
 ])
 def test_wrong_calls_have_one_sentence(dynid, words: tuple[str, ...], error: str) -> None:
     shown = dynid("excite", "dog.xml", "-o", "motion.csv", *words)
