@@ -49,8 +49,9 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
         unchecked: also write bodies that are not physically consistent.
         tell: called with a sentence for each note to a reader of the file.
     """
-    fields = joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields
-    wanted: _Values = {name: (*fields[name], value) for name, value in (values or {}).items() if name in fields}
+    places: JointFields = joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields
+    given = (values or {}).items()
+    wanted = {name: (places[name][0], places[name][1], value) for name, value in given if name in places}
     if isinstance(text, bytes):
         encoding = encoding_of(text)
         try:
