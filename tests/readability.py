@@ -67,13 +67,13 @@ def _paragraphs(path: Path) -> Iterator[tuple[int, str]]:
     start, fenced = 0, False
     for number, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], 1):
         text = line.strip()
-        fence = text.startswith(("```", "$$"))
-        ends = fence or not text or text.startswith(("#", "|", ":::", "![", ">", "<"))
+        fence = text.startswith("```") or text.count("$$") == 1  # of code, or of an equation over several lines
+        ends = fence or not text or text.startswith("$$") or text.startswith(("#", "|", ":::", "![", ">", "<"))
         item = re.match(r"([-*]|\d+\.) +", text)
         if (ends or item) and words:
             yield start, " ".join(words)
             words = []
-        fenced ^= fence and not (text.startswith("$$") and text.count("$$") == 2)
+        fenced ^= fence
         if not (ends or fenced or (line.startswith("    ") and not words)):
             start = start if words else number
             words.append(text[item.end():] if item else text)
