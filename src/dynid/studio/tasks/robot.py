@@ -14,6 +14,7 @@ from dynid.dynamics import rotations
 from dynid.dynamics.following import chain_of, tree_motion
 from dynid.errors import DynidError, RobotError
 from dynid.files import write_whole
+from dynid.floating.feet import find_feet
 from dynid.report.geometry import configurations, half_axes, mass_centre
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems
@@ -45,6 +46,7 @@ def robot_facts(found: Robot) -> dict[str, Any]:
     free = range(found.dof) if found.followers is None else found.followers.free
     return {
         "name": found.name, "source": found.source, "dof": found.dof, "free_base": found.has_free_base,
+        "feet": list(find_feet(found)) if found.has_free_base else [],
         "closed": found.followers is not None, "gravity": plain(found.gravity), "warnings": list(found.warnings),
         "inspection": inspect_robot(found), "joints": _joints(tree, tuple(free)), "bodies": _bodies(tree, found),
         "frames": [{"name": one.name, "body": _place(found, one.body), "pose": plain(one.pose.ravel())}
