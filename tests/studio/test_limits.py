@@ -195,13 +195,14 @@ def gzip_bomb() -> bytes:
 
 
 def npz_bomb() -> bytes:
+    """Three arrays of 32 MB, of which two fit into 64 MB."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name in ("time", "q", "tau"):
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False,
-                                                            "shape": (1 << 24,)})
-                for _ in range(128):
+                                                            "shape": (1 << 22,)})
+                for _ in range(32):
                     file.write(bytes(1 << 20))
     return held.getvalue()
 
