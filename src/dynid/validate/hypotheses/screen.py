@@ -52,6 +52,7 @@ class HypothesisScreen:
     noise: Array
     # By motion, of the first and the last: rows of each piece, and the products of each joint's rows.
     seen: dict[bytes, tuple[list[Rows], list[list[Array]]]] = field(default_factory=dict, repr=False)
+    own_misfits: dict[tuple[int, bytes], float] = field(default_factory=dict, repr=False)  # by joint and its equations
 
     @staticmethod
     def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> HypothesisScreen:
@@ -101,7 +102,8 @@ class HypothesisScreen:
         for j, normal, _ in self._normal_equations(hypothesis):
             own[j] += normal
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
-        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + NOISE_FLOOR ** 2 * power)
+        noise = np.sqrt(np.array([self._own_misfit(j, normal) for j, normal in enumerate(own)])
+                        + NOISE_FLOOR ** 2 * power)
         whole = np.zeros((b + 1, b + 1))
         for j, normal in enumerate(own):
             whole[self._places[j]] += normal / noise[j] ** 2
@@ -109,6 +111,13 @@ class HypothesisScreen:
         left = [np.append(-beta[one], 1.0) for one in columns]
         misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
         return float(np.mean(np.log(misfit / power + NOISE_FLOOR ** 2)))
+
+    def _own_misfit(self, j: int, normal: Array) -> float:
+        """Return the residual of joint j's own equations; an exchange of two torques changes those of two joints."""
+        key = j, normal.tobytes()
+        if key not in self.own_misfits:
+            self.own_misfits[key] = solved(normal)[1]
+        return self.own_misfits[key]
 
     @cached_property
     def _layout(self) -> Layout:
