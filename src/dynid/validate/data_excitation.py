@@ -183,7 +183,8 @@ def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[Joint
         along = np.array([1.0, sign])  # Fc + Fo of a joint that moves forward, Fc - Fo of one that moves backward
         value = float(along @ estimate.values[pair])
         std = float(np.sqrt(max(along @ estimate.covariance[np.ix_(pair, pair)] @ along, 0.0)))
-        if std > _SUM_SHARE * estimate.std[pair].min():
+        least = float(estimate.std[pair].min())
+        if std > _SUM_SHARE * least or least < _WEAK_RELATIVE_STD * np.abs(estimate.values[pair]).max():
             continue
         names = [problem.base.names[i] for i in pair]
         advice = motion.both_ways(f", which shows {names[0]} {'+' if sign > 0.0 else '-'} {names[1]} = {value:.3g} +- "
