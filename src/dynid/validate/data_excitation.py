@@ -147,8 +147,8 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     wanted = np.flatnonzero(weak | ~known)
     remedies = _remedies(problem, r, weights, now, motions, wanted, size) if len(wanted) and problem.data else {}
     confounded = dict(estimate.diagnostics.get("confounded", {}))
-    for i, (other, remedy) in (_one_way_pairs(problem, estimate, motions) if same else {}).items():
-        confounded[names[i]], remedies[i] = (names[other],), remedy
+    for i, (other, both_ways) in (_one_way_pairs(problem, estimate, motions) if same else {}).items():
+        confounded[names[i]], remedies[i] = (names[other],), both_ways
         weak[i] = poor[i] = True
     found = []
     for i, name in enumerate(names):
