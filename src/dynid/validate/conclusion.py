@@ -39,6 +39,7 @@ _SHARP_RELATIVE_ERROR = 0.1  # standard error over value of a parameter that is 
 LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
                                         "poorly-determined": ("poorly-determined", "poorly determined"),
                                         "weak": ("weakly-excited", "weakly excited")}
+ONE_WAY = ("one-way-joint", "friction and offset not distinguished")
 _MIN_INFLATION_REPORTED = 1.2  # factor of standard errors by autocorrelation above which it is reported
 
 
@@ -167,11 +168,11 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
     for parameter in excited.missing:
         remedy = parameter.remedy
         key = None if remedy is None else (remedy.joints, remedy.advice.code)
-        groups.setdefault((parameter.status, key), []).append(parameter)
+        groups.setdefault((parameter.status, key, bool(parameter.confounded)), []).append(parameter)
     for members in groups.values():
         first, names = members[0], [member.name for member in members]
         remedy, weak = first.remedy, first.status != "not-excited"
-        code, title = LACKS[first.status]
+        code, title = ONE_WAY if weak and first.confounded else LACKS[first.status]
         text = first.sentence
         if len(members) > 1:
             help_ = remedy.advice.text if remedy is not None else LONGER_LOG if weak else ""
