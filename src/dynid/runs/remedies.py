@@ -88,7 +88,8 @@ def _scales(finding: Finding, run: Run, factors: list[float], of_others: float =
     if {"torque_scale", "current", "drive_gain"} & set(run.settings.log):
         return ""
     known = dict(zip(finding.joints, factors, strict=False))
-    return _set(f"log.torque_scale={_list([f'{1.0 / known.get(name, of_others):.3g}' for name in run.reconstruction.names])}")
+    scales = [f"{1.0 / known.get(name, of_others):.3g}" for name in run.reconstruction.names]
+    return _set(f"log.torque_scale={_list(scales)}")
 
 
 def _friction_choice(finding: Finding, run: Run) -> str:
