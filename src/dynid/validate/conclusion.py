@@ -21,7 +21,7 @@ from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
-from dynid.validate.grade import Grade, Summary, summarize
+from dynid.validate.grade import Grade, Summary, explains_misfit, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.hypotheses.trial import contradiction, own_score
 from dynid.validate.physical import Physics
@@ -149,7 +149,8 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
                 () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
-    wrong = [*found, *suspected, *(() if free or cause.findings else _unexplained(case, cause.weighed))]
+    is_explained = free or cause.findings or any(explains_misfit(one) for one in (*found, *suspected))
+    wrong = [*found, *suspected, *(() if is_explained else _unexplained(case, cause.weighed))]
     more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
     findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more)
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
