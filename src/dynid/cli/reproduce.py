@@ -91,6 +91,10 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Replace earlier pages in that folder.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", show_default=False, help="First seed of the simulated logs, for "
                                              "studies that take one. Default: that of the study.")] = None,
+    logs: Annotated[int | None, typer.Option("--logs", min=1, show_default=False, help="Number of simulated logs of "
+                                             "each kind, for studies that take it.")] = None,
+    only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False, help="Parts of the study, "
+                                      "comma-separated, where it has parts, such as drive laws of `actuators`.")] = "",
     json: Json = False,
 ) -> None:
     """Recompute published results and compare them with the published values."""
@@ -102,9 +106,11 @@ def command(
         output = Path(tempfile.mkdtemp(prefix="dynid-"))
     if output is not None:
         free_paths(output, {one: f"{one}.html" for one in names}, force)
+    options = {"seed": seed, "logs": logs, "only": tuple(only.split(",")) if only else None}
+    given = {key: value for key, value in options.items() if value is not None}
     ran, pages = [], []
     for one in names:
-        ran.append(_run(scripts, one, every, {} if seed is None else {"seed": seed}))
+        ran.append(_run(scripts, one, every, given))
         if not json:
             _show(scripts, ran[-1])
         if output is not None:
@@ -122,7 +128,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _run(scripts: Scripts, name: str, every: bool, options: Mapping[str, int]) -> Ran:
+def _run(scripts: Scripts, name: str, every: bool, options: Mapping[str, Any]) -> Ran:
     module = scripts.load(name)
     scripts.check_options(module, name, every, options)
     wall, cpu = time.perf_counter(), _cpu()
