@@ -1,11 +1,10 @@
-"""Actuators without torques: intervals on simulated servos, and the halves of a real quadruped on a stand."""
+"""Actuators without torques: intervals on simulated servos, legs and arms, and the halves of a real quadruped."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,17 @@ from dynid.actuators.chains import chains_of
 from dynid.actuators.estimate import INTERVAL_SIGMAS
 from dynid.actuators.laws import PDLaw
 from dynid.actuators.problem import ChainLog, ChainProblem
+from dynid.errors import DynidError
+from reproductions._mujoco_servos import AXES, Machine
 from reproductions._servos import Servo, motions, simulate
 
 OWN_STUDY = True  # no document prints it
-LOGS = int(os.environ.get("DYNID_ACTUATOR_LOGS", "2"))  # of each of the thirty cases
+LOGS = 2  # of each law and friction model, of legs and of arms
 IN_ALL = {"logs": 1}  # the smaller study of `--all`
+WHOLE_STUDY = 60  # logs from which on the share of intervals must be within the bar itself
 COVERAGE = (90.0, 98.0)  # percent of 95 % intervals that contain the truth
 CHANCE = 0.01  # at which a smaller study refuses what holds
-FIRST_SEED = int(os.environ.get("DYNID_ACTUATOR_SEED", "100"))
+FIRST_SEED = 100
 SECONDS = 10.0  # of a log
 MASS, LENGTH, ARMATURE = 0.5, 0.15, 0.01  # pendulum, kg and m, and its servo, kg m^2
 RATES, MAX_DELAY = (50.0, 100.0, 200.0), 3  # Hz, and samples: each log has its own, drawn at random
@@ -45,6 +47,7 @@ FRICTION = {"m1": _BASE, "m2": {**_BASE, **_FADE}, "m3": {**_BASE, "load_motor":
             "m4": {**_BASE, **_FADE, "load_motor": 0.1, "load_external": 0.1, "stribeck_load_motor": 0.08,
                    "stribeck_load_external": 0.08}, "m5": _M5,
             "m6": {**_M5, "quadratic_motor": 0.05, "quadratic_external": 0.05}}
+PARTS = (*LAWS, *AXES, "go2")  # of the study
 
 
 @dataclass(frozen=True)
@@ -74,20 +77,20 @@ class Case:
         return ("delay",) if self.law == "current" else ()
 
 
-def cases_of(logs: int, seed: int) -> list[Case]:
-    """Servos of all laws and friction models, `logs` of each, with rates and delays drawn at random."""
-    rng = np.random.default_rng(seed)
+def cases_of(law: str, logs: int, seed: int) -> list[Case]:
+    """Servos of one law and all friction models, `logs` of each, with rates and delays drawn at random."""
+    rng = np.random.default_rng([seed, list(LAWS).index(law)])
     return [Case(law, model, float(rng.choice(RATES)), float(rng.integers(0, MAX_DELAY + 1)))
-            for law in LAWS for model in FRICTION for _ in range(logs)]
+            for model in FRICTION for _ in range(logs)]
 
 
 def logs_of(cases: Sequence[Case], seed: int) -> list[Recording]:
-    """One log of each case. Those of one rate are simulated side by side."""
+    """One log of each case, all of one law. Those of one rate are simulated side by side."""
     found: dict[int, Recording] = {}
     for rate in sorted({case.rate for case in cases}):
         numbers = [k for k, case in enumerate(cases) if case.rate == rate]
         rows = int(SECONDS * rate)
-        commands = motions(len(numbers), rows, rate, [seed, int(rate)])
+        commands = motions(len(numbers), rows, rate, [seed, int(rate), list(LAWS).index(cases[0].law)])
         positions = simulate([cases[k].servo for k in numbers], commands, rate)
         for k, q, command in zip(numbers, positions, commands, strict=True):
             is_current = cases[k].law == "current"
@@ -102,23 +105,49 @@ def coverage(pairs: Sequence[tuple[Case, Recording]]) -> dict[str, Any]:
     inside, unidentified, wrong = [], 0, 0
     for case, log in pairs:
         gains, given = LAWS[case.law]
-        truth = case.truth
         found = identify_actuators(pendulum(MASS, LENGTH), log, law=case.law, friction=case.model, diagnose=False,
                                    gains={name: gains[name] for name in given})
         notes = " ".join(note.text for note in found.notes)
-        for one in found.parameters:
-            if one.is_given:
-                continue
-            if one.name in case.hidden:
-                wrong += one.identified or one.name not in notes
-            elif one.interval is None:
-                unidentified += 1
-            else:
-                inside.append((one.name, (one.value - truth[one.name]) / one.std))
+        wrong += sum(one.identified or one.name not in notes for one in found.parameters if one.name in case.hidden)
+        errors, missing = interval_errors(found, {"joint": case.truth}, case.hidden)
+        inside += errors
+        unidentified += missing
     first = pairs[0][0]
     return {"law": first.law, "friction": first.model, "rates": [case.rate for case, _ in pairs],
             "delays": [case.samples for case, _ in pairs], "logs": len(pairs), "intervals": len(inside),
             "inside": _percent_inside(inside) if inside else None, "unidentified": unidentified, "not_named": wrong,
+            "errors": inside}
+
+
+def interval_errors(found: ActuatorEstimate, truth: Mapping[str, Mapping[str, float]], hidden: Sequence[str] = ()) \
+        -> tuple[list[tuple[str, float]], int]:
+    """Errors of the parameters with an interval, by name and in standard errors, and the number of those without one.
+
+    Args:
+        found: the estimate.
+        truth: values by joint and name.
+        hidden: names that no log can show, which are left out.
+    """
+    own = [one for one in found.parameters if not one.is_given and one.name not in hidden]
+    # A delay that all joints share has one interval, stated at each of them.
+    own = [one for one in own if one.name != "delay" or one.joint == own[0].joint]
+    errors = [(one.name, (one.value - truth[one.joint][one.name]) / one.std) for one in own if one.interval is not None]
+    return errors, len(own) - len(errors)
+
+
+def chain_coverage(kind: str, logs: int, seed: int, progress: Callable[[str], None]) -> dict[str, Any]:
+    """How many intervals of legs or arms contain the truth, one log of each machine, simulated by MuJoCo."""
+    inside, unidentified, machines = [], 0, [Machine.of(kind, seed + k) for k in range(logs)]
+    for k, machine in enumerate(machines):
+        progress(f"{kind} {k + 1} of {logs}")
+        found = identify_actuators(machine.robot(), machine.log(seed + k), gains=machine.gains, friction="m1",
+                                   diagnose=False)
+        errors, missing = interval_errors(found, machine.truth)
+        inside += errors
+        unidentified += missing
+    return {"law": kind, "friction": "m1", "rates": [one.rate for one in machines],
+            "delays": [round(one.delay * one.rate) for one in machines], "logs": logs, "intervals": len(inside),
+            "inside": _percent_inside(inside) if inside else None, "unidentified": unidentified, "not_named": 0,
             "errors": inside}
 
 
@@ -170,36 +199,62 @@ def coverage_bounds(intervals: int, is_whole: bool) -> tuple[float, float]:
     return low, high
 
 
-def run(progress: Callable[[str], None], logs: int = LOGS) -> dict[str, Any]:
-    """Coverage of the intervals on simulated servos, and errors of the halves of the Go2 log where it is there."""
-    cases = []
-    progress("simulating the servos")
-    drawn = cases_of(logs, FIRST_SEED)
-    pairs = list(zip(drawn, logs_of(drawn, FIRST_SEED), strict=True))
-    for law, model in product(LAWS, FRICTION):
-        progress(f"{law} law with friction {model.upper()}")
-        cases.append(coverage([pair for pair in pairs if (pair[0].law, pair[0].model) == (law, model)]))
-    errors = [error for one in cases for error in one["errors"]]
-    inside = _percent_inside(errors)
+def covered(what: str, rows: Sequence[dict[str, Any]]) -> dict[str, bool]:
+    """The statement that the intervals of some rows of the study contain the truth as often as they must."""
+    errors = [error for one in rows for error in one["errors"]]
+    inside, logs = _percent_inside(errors), sum(one["logs"] for one in rows)
+    low, high = coverage_bounds(len(errors), logs >= WHOLE_STUDY)
+    return {f"{what}: {inside:.1f} % of {len(errors)} intervals of {logs} logs contain the truth, {low:.3g} to "
+            f"{high:.3g} wanted": bool(low <= inside <= high + 1e-9)}
+
+
+def run(progress: Callable[[str], None], logs: int = LOGS, seed: int = FIRST_SEED,
+        only: Sequence[str] = PARTS) -> dict[str, Any]:
+    """Coverage of the intervals on simulated machines, and errors of the halves of the Go2 log if it exists.
+
+    Args:
+        progress: is called with what is being done.
+        logs: number of logs of each law and friction model, of legs and of arms.
+        seed: of the first log.
+        only: parts of the study: drive laws, "leg", "arm", "go2".
+    """
+    unknown = [name for name in only if name not in PARTS]
+    if unknown:
+        raise DynidError(f"the study has no part '{unknown[0]}'; it has {', '.join(PARTS)}")
+    rows: list[dict[str, Any]] = []
+    for law in (name for name in LAWS if name in only):
+        progress(f"simulating servos with {law} law")
+        drawn = cases_of(law, logs, seed)
+        pairs = list(zip(drawn, logs_of(drawn, seed), strict=True))
+        for model in FRICTION:
+            progress(f"{law} law with friction {model.upper()}")
+            rows.append(coverage([pair for pair in pairs if pair[0].model == model]))
+    servos = list(rows)
+    for kind in (name for name in AXES if name in only):
+        rows.append(chain_coverage(kind, logs, seed, progress))
+    checks = dict[str, bool]()
+    groups = {"all servos": servos} if len({one["law"] for one in servos}) > 1 else {}
+    for name, group in (groups | {name: [one for one in rows if one["law"] == name] for name in PARTS}).items():
+        if any(one["errors"] for one in group):
+            checks |= covered(name, group)
+    if servos:
+        checks["parameters that no log can show are named in all logs"] = not any(one["not_named"] for one in servos)
+    errors = [error for one in rows for error in one["errors"]]
     by_name = {name: _percent_inside([one for one in errors if one[0] == name])
                for name in sorted({name for name, _ in errors})}
-    by_law = {law: _percent_inside([error for one in cases if one["law"] == law for error in one["errors"]])
-              for law in LAWS}
-    for one in cases:
+    by_law = {law: _percent_inside(own) for law in PARTS
+              if (own := [error for one in rows if one["law"] == law for error in one["errors"]])}
+    for one in rows:
         del one["errors"]
-    low, high = coverage_bounds(len(errors), logs >= LOGS)
-    checks = {f"{inside:.1f} % of {len(errors)} intervals contain the truth, {low:.3g} to {high:.3g} wanted":
-              bool(low <= inside <= high + 1e-9),
-              "parameters that no log can show are named in all logs": not any(one["not_named"] for one in cases)}
     folder = Path(os.environ.get("DYNID_DATA", "../shared/data")) / "go2_hanging"
     halves = []
-    if folder.exists():
+    if "go2" in only and folder.exists():
         progress("Go2 on a stand")
         halves = go2_halves(folder)
         checks["either half of the Go2 log is simulated with at most 6 mrad by the fit of the other"] = all(
             row["error"] <= 6.0 for row in halves)
-    return {"checks": checks, "cases": cases, "inside": inside, "inside_by_parameter": by_name, "inside_by_law": by_law,
-            "halves": halves}
+    return {"checks": checks, "seed": seed, "cases": rows, "inside": _percent_inside(errors) if errors else None,
+            "inside_by_parameter": by_name, "inside_by_law": by_law, "halves": halves}
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:

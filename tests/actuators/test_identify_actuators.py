@@ -13,7 +13,7 @@ from refusals import refused
 import dynid
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
 from dynid.actuators.input_checks import unwrapped
-from dynid.actuators.suspicions import role
+from dynid.actuators.leg_comparison import role
 from reproductions._servos import Servo, motions, simulate
 
 GAINS = {"kp": 8.0, "kd": 0.15}

@@ -17,6 +17,8 @@ from dynid.recording import Recording
 _NO_LIMIT = ActuatorParameter("torque_limit", "N m", 1e-3, typical=0.05, value=np.inf)
 # Of the target inside the drive, which follows the command: bus servos limit its speed to a register's value.
 _NO_SPEED_LIMIT = ActuatorParameter("speed_limit", "rad/s", 0.05, typical=0.2, value=np.inf)
+# 1 where the integral of a loop grows on while its output is limited, 0 where it waits (anti-windup).
+_ANTI_WINDUP = ActuatorParameter("windup", "", value=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,18 +119,22 @@ class PDLaw(_Law):
 
 @dataclass(frozen=True)
 class PIDLaw(_Law):
-    """PID law: `PDLaw` plus ki times the integral of the error, which is not updated while the torque is limited."""
+    """PID law: `PDLaw` plus ki times the integral of the error.
+
+    The integral waits while the torque is limited, unless `windup` is 1.
+    """
 
     name: ClassVar[str] = "pid"
     estimated: ClassVar[tuple[str, ...]] = ("kp", "ki", "kd")
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "N m/rad", 1e-6, typical=0.1),
         ActuatorParameter("ki", "N m/(rad s)", typical=0.1), ActuatorParameter("kd", "N m s/rad", typical=0.01),
-        _NO_LIMIT, _NO_SPEED_LIMIT, ActuatorParameter("follow", "", value=0.0))
+        _NO_LIMIT, _NO_SPEED_LIMIT, ActuatorParameter("follow", "", value=0.0), _ANTI_WINDUP)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         return {c.KP: values["kp"], c.KI: values["ki"], c.KD: values["kd"], c.FOLLOW: values.get("follow", 0.0),
-                c.INTEGRAL_ERROR: 1.0, c.FEED: 1.0, c.U_LIMIT: values.get("torque_limit", np.inf)}
+                c.INTEGRAL_ERROR: 1.0, c.FEED: 1.0, c.U_LIMIT: values.get("torque_limit", np.inf),
+                c.WINDUP: values.get("windup", 0.0)}
 
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
         follow = known.get("follow", 0.0)
@@ -140,7 +146,7 @@ class PIDLaw(_Law):
 class CascadeLaw(_Law):
     """Cascade of position, velocity and current loops: i = kv w + ki int w, w = kp (q_des - q) - dq, torque = kt i.
 
-    The current is limited to +-current_limit, and the integral is not updated while it is limited.
+    The current is limited to +-current_limit, and the integral waits while it is limited, unless `windup` is 1.
     """
 
     name: ClassVar[str] = "cascade"
@@ -148,12 +154,13 @@ class CascadeLaw(_Law):
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "1/s", 1e-6, typical=0.1), ActuatorParameter("kv", "A s/rad", 1e-9, typical=0.01),
         ActuatorParameter("ki", "A/rad", value=0.0), ActuatorParameter("kt", "N m/A", 1e-9, typical=0.01),
-        ActuatorParameter("current_limit", "A", 1e-3, value=np.inf), _NO_SPEED_LIMIT)
+        ActuatorParameter("current_limit", "A", 1e-3, value=np.inf), _NO_SPEED_LIMIT, _ANTI_WINDUP)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         kp, kv = values["kp"], values["kv"]
         return {c.KP: kv * kp, c.KD: kv, c.KI: values.get("ki", 0.0), c.INTEGRAL_ERROR: kp, c.INTEGRAL_SPEED: 1.0,
-                c.TORQUE_GAIN: values["kt"], c.U_LIMIT: values.get("current_limit", np.inf)}
+                c.TORQUE_GAIN: values["kt"], c.U_LIMIT: values.get("current_limit", np.inf),
+                c.WINDUP: values.get("windup", 0.0)}
 
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
         zero = np.zeros(len(signals.error))

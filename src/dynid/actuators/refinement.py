@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.actuators.chains import LARGEST_STEP
 from dynid.actuators.encoder import rounding_errors
 from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array, Bools
@@ -76,6 +75,13 @@ class Refinement:
         """Standard errors (unknowns,)."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
+    def changes_by(self, error: Array) -> Array:
+        """Return the change of each unknown (unknowns,) by a change of the measured positions (rows, dof), rad."""
+        weights = _weights(self.residual)
+        flat = (self.jacobian * weights[None, :, None]).reshape(-1, len(self.x))
+        size = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
+        return np.asarray(np.linalg.pinv(flat / size, rcond=_NULL_SHARE) @ (error * weights).ravel() / size)
+
     @property
     def mean_error(self) -> float:
         """Mean absolute error of the simulated positions, rad."""
@@ -143,8 +149,8 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
         problem: the logs and unknowns.
         start: first values (unknowns,), or those with states at starts, see `Refinement.solution`.
         max_iterations: of the search.
-        finish: whether to search with central differences; otherwise the covariance is that of the last one-sided ones,
-            and the Jacobian is empty.
+        finish: whether to search with central differences; otherwise covariance and Jacobian are those of the last
+            one-sided ones.
         share: steps of the differences, from an earlier fit whose solution is the start.
         tell: called with the number of each iteration.
 
@@ -167,7 +173,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
             covariance = covariance[:count, :count] * np.outer(found.scale[:count], found.scale[:count])
             at_bound = _at_bound(problem, x, found.scale)[:count]
             covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
-            return Refinement(x[:count], covariance, at_bound, np.zeros((0, 0, count)), residual,
+            return Refinement(x[:count], covariance, at_bound, _projected(found.slopes, residual, count), residual,
                               scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0, share,
                               x[count:])
     for escape in range(_MAX_ESCAPES):
@@ -321,9 +327,14 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
 def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: int, share: Array) -> Refinement:
     """Return the solution of the first `count` unknowns; the others, states at starts, are projected out.
 
-    Parameters at a bound have no interval, but the intervals of the others include that it may leave the bound.
+    Parameters at a bound have no interval, but the intervals of the others include that it may leave the bound. The
+    sensitivities have the step of the residuals: those of a longer one suffice for the search, but standard errors from
+    them are wrong by up to a factor of three where friction depends on speed or load.
     """
     x, residual, scale = found.x, found.residual, found.scale
+    if problem.coarse is not problem:
+        problem = replace(problem, slope_step=problem.step)
+        found = replace(found, slopes=jacobian(problem, x, scale, share))
     slopes = _projected(found.slopes, residual, count)
     at_bound = _at_bound(problem, x, scale)[:count]
     weights = _weights(residual)[None, :, None]
@@ -348,11 +359,6 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
         # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
         is_noise = np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular
-        step = min(problem.step, LARGEST_STEP)
-        if is_noise.any() and problem.slope_step > step:  # it may be the noise of a long step
-            fine = replace(problem, slope_step=step)
-            again = replace(found, slopes=jacobian(fine, x, scale, share))
-            return _finished(fine, again, iterations, count, share)
         singular = np.where(is_noise, 0.0, singular)
     covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
     return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions,

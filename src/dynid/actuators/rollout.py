@@ -43,6 +43,7 @@ from dynid.actuators.columns import (
     TORQUE_LIMIT,
     U_LIMIT,
     VISCOUS,
+    WINDUP,
 )
 from dynid.arrays import Array, Ints
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
@@ -282,11 +283,12 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
         if own[FEED] != 0.0:
             u += own[FEED] * feed[row, j]
         work[_ERROR, j] = error
-        if abs(u) > own[U_LIMIT]:
+        is_cut = abs(u) > own[U_LIMIT]
+        if own[KI] != 0.0 and (own[WINDUP] != 0.0 or not is_cut):  # else the integral waits while the output is cut
+            work[_INTEGRAL, j] += h * growth
+        if is_cut:
             u = math.copysign(own[U_LIMIT], u)
             damping = 0.0
-        elif own[KI] != 0.0:  # the integral waits while the output is cut
-            work[_INTEGRAL, j] += h * growth
         volts, is_on = _mean_supply(t, supply, j, late, late + h, low, high)  # switched off, its winding is open
         motor = own[TORQUE_GAIN] * volts * u - is_on * own[BACK_EMF] * v
         damping = own[TORQUE_GAIN] * volts * damping + is_on * own[BACK_EMF]

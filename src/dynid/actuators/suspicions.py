@@ -1,18 +1,23 @@
-"""Findings on identified actuators: gains, masses, delays and limits that the data contradict, and unequal legs."""
+"""Findings on identified actuators: gains, masses, delays and limits that the data contradict."""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
-from dynid.actuators import columns as c
-from dynid.actuators.estimate import ActuatorValue
-from dynid.actuators.first_stage import first_stage, largest_speed, with_friction
+from dynid.actuators.drive_limits import (
+    MIN_DECREASE,
+    POOR_FIT,
+    SHORT_SEARCH,
+    error_shares,
+    joint_weights,
+    saturation,
+    speed_limit,
+)
+from dynid.actuators.first_stage import first_stage, with_friction
 from dynid.actuators.parameters import MECHANICS
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, refine
@@ -22,25 +27,19 @@ from dynid.findings import Finding, Note
 
 _SUSPICIOUS = 4.0  # standard errors by which a released value must differ from the given one
 _MIN_CHANGE = 0.05  # relative, of a gain or mass; below it a difference has no practical weight
-_MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cause
 # Squared error that a cause leaves, over that of the best cause: below it both explain the motion equally well. The
 # searches end at a relative change of 0.1 %, far below it.
 _EQUAL_ERROR = 1.25
-_MIN_EXPLAINED = 0.5  # of the squared error of a poor fit: a cause that explains less is not named as the cause
-_LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # of the largest torque of the law, tried as limits
+# Of the squared error of a fit that stays poor: a cause that explains less is not named as the cause, since a second
+# fault or another one hides behind it.
+_MIN_EXPLAINED = 0.9
+_MAX_FACTOR = 20.0  # between a given gain and the value that explains the motion better: beyond it, both are doubtful
+_EARLY_ROWS = (2, 3, 4, 6, 8, 12)  # by which the motion may precede the logged commands
 _TESTED_GAINS = ("kp", "ki", "kd", "kv", "gain", "kt", "resistance")
 _TESTED_ERROR = 0.2  # relative error of a given value that must be visible, else the data do not test it
 _MIN_SHARED_CHANGE = 0.05  # relative change of an estimate by the relative change of a given value that is stated
 _MAX_LISTED = 4  # estimates that a note names
-_FASTER_COMMAND = 1.2  # times the largest speed of the motion: commands that are not faster reach no speed limit
-_POOR_FIT = 0.03  # rms residual over rms motion of a joint, beyond which a cause is searched from several starts
-_POOR_LIMIT_SHARES = (0.9, 0.6, 0.4, 0.25, 0.15, 0.08)  # as _LIMIT_SHARES, where the fit is poor
-_SHORT_SEARCH = 6  # iterations from each
-_LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
-_LEG_CHANGE = 0.2  # relative difference between equal joints
 _UNITS = {"delay": " s", "bias": " rad"}  # of tested values; gains have those of their law
-_SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r",
-               "front", "rear", "back", "hind", "middle"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,25 +73,25 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
         return None
     if given[0] == 0.0 and name not in ("delay", "bias"):
         return None  # a gain that is switched off has no relative error
-    weights = _joint_weights(fit)
+    weights = joint_weights(fit)
     cost = float(np.sum((fit.residual * weights) ** 2))
     step = {"delay": _interval(problem), "bias": items["bias"].typical}.get(name, _TESTED_ERROR * given[0])
     trials = []
     starts = [(given[0] - step, fit.solution), (given[0] + step, fit.solution)]
-    if name == "delay" and np.any(_error_shares(problem, fit) > _POOR_FIT):
+    if name == "delay" and np.any(error_shares(problem, fit) > POOR_FIT):
         starts.append(_free_delay(problem, fit))
     for value, start in starts:
         changed = replace(problem, known=tuple({**own, name: value} for own in problem.known))
         try:
-            again = refine(changed, start, max_iterations=_SHORT_SEARCH, finish=False)
+            again = refine(changed, start, max_iterations=SHORT_SEARCH, finish=False)
         except NotPossibleError:
             continue
         trials.append((float(np.sum((again.residual * weights) ** 2)), value, again))
     best = min(trials, key=lambda one: one[0], default=None)
     if best is None:
         return None
-    is_lower = best[0] < (1.0 - _MIN_DECREASE) * cost
-    if not is_lower and best[0] < (1.0 + _MIN_DECREASE) * cost:
+    is_lower = best[0] < (1.0 - MIN_DECREASE) * cost
+    if not is_lower and best[0] < (1.0 + MIN_DECREASE) * cost:
         change = best[1] / given[0] - 1.0 if given[0] else 0.0
         return None if name in ("delay", "bias") else Untested(name, _shared_changes(problem, fit, best[2], change))
     if not is_lower and _curved_minimum(cost, trials[:2], given[0], step):
@@ -105,13 +104,15 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
     found = Released(name, given[0], float(free.x[-1]), float(free.std[-1]), 1.0 - after / cost)
     change = abs(found.value - found.given)
     is_wide = found.std > _TESTED_ERROR * abs(given[0]) or (
-        _MIN_CHANGE * abs(given[0]) < change <= _SUSPICIOUS * found.std and found.decrease > 2 * _MIN_DECREASE)
+        _MIN_CHANGE * abs(given[0]) < change <= _SUSPICIOUS * found.std and found.decrease > 2 * MIN_DECREASE)
     if is_lower and name not in ("delay", "bias") and is_wide:
         least, value = min((best[0], best[1]), (after, found.value))
         return Released(name, given[0], value, float("nan"), 1.0 - least / cost)  # better, but not determined
+    if name not in ("delay", "bias") and not given[0] / _MAX_FACTOR < found.value < given[0] * _MAX_FACTOR:
+        return None
     far = change > max(_SUSPICIOUS * found.std, _MIN_CHANGE * abs(found.given),
                        0.5 * items[name].typical if name in ("delay", "bias") else 0.0)
-    return found if far and found.decrease > _MIN_DECREASE and not free.at_bound[-1] else None
+    return found if far and found.decrease > MIN_DECREASE and not free.at_bound[-1] else None
 
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
@@ -152,31 +153,51 @@ def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, g
 
 def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
     """Findings on the cause that explains most of a chain's errors, and notes on given gains that are not tested."""
+    if early := late_commands(problem, fit):
+        return early, []
     wrong, notes = given_values(problem, fit)
     groups = [group for group in (saturation(problem, fit), speed_limit(problem, fit), wrong) if group]
-    shares = _error_shares(problem, fit)
+    shares = error_shares(problem, fit)
     worst = int(np.argmax(shares))
+    partly = ""
     if groups:
         explained, best = max(((max(float(np.max(one.evidence["decrease"])) for one in group), group)
                                for group in groups), key=lambda one: one[0])
-        if explained > _MIN_EXPLAINED or shares[worst] * np.sqrt(1.0 - explained) < _POOR_FIT:
+        if explained > _MIN_EXPLAINED or shares[worst] * np.sqrt(1.0 - explained) < POOR_FIT:
             return best, []
-    if shares[worst] < _POOR_FIT:
+        partly = f" The best of these ({best[0].title}) explains {100 * explained:.0f} % of the squared error."
+    if shares[worst] < POOR_FIT:
         return [], notes
     text = (f"The simulated motion of {problem.names[worst]} differs from the measured one by "
             f"{100 * shares[worst]:.0f} % of the motion, and neither a wrong gain, mass, delay or zero nor a limit of "
             "the drive explains it. Check the unit of the positions, the drive law, the robot file, stops and "
-            "contacts, and whether the commands are those that the drive received.")
+            f"contacts, and whether the commands are those that the drive received.{partly}")
     return [Finding("motion-not-explained", "suspicious", "warning", text, "simulated motion", (problem.names[worst],),
                     evidence={"share": float(shares[worst])}, second_fit=True)], []
 
 
-def _error_shares(problem: ChainProblem, fit: Refinement) -> Array:
-    """Residuals over motion, root mean squares of each joint (dof,); zero for joints that do not move."""
-    moved = np.concatenate([log.signals.q - np.mean(log.signals.q, axis=0) for log in problem.logs])
-    found = np.std(fit.residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
-    found[list(problem.still)] = 0.0
-    return np.asarray(found)
+def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
+    """A finding where the motion precedes the logged commands by rows, so that no delay of the drive explains it."""
+    delay = next((k for k, one in enumerate(problem.unknowns) if one.name == "delay"), None)
+    is_poor = bool(np.any(error_shares(problem, fit) > POOR_FIT))
+    if delay is None or not is_poor or not fit.at_bound[delay] or fit.x[delay] > 0.0:
+        return []
+    before, trials = float(np.sum(fit.residual ** 2)), []
+    for rows in _EARLY_ROWS:
+        fixed = replace(problem, known=tuple({**own, "delay": -rows * _interval(problem)} for own in problem.known))
+        plain = with_friction(fixed, "m1", (), -rows * _interval(problem))
+        with suppress(NotPossibleError):
+            again = refine(plain, plain.start(first_stage(plain).values), max_iterations=SHORT_SEARCH, finish=False)
+            trials.append((float(np.sum(again.residual ** 2)), rows))
+    after, rows = min(trials, default=(before, 0))
+    if after > (1.0 - _MIN_EXPLAINED) * before:
+        return []
+    seconds, decrease = rows * _interval(problem), 1.0 - after / before
+    text = (f"The motion of {_moved(problem)} precedes the logged commands by about {rows} rows ({seconds:.3g} s): "
+            f"with commands that much earlier it is explained {100 * decrease:.0f} % better. Record each command when "
+            f"it is sent, or shift the column of the commands by {rows} rows.")
+    return [Finding("commands-late", "suspicious", "warning", text, "late commands", problem.names, ("delay",),
+                    evidence={"rows": float(rows), "seconds": seconds, "decrease": decrease}, second_fit=True)]
 
 
 def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
@@ -259,128 +280,3 @@ def _moved(problem: ChainProblem) -> str:
 def _about(found: Released) -> str:
     """Return a value with its standard error, where it has one."""
     return f"{found.value:.4g}" + (f" +- {found.std:.2g}" if np.isfinite(found.std) else "")
-
-
-def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """A finding for each joint whose motion is explained much better by a limit of its drive that was not given."""
-    item = next((one for one in problem.law.parameters if one.name in ("torque_limit", "current_limit", "limit")), None)
-    if item is None or _is_settled(problem, item.name):
-        return []
-    name, weights = item.name, _joint_weights(fit)
-    before = float(np.sum((fit.residual * weights) ** 2))
-    found = []
-    for j in problem.moving:
-        joint, largest = problem.names[j], 0.0
-        for log in problem.logs:
-            numbers = problem.numbers(fit.x, log)[j]
-            error = float(np.max(np.abs(log.signals.command[:, j] - log.signals.q[:, j])))
-            largest = max(largest, float(min(numbers[c.KP] * error, numbers[c.U_LIMIT])))
-        wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, j, item)))
-        again = _limited(wider, fit, largest, weights)
-        if again is None:
-            continue
-        decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
-        limit, std = float(again.x[-1]), float(again.std[-1])
-        if decrease > 2 * _MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
-            estimated = f", or --also {name} to estimate it" if name != "limit" else ""
-            advice = f"Add --gain {name}={limit:.3g}{estimated}."
-            text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
-                    f"{std:.2g} {item.unit}".rstrip() + f", below the {largest:.3g} that is demanded. {advice}")
-            found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
-                                 evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease},
-                                 second_fit=True))
-    return found
-
-
-def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
-    """The fit with a limit as the last unknown, below the largest demand; None where no limit explains the motion.
-
-    Where the fit without a limit is poor, its other values are far from those with one, so each limit gets a search.
-    """
-    before = float(np.sum((fit.residual * weights) ** 2))
-    is_poor = bool(np.any(_error_shares(wider, fit) > _POOR_FIT))
-    trials = []
-    for share in _POOR_LIMIT_SHARES if is_poor else _LIMIT_SHARES:
-        x = np.concatenate([fit.x, [share * largest], fit.starts])
-        if is_poor:
-            try:
-                short = refine(wider, x, max_iterations=_SHORT_SEARCH, finish=False)
-            except NotPossibleError:
-                continue
-            trials.append((float(np.sum((short.residual * weights) ** 2)), short.solution))
-        else:
-            own = wider.with_starts().residuals(x)
-            trials.append((np.inf if own is None else float(np.sum((own * weights) ** 2)), x))
-    best = min(trials, key=lambda one: one[0], default=None)
-    if best is None or best[0] > before * (1.0 - _MIN_DECREASE):
-        return None
-    return refine(wider, best[1], max_iterations=15, finish=False)
-
-
-def _is_settled(problem: ChainProblem, name: str) -> bool:
-    """Whether a parameter is given, for all logs or one of them, or estimated."""
-    return any(name in one for one in problem.known) or any(name in log.gains for log in problem.logs) \
-        or any(one.name == name for one in problem.unknowns)
-
-
-def _joint_weights(fit: Refinement) -> Array:
-    """1 / rms residual of each joint (dof,)."""
-    return np.asarray(1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9))
-
-
-def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """A finding where the motion is explained much better by targets that follow the commands at a limited speed."""
-    item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
-    commanded, measured = largest_speed(problem)
-    if item is None or _is_settled(problem, item.name) or commanded < _FASTER_COMMAND * measured:
-        return []
-    more = tuple(Unknown(item.name, j, item) for j in problem.moving)
-    is_delayed = any(one.name == "delay" for one in problem.unknowns)
-    plain = with_friction(problem, "m1", (item.name,), None if is_delayed else problem.known[0].get("delay"))
-    first = first_stage(plain).values
-    wider = replace(problem, unknowns=(*problem.unknowns, *more))
-    values = [{**own, **start} for own, start in zip(problem.values(fit.x), first, strict=True)]
-    weights, start = _joint_weights(fit), wider.start(values)
-    before = float(np.sum((fit.residual * weights) ** 2))
-    again = refine(wider, start, finish=False)
-    decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
-    limits, stds = again.x[-len(more):], again.std[-len(more):]
-    if decrease < 2 * _MIN_DECREASE or np.all(limits > commanded) or np.any(stds > 0.2 * limits):
-        return []
-    listed = ", ".join(f"{problem.names[one.joint]} {value:.3g} +- {std:.2g}" for one, value, std in
-                       zip(more, limits, stds, strict=True))
-    text = (f"The motion is explained {100 * decrease:.0f} % better if the targets inside the drives follow the "
-            f"commands at a limited speed: {listed} rad/s, below the {commanded:.3g} rad/s of the commands. Add "
-            f"--also speed_limit to estimate it, or --gain speed_limit=... with the register's value.")
-    return [Finding("speed-limited", "suspicious", "warning", text, "speed limit", tuple(problem.names), (item.name,),
-                    evidence={"limits": tuple(limits.tolist()), "std": tuple(stds.tolist()), "decrease": decrease},
-                    second_fit=True)]
-
-
-def role(name: str) -> str:
-    """Return the name of a joint without the words for its side and corner, which corresponding joints share."""
-    words = [word for word in re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())]
-    return "_".join(word for word in words if word not in _SIDE_WORDS)
-
-
-def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
-    """Return findings on joints with the same role on several legs whose armature or friction differs."""
-    groups: dict[tuple[str, str], list[ActuatorValue]] = defaultdict(list)
-    for one in parameters:
-        if one.identified and not one.is_given and one.name in ("armature", "coulomb", "viscous"):
-            groups[role(one.joint), one.name].append(one)
-    found = []
-    for (name, parameter), group in groups.items():
-        pairs = [(abs(a.value - b.value) / max(np.hypot(a.std, b.std), 1e-300), a, b) for a, b in combinations(group, 2)
-                 if abs(a.value - b.value) > _LEG_CHANGE * max(abs(a.value), abs(b.value))]
-        if not pairs or max(pairs, key=lambda one: one[0])[0] < _LEG_SIGMAS:
-            continue
-        low, high = min(group, key=lambda one: one.value), max(group, key=lambda one: one.value)
-        listed = ", ".join(f"{one.joint} {one.value:.3g}" for one in group)
-        text = (f"{parameter} of the {name} joints differs beyond the intervals: {listed} {group[0].unit}. The largest "
-                f"is {high.joint}, the smallest {low.joint}.")
-        found.append(Finding("unequal-joints", "suspicious", "info", text, "unequal joints",
-                             tuple(one.joint for one in group), (parameter,),
-                             evidence={"values": tuple(one.value for one in group),
-                                       "std": tuple(one.std for one in group)}))
-    return found

@@ -66,7 +66,8 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
                          code="wrong-output-array")
     if robot.followers is not None and robot.followers.carrying:
         columns = np.zeros((robot.dof * 10 * robot.dof, samples))
-        regressor_columns(robot, *in_root_axes(robot, *motion), np.arange(len(columns)).reshape(shape[1:]), columns)
+        at, speed, acceleration = in_root_axes(robot, *motion)
+        regressor_columns(robot, at, speed, acceleration, np.arange(len(columns)).reshape(shape[1:]), columns)
         out[:] = columns.reshape(*shape[1:], samples).transpose(2, 0, 1)
         return out[0] if single else out
     y = out.reshape(-1)

@@ -34,6 +34,8 @@ from dynid.robot import Robot
 _LONGEST_NAME = 1000  # characters
 _OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
              "target_torque", "external_torque", "motor_current", "supply_voltage", "duty")
+# Start of a note on columns of further joints.
+NOT_REQUESTED = "present in the log but not requested for any joint, and not used"
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +207,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     extra = [joint for joint in matches["position"][1].extra
              if mapping.torque_free or joint in matches["torque"][1].extra]
     if extra:
-        notes.append(f"present in the log but not requested for any joint, and not used: {listed(extra)}")
+        notes.append(f"{NOT_REQUESTED}: {listed(extra)}")
     constants = {name: found for name in ("drive_gain", "ratio")
                  if (found := _constant(files, mapping, name)) is not None}
     turned = conversion(mapping, len(spread["position"]), names, robot, constants, units, str(path), notes)

@@ -16,6 +16,8 @@ from dynid.findings import Note
 from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.quantities import finite_number
+from dynid.recording import Recording
+from dynid.recording.layout import NOT_REQUESTED
 from dynid.recording.lerobot import episode_settings, is_dataset
 from dynid.recording.log_files import find_logs
 from dynid.recording.log_reading import read
@@ -187,10 +189,21 @@ def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: Non
     joints = {} if settings.robot != PENDULUM else {"joints": list(robot.joint_names)}
     logs = benches or [ActuatorLog(read(file.source, {**joints, **table, **own}, robot))
                        for file in find_logs(settings.logs) for own in episode_settings(file.source, table)]
+    if settings.robot == PENDULUM:
+        _check_one_joint([log.recording for log in logs])
     estimate = identify_actuators(robot, logs, law=settings.law, gains=settings.gains, friction=settings.friction,
                                   delay=settings.delay, also=settings.also, diagnose=diagnose, tell=tell)
     estimate = replace(estimate, notes=(*(Note("log", remark) for remark in remarks), *estimate.notes))
     return FoundActuators(estimate, robot, settings)
+
+
+def _check_one_joint(logs: Sequence[Recording]) -> None:
+    """Raise an error if a log has positions of several joints, of which none is chosen for the pendulum."""
+    for log in logs:
+        if any(NOT_REQUESTED in note for note in log.notes):
+            raise RecordingError(f"{log.source}: has positions of several joints, but a pendulum has one",
+                                 "choose its columns with --set 'log.position=[\"...\"]' --set "
+                                 "'log.reference=[\"...\"]'", "several-joints")
 
 
 def save_actuators(found: FoundActuators, folder: str | Path, command: str = "", *, force: bool = False) \

@@ -1,0 +1,143 @@
+"""Findings on limits of the drives, of torque, current, duty cycle or speed, that were not given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.actuators import columns as c
+from dynid.actuators.first_stage import first_stage, largest_speed, with_friction
+from dynid.actuators.problem import ChainProblem, Unknown
+from dynid.actuators.refinement import Refinement, refine
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.findings import Finding
+
+MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cause
+_LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # of the largest torque of the law, tried as limits
+_FASTER_COMMAND = 1.2  # times the largest speed of the motion: commands that are not faster reach no speed limit
+POOR_FIT = 0.03  # rms residual over rms motion of a joint, beyond which a cause is searched from several starts
+_POOR_LIMIT_SHARES = (0.9, 0.6, 0.4, 0.25, 0.15, 0.08)  # as _LIMIT_SHARES, where the fit is poor
+SHORT_SEARCH = 6  # iterations from each
+
+
+def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
+    """A finding for each joint whose motion is explained much better by a limit of its drive that was not given."""
+    item = next((one for one in problem.law.parameters if one.name in ("torque_limit", "current_limit", "limit")), None)
+    if item is None or _is_settled(problem, item.name):
+        return []
+    name, weights = item.name, joint_weights(fit)
+    before = float(np.sum((fit.residual * weights) ** 2))
+    found = []
+    for j in problem.moving:
+        joint, largest = problem.names[j], 0.0
+        for log in problem.logs:
+            numbers = problem.numbers(fit.x, log)[j]
+            error = float(np.max(np.abs(log.signals.command[:, j] - log.signals.q[:, j])))
+            largest = max(largest, float(min(numbers[c.KP] * error, numbers[c.U_LIMIT])))
+        wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, j, item)))
+        trials = [(float(np.sum((again.residual * weights) ** 2)), grows, again) for grows, own in _windups(wider)
+                  if (again := _limited(own, fit, largest, weights)) is not None]
+        if not trials:
+            continue
+        after, grows, again = min(trials, key=lambda one: one[0])
+        decrease = 1.0 - after / before
+        limit, std = float(again.x[-1]), float(again.std[-1])
+        if decrease > 2 * MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
+            estimated = f", or --also {name} to estimate it" if name != "limit" else ""
+            advice = f"Add --gain {name}={limit:.3g}{estimated}."
+            if grows:
+                advice += " The integral of its drive grows on while it saturates: add --gain windup=1 too."
+            text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
+                    f"{std:.2g} {item.unit}".rstrip() + f", below the {largest:.3g} that is demanded. {advice}")
+            found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
+                                 evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease,
+                                           "windup": float(grows)},
+                                 second_fit=True))
+    return found
+
+
+def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
+    """Return the problem with an integral that waits while the drive saturates, and with one that grows on.
+
+    The first element states whether it grows on. Without an integral, or with a given `windup`, there is one problem.
+    """
+    is_open = any(one.name == "windup" for one in problem.law.parameters) and not _is_settled(problem, "windup")
+    if not is_open or all(own.get("ki", 0.0) == 0.0 for own in problem.known):
+        return [(False, problem)]
+    return [(grows, replace(problem, known=tuple({**own, "windup": float(grows)} for own in problem.known)))
+            for grows in (False, True)]
+
+
+def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
+    """The fit with a limit as the last unknown, below the largest demand; None where no limit explains the motion.
+
+    Where the fit without a limit is poor, its other values are far from those with one, so each limit gets a search.
+    """
+    before = float(np.sum((fit.residual * weights) ** 2))
+    is_poor = bool(np.any(error_shares(wider, fit) > POOR_FIT))
+    trials = []
+    for share in _POOR_LIMIT_SHARES if is_poor else _LIMIT_SHARES:
+        x = np.concatenate([fit.x, [share * largest], fit.starts])
+        if is_poor:
+            try:
+                short = refine(wider, x, max_iterations=SHORT_SEARCH, finish=False)
+            except NotPossibleError:
+                continue
+            trials.append((float(np.sum((short.residual * weights) ** 2)), short.solution))
+        else:
+            own = wider.with_starts().residuals(x)
+            trials.append((np.inf if own is None else float(np.sum((own * weights) ** 2)), x))
+    best = min(trials, key=lambda one: one[0], default=None)
+    if best is None or best[0] > before * (1.0 - MIN_DECREASE):
+        return None
+    return refine(wider, best[1], max_iterations=15, finish=False)
+
+
+def _is_settled(problem: ChainProblem, name: str) -> bool:
+    """Whether a parameter is given, for all logs or one of them, or estimated."""
+    return any(name in one for one in problem.known) or any(name in log.gains for log in problem.logs) \
+        or any(one.name == name for one in problem.unknowns)
+
+
+def joint_weights(fit: Refinement) -> Array:
+    """1 / rms residual of each joint (dof,)."""
+    return np.asarray(1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9))
+
+
+def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
+    """A finding where the motion is explained much better by targets that follow the commands at a limited speed."""
+    item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
+    commanded, measured = largest_speed(problem)
+    if item is None or _is_settled(problem, item.name) or commanded < _FASTER_COMMAND * measured:
+        return []
+    more = tuple(Unknown(item.name, j, item) for j in problem.moving)
+    is_delayed = any(one.name == "delay" for one in problem.unknowns)
+    plain = with_friction(problem, "m1", (item.name,), None if is_delayed else problem.known[0].get("delay"))
+    first = first_stage(plain).values
+    wider = replace(problem, unknowns=(*problem.unknowns, *more))
+    values = [{**own, **start} for own, start in zip(problem.values(fit.x), first, strict=True)]
+    weights, start = joint_weights(fit), wider.start(values)
+    before = float(np.sum((fit.residual * weights) ** 2))
+    again = refine(wider, start, finish=False)
+    decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
+    limits, stds = again.x[-len(more):], again.std[-len(more):]
+    if decrease < 2 * MIN_DECREASE or np.all(limits > commanded) or np.any(stds > 0.2 * limits):
+        return []
+    listed = ", ".join(f"{problem.names[one.joint]} {value:.3g} +- {std:.2g}" for one, value, std in
+                       zip(more, limits, stds, strict=True))
+    text = (f"The motion is explained {100 * decrease:.0f} % better if the targets inside the drives follow the "
+            f"commands at a limited speed: {listed} rad/s, below the {commanded:.3g} rad/s of the commands. Add "
+            f"--also speed_limit to estimate it, or --gain speed_limit=... with the register's value.")
+    return [Finding("speed-limited", "suspicious", "warning", text, "speed limit", tuple(problem.names), (item.name,),
+                    evidence={"limits": tuple(limits.tolist()), "std": tuple(stds.tolist()), "decrease": decrease},
+                    second_fit=True)]
+
+
+def error_shares(problem: ChainProblem, fit: Refinement) -> Array:
+    """Residuals over motion, root mean squares of each joint (dof,); zero for joints that do not move."""
+    moved = np.concatenate([log.signals.q - np.mean(log.signals.q, axis=0) for log in problem.logs])
+    found = np.std(fit.residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
+    found[list(problem.still)] = 0.0
+    return np.asarray(found)
