@@ -30,6 +30,7 @@ from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.thresholds import CONTRADICTION_ASKED, CONTRADICTION_WEIGHT, MATERIAL
+from dynid.validate.unrepeated_blocks import unrepeated_blocks, unrepeated_finding
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
@@ -152,9 +153,12 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     is_explained = free or cause.findings or any(explains_misfit(one) for one in (*found, *suspected))
     wrong = [*found, *suspected, *(() if is_explained else _unexplained(case, cause.weighed))]
     more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
-    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more)
+    # Contacts come and go, so that a block of a walking robot may show what no other does.
+    alone = unrepeated_blocks(problem, estimate, cross) if free and cross is not None and not tried else None
+    seldom = () if alone is None or cross is None else (unrepeated_finding(problem, cross, alone),)
+    findings = (*wrong, *seldom, *_missing(case.excitation), *_identified(case), *_errors(case), *more)
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
-    summary = summarize(estimate, own, case.validations, cross, wrong, corrected, case.excitation)
+    summary = summarize(estimate, own, case.validations, cross, [*wrong, *seldom], corrected, case.excitation, alone)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
 
 
