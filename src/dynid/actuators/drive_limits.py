@@ -76,7 +76,7 @@ def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Arra
     Where the fit without a limit is poor, its other values are far from those with one, so each limit gets a search.
     """
     before = float(np.sum((fit.residual * weights) ** 2))
-    is_poor = bool(np.any(error_shares(wider, fit) > POOR_FIT))
+    is_poor = bool(np.any(error_shares(wider, fit.residual) > POOR_FIT))
     trials = []
     for share in _POOR_LIMIT_SHARES if is_poor else _LIMIT_SHARES:
         x = np.concatenate([fit.x, [share * largest], fit.starts])
@@ -135,9 +135,9 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
                     second_fit=True)]
 
 
-def error_shares(problem: ChainProblem, fit: Refinement) -> Array:
+def error_shares(problem: ChainProblem, residual: Array) -> Array:
     """Residuals over motion, root mean squares of each joint (dof,); zero for joints that do not move."""
     moved = np.concatenate([log.signals.q - np.mean(log.signals.q, axis=0) for log in problem.logs])
-    found = np.std(fit.residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
+    found = np.std(residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
     found[list(problem.still)] = 0.0
     return np.asarray(found)
