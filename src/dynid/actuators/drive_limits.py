@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.actuators import columns as c
 from dynid.actuators.first_stage import first_stage, largest_speed, with_friction
+from dynid.actuators.linear_stage import filtered_logs
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, refine
 from dynid.arrays import Array
@@ -77,10 +78,16 @@ def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Arra
     """
     before = float(np.sum((fit.residual * weights) ** 2))
     is_poor = bool(np.any(error_shares(wider, fit.residual) > POOR_FIT))
+    # A torque constant that was estimated without a limit is too low where the drive gave less than it was asked for:
+    # the largest torque of the links is about that at the limit.
+    is_scale = np.array([one.name == "kt" and one.joint == wider.unknowns[-1].joint for one in
+                         wider.unknowns[:len(fit.x)]], dtype=bool)
+    needed = _largest_link_torque(wider, wider.unknowns[-1].joint) if is_poor and is_scale.any() else 0.0
     trials = []
     for share in _POOR_LIMIT_SHARES if is_poor else _LIMIT_SHARES:
         x = np.concatenate([fit.x, [share * largest], fit.starts])
         if is_poor:
+            x[:len(fit.x)][is_scale] = needed / (share * largest)
             try:
                 short = refine(wider, x, max_iterations=SHORT_SEARCH, finish=False)
             except NotPossibleError:
@@ -92,7 +99,12 @@ def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Arra
     best = min(trials, key=lambda one: one[0], default=None)
     if best is None or best[0] > before * (1.0 - MIN_DECREASE):
         return None
-    return refine(wider, best[1], max_iterations=15, finish=False)
+    return refine(wider, best[1], finish=False)
+
+
+def _largest_link_torque(problem: ChainProblem, joint: int) -> float:
+    """Largest torque of the links along the filtered motion at a joint, N m."""
+    return max(float(np.max(np.abs(log.link_torque()[log.keep, joint]))) for log in filtered_logs(problem))
 
 
 def _is_settled(problem: ChainProblem, name: str) -> bool:
