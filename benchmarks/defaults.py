@@ -3,7 +3,7 @@
 Real machines: every split of the data folder, from log to log, half to half, slow to fast, and from the first seconds.
 The margin by which a richer friction must win is the constant of the choice that data have set. Each split is therefore
 repeated with other margins, and each machine is also stated with the margin that is best on all others.
-Simulated machines: logs of 5, 20 and 60 s, predicted on another motion.
+Simulated machines: logs of 5, 20 and 60 s, predicted on another motion; also machines of one difficult kind.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import numpy as np
 
 from benchmarks._open_machines import MACHINES, splits
 from benchmarks._plain_fit import PlainFit, relative_error, residual_of, rows_of
-from benchmarks._random_machines import random_machine
+from benchmarks._random_machines import CONDITIONS, random_machine
 from dynid.datasets import Dataset
 from dynid.errors import DynidError
-from dynid.estimate import Estimate, Problem, friction_choice, identify
+from dynid.estimate import Estimate, friction_choice
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose, choose_friction_step
-from dynid.runs.models import make_model
+from dynid.runs.estimation import estimate_of_run
+from dynid.runs.loading import LoadedProblem, loaded_problem
 from dynid.runs.settings import RunSettings
 
 LENGTHS = (5.0, 20.0, 60.0)  # s, of simulated logs
@@ -34,6 +35,7 @@ SIMULATED_MACHINES = 200
 FIRST_JUDGED_SEED = 10_000  # rules are chosen on lower seeds
 REAL = "real"  # in `only`: all real machines
 SIMULATED = "simulated"
+EVERY_CONDITION, CONDITION_SECONDS = "conditions", 20.0  # in `only`: machines of each condition, with logs of 20 s
 OTHER_MARGINS = (0.5, 2.0)  # standard errors; the default is `friction_choice.STANDARD_ERRORS`
 
 
@@ -43,19 +45,29 @@ def run(progress: Callable[[str], None], only: Sequence[str] = (), machines: int
 
     Args:
         only: machines of the data folder by name, "real", "simulated" or one length of simulated logs such as
-            "simulated-5"; all of them by default.
+            "simulated-5"; all of these by default. "simulated-20-cable" are machines of one of the CONDITIONS,
+            "conditions" those of each with logs of 20 s.
         machines: number of simulated machines.
         first: seed of the first one of them.
     """
     found: dict[str, Any] = {}
-    lengths = [seconds for seconds in LENGTHS if not only or SIMULATED in only or f"{SIMULATED}-{seconds:g}" in only]
-    named = [name for name in only if name != REAL and not name.startswith(SIMULATED)]
+    kinds = [(seconds, condition) for condition in ("", *CONDITIONS) for seconds in LENGTHS
+             if _is_asked(seconds, condition, only)]
+    named = [name for name in only if name not in (REAL, EVERY_CONDITION) and not name.startswith(SIMULATED)]
     if not only or named or REAL in only:
         found["splits"] = [one for one in _real(progress, () if REAL in only else named)]
         found["real"] = _by_machine(found["splits"])
-    if lengths:
-        found["simulated"] = _simulated(progress, machines, first, lengths)
+    if kinds:
+        found["simulated"] = _simulated(progress, machines, first, kinds)
     return found
+
+
+def _is_asked(seconds: float, condition: str, only: Sequence[str]) -> bool:
+    """Return whether simulated machines of one length, s, and condition are among those named."""
+    name = f"{SIMULATED}-{seconds:g}" + (f"-{condition}" if condition else "")
+    if condition:
+        return name in only or (EVERY_CONDITION in only and seconds == CONDITION_SECONDS)
+    return not only or SIMULATED in only or name in only
 
 
 def _real(progress: Callable[[str], None], named: Sequence[str]) -> list[dict[str, Any]]:
@@ -104,19 +116,21 @@ def _mean(ratios: Sequence[float]) -> float | None:
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
 
 
-def _simulated(progress: Callable[[str], None], count: int, first: int, lengths: Sequence[float]) -> dict[str, Any]:
+def _simulated(progress: Callable[[str], None], count: int, first: int, kinds: Sequence[tuple[float, str]]
+               ) -> dict[str, Any]:
+    """Return the ratios of simulated machines by length of their logs, s, and condition."""
     found: dict[str, Any] = {}
-    for seconds in lengths:
-        each = []
+    for seconds, condition in kinds:
+        name, each = f"{seconds:g} s" + (f", {condition}" if condition else ""), []
         for k in range(count):
-            progress(f"simulated logs of {seconds:g} s: machine {k + 1} of {count}")
-            machine = random_machine(first + k, seconds)
+            progress(f"simulated logs of {name}: machine {k + 1} of {count}")
+            machine = random_machine(first + k, seconds, condition)
             one = compared(machine.robot, (machine.fitted,), (machine.tested,), SIMULATED_CUTOFF)
-            each.append({"seed": first + k, "friction": list(machine.friction), "has_rotor": machine.has_rotor, **one})
+            each.append({"seed": first + k, "kinds": list(machine.friction), "has_rotor": machine.has_rotor, **one})
         ratios = [one["ratio"] for one in each if "ratio" in one]
-        found[f"{seconds:g} s"] = {"mean": float(np.mean(ratios)), "worst": float(np.max(ratios)),
-                                   "above_1.3": int(np.sum(np.array(ratios) > 1.3)),
-                                   "failures": count - len(ratios), "machines": each}
+        found[name] = {"mean": float(np.mean(ratios)), "worst": float(np.max(ratios)),
+                       "above_1.3": int(np.sum(np.array(ratios) > 1.3)),
+                       "failures": count - len(ratios), "machines": each}
     return found
 
 
@@ -142,28 +156,26 @@ def compared(robot: Robot, fitted: Sequence[Recording], tested: Sequence[Recordi
     try:
         settings = RunSettings(robot=robot.name, logs=tuple(log.source for log in fitted))
         chosen = choose(settings, robot, Dataset.from_recordings(fitted))
-        estimate = _estimate(chosen)
+        loaded, estimate = _estimate(chosen)
         seconds = time.process_time() - start
         found = {f"{friction_choice.STANDARD_ERRORS:g}": ratio(estimate)}
         for margin in margins:
             other = _with_margin(replace(chosen, settings=settings), margin)
             is_same = other.settings.model == chosen.settings.model
-            found[f"{margin:g}"] = ratio(estimate if is_same else _estimate(other))
+            found[f"{margin:g}"] = ratio(estimate if is_same else _estimate(other)[1])
     except DynidError as problem:
         return {"plain_error": error, "failure": str(problem), "cpu_s": time.process_time() - start}
     own = ratio(estimate)
     has_rotor = any(one.get("kind") == "rotor" for one in chosen.settings.model.terms) or chosen.settings.model.rotor
     return {"ratio": own, "error": own * error, "plain_error": error, "cpu_s": seconds,
             "cutoff_hz": None if chosen.cutoff is None else chosen.cutoff.cutoff, "method": estimate.method,
-            "friction": None if chosen.friction is None else chosen.friction.text, "rotor": has_rotor,
+            "friction": None if loaded.friction is None else loaded.friction.text, "rotor": has_rotor,
             **({"by_margin": found} if margins else {})}
 
 
-def _estimate(chosen: Choices) -> Estimate:
-    """Return the estimate that a run with these choices makes."""
-    settings = chosen.settings
-    problem = Problem.of(make_model(settings, chosen.robot), chosen.dataset, blocks=settings.blocks)
-    return identify(problem, method=settings.method)
+def _estimate(chosen: Choices) -> tuple[LoadedProblem, Estimate]:
+    """Return the problem and the estimate that a run with these choices makes."""
+    return estimate_of_run(loaded_problem(chosen))
 
 
 def _with_margin(state: Choices, margin: float) -> Choices:

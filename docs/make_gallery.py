@@ -217,12 +217,13 @@ def picture(machine: Machine, errors: Sequence[float | None]) -> str:
 def page(results: dict[str, dict[str, Any]]) -> str:
     """The text of docs/gallery.md."""
     lines = ["# Gallery", "",
-             f"{len(results)} machines, each identified from one log and tested on another, by the run file below its "
-             "picture.", "Ten are simulated from built-in robots with friction, encoder counts and noise. Ten are real "
-             "machines whose logs others", "have published; the logs are not part of dynid.", "",
+             f"The gallery has {len(results)} machines, each identified from one log and tested on another, by the "
+             "run file below its picture.", "Ten machines are simulated from built-in robots with friction, encoder "
+             "counts and noise. Ten are real machines whose", "logs others have published; the logs are not part of "
+             "dynid.", "",
              "A picture shows the chain of joints in a posture of the log, and the torque error of each joint on the "
              "unseen log.", "`python docs/make_gallery.py` makes this page, and the nightly workflow compares its "
-             "numbers with new ones. CPU times", "are of one core of a shared machine.", "",
+             "numbers with new ones. CPU times", "in the table are those of one core of a shared machine.", "",
              "| machine | joints | motion, s | well determined | torque error, unseen log, % | CPU, s |",
              "| --- | --- | --- | --- | --- | --- |"]
     for name, one in results.items():
@@ -231,14 +232,14 @@ def page(results: dict[str, dict[str, Any]]) -> str:
                      f"{one['unseen_error']:.1f} | {one['cpu_s']:.1f} |")
     for name, one in results.items():
         lines += ["", f"## {name.replace('_', '-')}", "", f"![{one['title']}](images/gallery/{name}.svg)", "",
-                  f"{one['title'][0].upper()}{one['title'][1:]}. Torque error {one['error']:.1f} % on the log of the "
-                  f"fit, {one['unseen_error']:.1f} % on the unseen log. {one['well_determined']} of "
+                  f"{one['title'][0].upper()}{one['title'][1:]}. The torque error is {one['error']:.1f} % on the "
+                  f"log of the fit and {one['unseen_error']:.1f} % on the unseen log. {one['well_determined']} of "
                   f"{one['parameters']} base parameters are well determined."]
         if "within_three_standard_errors" in one:
-            lines.append(f"The truth of {100 * one['within_three_standard_errors']:.0f} % of them is within three "
-                         "standard errors.")
+            lines.append(f"{100 * one['within_three_standard_errors']:.0f} % of the base parameters are within three "
+                         "standard errors of their true values.")
         if one["findings"]:
-            lines.append(f"Findings: {', '.join(f'`{code}`' for code in one['findings'])}.")
+            lines.append(f"The verdict lists the findings {', '.join(f'`{code}`' for code in one['findings'])}.")
         lines += ["", *(f"    {line}".rstrip() for line in one["run"].strip().splitlines())]
     return "\n".join(lines) + "\n"
 

@@ -3,8 +3,10 @@ their own, which find this file by its name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -16,33 +18,53 @@ from dynid.model import complete
 from dynid.online import Online
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
+from dynid.recording.write import write_csv
 from dynid.runs.choices import choose
+from dynid.runs.loading import load_problem
 from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
+from dynid.workers import Workers
 from reproductions._machines import NOMINAL_WRONG, Machine
 
 
 @dataclass(frozen=True)
+class Case:
+    """Logs of one kind, and the methods that are tried on them.
+
+    Attributes:
+        methods: Names of methods; "unnamed" is a run that chooses cut-off, friction and method, "watch" a stream.
+        is_closed: Whether the noise of the positions goes through the control law into the torques.
+        is_coarse: Whether the encoders have 15 bits.
+        is_pink: Whether the torque noise is pink.
+        wrong: Share by which the nominal model errs.
+    """
+
+    methods: tuple[str, ...]
+    is_closed: bool = False
+    is_coarse: bool = False
+    is_pink: bool = False
+    wrong: float = NOMINAL_WRONG
+
+
+# The methods that use the nominal model or instruments have rows in the open loop under the further cases.
+CASES: dict[str, Case] = {
+    "": Case(("wls", "irls", "pc-wls")),
+    "closed loop": Case(("wls", "irls", "pc-wls", "ridge", "pc-ridge", "iv"), is_closed=True),
+    "15-bit encoder": Case(("wls", "pc-wls"), is_closed=True, is_coarse=True),
+    "pink noise": Case(("wls", "iv"), is_pink=True),
+    "default": Case(("unnamed",)),
+    "live": Case(("watch",)),
+    "nominal 30 % off": Case(("ridge", "pc-ridge"), wrong=0.3),
+    "nominal 100 % off": Case(("ridge", "pc-ridge"), wrong=1.0)}
+
+
+@dataclass(frozen=True)
 class Batch:
-    """Some logs of a machine, by their seeds, and the methods to try on them."""
+    """Some logs of a machine, by their seeds, and the methods to try on those of each case of `CASES`."""
 
     machine: str
-    closed: bool
     seeds: tuple[int, ...]
-    methods: tuple[str, ...]
-    case: str = ""  # of `CASES`, or none for the plain study
-
-    @property
-    def is_closed(self) -> bool:
-        return self.closed or self.case == "15-bit encoder"
-
-
-# What else intervals must hold under, and the methods: "auto" is the default choice of the method, "unnamed" a run that
-# chooses cut-off, friction and method, "watch" a stream.
-CASES: dict[str, tuple[str, ...]] = {
-    "15-bit encoder": ("wls", "pc-wls"), "pink noise": ("wls", "iv"), "default": ("auto", "unnamed"),
-    "live": ("watch",),
-    "nominal 30 % off": ("ridge", "pc-ridge"), "nominal 100 % off": ("ridge", "pc-ridge")}
+    methods: dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,21 +76,20 @@ class Held:
         z: (logs, base), errors over stated standard errors.
         failures: Logs without an estimate.
         reasons: Codes of notes with how many logs had them.
-        width: (logs, base), standard errors over those of the oracle, weighted least squares with the true model; None
-            where it is not asked for.
+        width: (logs, base), standard errors over those of the oracle, weighted least squares with the true model.
     """
 
     held: Array
     z: Array
     failures: int
     reasons: dict[str, int]
-    width: Array | None = None
+    width: Array
 
     def __add__(self, other: Held) -> Held:
         codes = {*self.reasons, *other.reasons}
         return Held(np.vstack([self.held, other.held]), np.vstack([self.z, other.z]), self.failures + other.failures,
                     {code: self.reasons.get(code, 0) + other.reasons.get(code, 0) for code in sorted(codes)},
-                    None if self.width is None or other.width is None else np.vstack([self.width, other.width]))
+                    np.vstack([self.width, other.width]))
 
     @property
     def coverage(self) -> Array:
@@ -82,32 +103,56 @@ def machine_of(name: str) -> Machine:
     return Machine.of(name)
 
 
-def cover(_: None, batch: Batch) -> dict[str, Held]:
-    """How the intervals of each method did in a batch."""
+def cover(_: None, batch: Batch) -> dict[tuple[str, str], Held]:
+    """How the intervals did in a batch, by case and method. Cases that differ in their nominal model share a log."""
     machine = machine_of(batch.machine)
     truth = machine.base.reduce(machine.theta)
-    found: dict[str, Held] = {}
+    found: dict[tuple[str, str], Held] = {}
     for seed in batch.seeds:
-        log = machine.record(seed, closed=batch.is_closed, is_coarse=batch.case == "15-bit encoder",
-                             is_pink=batch.case == "pink noise")
-        wrong = {"nominal 30 % off": 0.3, "nominal 100 % off": 1.0}.get(batch.case, NOMINAL_WRONG)
-        problem = Problem.of(machine.model, prepare(log), base=machine.base, nominal=machine.nominal(seed, wrong),
-                             recordings=log, controller=machine.law)
-        oracle = identify(problem, method="wls").std if batch.case else None
-        for method in batch.methods:
-            one = _tried(problem, method, truth, log, oracle)
-            name = f"{method}, {batch.case}" if batch.case else method
-            found[name] = found[name] + one if name in found else one
+        shared: dict[tuple[bool, bool, bool], tuple[Problem, Recording, Array]] = {}
+        for name, methods in batch.methods.items():
+            case = CASES[name]
+            kind = (case.is_closed, case.is_coarse, case.is_pink)
+            if kind not in shared:
+                shared[kind] = _problem(machine, seed, case)
+            problem, log, oracle = shared[kind]
+            problem = replace(problem, nominal=machine.nominal(seed, case.wrong))
+            for method in methods:
+                one = _tried(problem, method, truth, log, oracle)
+                found[name, method] = found[name, method] + one if (name, method) in found else one
     return found
 
 
-def _tried(problem: Problem, method: str, truth: Array, log: Recording, oracle: Array | None) -> Held:
+def _problem(machine: Machine, seed: int, case: Case) -> tuple[Problem, Recording, Array]:
+    """A log with its equations, and the standard errors of weighted least squares with the true model (base,)."""
+    log = machine.record(seed, closed=case.is_closed, is_coarse=case.is_coarse, is_pink=case.is_pink)
+    problem = Problem.of(machine.model, prepare(log), base=machine.base, recordings=log, controller=machine.law)
+    return problem, log, identify(problem, method="wls").std
+
+
+def workers_change(name: str, seed: int) -> float:
+    """The greatest change of an estimate by `--workers 2`, in standard errors, of a run that names nothing but the
+    robot and two logs."""
+    machine = machine_of(name)
+    found = []
+    with TemporaryDirectory() as folder:
+        for k in range(2):
+            write_csv(machine.record(seed + k, closed=False), Path(folder) / f"log{k}.csv")
+        settings = RunSettings.of({"robot": name, "logs": [folder]})
+        for workers in (None, Workers(2)):
+            loaded = load_problem(settings, machine.robot, workers=workers)
+            found.append(identify(loaded.problem, method=settings.method))
+    one, two = found
+    return float(np.max(np.abs(np.vstack([two.values - one.values, two.std - one.std])) / one.std))
+
+
+def _tried(problem: Problem, method: str, truth: Array, log: Recording, oracle: Array) -> Held:
     try:
         found = _watched(problem, log) if method == "watch" else _unnamed(problem, log) if method == "unnamed" else \
             identify(problem, method=method)
     except NotPossibleError:
         none = np.empty((0, len(truth)))
-        return Held(none, none, 1, {}, None if oracle is None else none)
+        return Held(none, none, 1, {}, none)
     # A chosen model may have more parameters than the machine, or fewer: those of the machine are counted.
     places = [found.names.index(name) if name in found.names else -1 for name in problem.base.names]
     here, std = np.array(places) >= 0, np.where(np.array(places) >= 0, found.std[places], np.nan)
@@ -115,7 +160,7 @@ def _tried(problem: Problem, method: str, truth: Array, log: Recording, oracle: 
     held = np.where(here & found.identified[places], (low <= truth) & (truth <= high), np.nan)
     codes = {note.code for note in found.notes}
     return Held(held[None], ((values - truth) / std)[None], 0, dict.fromkeys(sorted(codes), 1),
-                None if oracle is None else (std / oracle)[None])
+                (std / oracle)[None])
 
 
 def _unnamed(problem: Problem, log: Recording) -> Estimate:

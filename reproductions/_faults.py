@@ -50,7 +50,6 @@ class Fault:
     codes: tuple[str, ...]
     put: Callable[[Any, Rng], Put | None]
     also: tuple[str, ...] = ()
-    real: bool = False  # needs only the recording, and no healthy machine: it can be put into a real log
     by_choice: bool = False  # friction that a run which chooses its terms models: no finding is right there
 
 
@@ -354,46 +353,44 @@ HEALTHY_CONDITIONS = (
 )
 FAULTS = (
     *HEALTHY_CONDITIONS,
-    Fault("sign of one joint", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 1)), real=True),
-    Fault("signs of two joints", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 2)), real=True),
+    Fault("sign of one joint", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 1))),
+    Fault("signs of two joints", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 2))),
     Fault("signs of all joints", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, log.dof))),
-    Fault("scale of one joint", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 1)), real=True),
-    Fault("scale of one joint, no inertias", SCALES, on_log(lambda log, rng: bare(scales(log, rng, 1))), real=True),
-    Fault("gain of 2", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 1, (2.0,))), real=True),
-    Fault("scales of three joints", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 3)), real=True),
-    Fault("torques in mN m", ("torque-unit",), on_log(lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)))),
-          real=True),
+    Fault("scale of one joint", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 1))),
+    Fault("scale of one joint, no inertias", SCALES, on_log(lambda log, rng: bare(scales(log, rng, 1)))),
+    Fault("gain of 2", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 1, (2.0,)))),
+    Fault("scales of three joints", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 3))),
+    Fault("torques in mN m", ("torque-unit",), on_log(lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3))))),
     Fault("torques in mN m, no inertias", ("torque-unit",), on_log(
-        lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)), bare=True)), real=True),
+        lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)), bare=True))),
     Fault("torques in raw counts", ("torque-unit",), on_log(counts)),
-    Fault("torques in raw counts, no inertias", SCALES, on_log(lambda log, rng: bare(counts(log, rng))), real=True),
+    Fault("torques in raw counts, no inertias", SCALES, on_log(lambda log, rng: bare(counts(log, rng)))),
     Fault("torques in amperes", ("torque-unit",), on_log(amperes), ("drive-gain",)),
-    Fault("torques in amperes, no inertias", SCALES, on_log(lambda log, rng: bare(amperes(log, rng))), real=True),
+    Fault("torques in amperes, no inertias", SCALES, on_log(lambda log, rng: bare(amperes(log, rng)))),
     Fault("positions in degrees", ("degrees-for-radians",), on_log(
         lambda log, rng: Put(replace(log, q=np.rad2deg(log.q), dq=None)))),
-    Fault("rate wrong by two", ("time-scale",), on_log(rate), ("velocity-beyond-limits",), real=True),
-    Fault("gear ratio 1.25", ("gear-ratio",), on_log(gear), real=True),
-    Fault("swapped torques", ("torques-swapped",), on_log(swapped_torques), real=True),
-    Fault("swapped positions", ("positions-swapped",), on_log(swapped_positions), ("position-beyond-limits",),
-          real=True),
-    Fault("torques of another log", UNRELATED, exchanged, real=True),
-    Fault("torques of two logs exchanged", UNRELATED, lambda m, rng: exchanged(m, rng, both=True), real=True),
-    Fault("delay", DELAY, on_log(delayed), real=True),
-    Fault("stuck encoder, 1 s", ("encoder-stuck",), on_log(stuck), real=True),
-    Fault("saturated torque", ("torque-saturated",), on_log(saturated), real=True),
+    Fault("rate wrong by two", ("time-scale",), on_log(rate), ("velocity-beyond-limits",)),
+    Fault("gear ratio 1.25", ("gear-ratio",), on_log(gear)),
+    Fault("swapped torques", ("torques-swapped",), on_log(swapped_torques)),
+    Fault("swapped positions", ("positions-swapped",), on_log(swapped_positions), ("position-beyond-limits",)),
+    Fault("torques of another log", UNRELATED, exchanged),
+    Fault("torques of two logs exchanged", UNRELATED, lambda m, rng: exchanged(m, rng, both=True)),
+    Fault("delay", DELAY, on_log(delayed)),
+    Fault("stuck encoder, 1 s", ("encoder-stuck",), on_log(stuck)),
+    Fault("saturated torque", ("torque-saturated",), on_log(saturated)),
     Fault("drifting friction", ("residual-follows-drift",), drift),
     Fault("Stribeck friction", FRICTION_SHAPES, stribeck, by_choice=True),
     Fault("asymmetric friction", ("residual-follows-asymmetry",), asymmetric, by_choice=True),
     Fault("backlash", ("residual-follows-backlash",), backlash),
     Fault("coupled drives", ("residual-follows-neighbour-motion",), coupled),
     Fault("payload on the log", ("payload",), payload_here),
-    Fault("payload in mid-log", ("load-changed",), payload_in_mid_log, real=True),
+    Fault("payload in mid-log", ("load-changed",), payload_in_mid_log),
     Fault("payload on the other log", ("load-changed",), payload_there),
     Fault("overfit, faster motion", ("overfit",), overfit, ("badly-conditioned",)),
     Fault("another machine", ("another-machine",), another_machine),
     Fault("mounted sideways", ("gravity-direction",), lambda m, rng: mounted(m, False)),
-    Fault("mounted sideways, no inertias", ("gravity-direction",), lambda m, rng: bare(mounted(m, False)), real=True),
+    Fault("mounted sideways, no inertias", ("gravity-direction",), lambda m, rng: bare(mounted(m, False))),
     Fault("mounted upside down", ("gravity-direction",), lambda m, rng: mounted(m, True)),
     Fault("cut-off far too high", ("cutoff-too-high",), on_log(
-        lambda log, rng: Put(noisy(log, rng).log, cutoff=0.2 * log.rate)), real=True),
+        lambda log, rng: Put(noisy(log, rng).log, cutoff=0.2 * log.rate))),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,7 @@ from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
 from dynid.validate import Verdict, cross_validate, cutoff_dependence, physics, reconstruct, verdict
 from reproductions._faults import FAULTS, Fault, Put
-from reproductions._faulty_machines import RealMachine, bare, machine, model_of
-from reproductions._real_logs import open_machine
+from reproductions._faulty_machines import bare, machine, model_of
 
 # Findings that speak of how much was learnt or of what was left, and name no cause.
 NO_CAUSE = frozenset(("residuals-coloured", "low-r2", "badly-conditioned", "few-independent-samples", "odd-block",
@@ -53,6 +52,7 @@ class Outcome:
     wrong: tuple[str, ...]
     findings: tuple[str, ...]
     how: str = DEFAULTS
+    harm: float | None = None  # times the healthy fit's error on a healthy second log; None where it was not tried
 
     @property
     def healthy(self) -> bool:
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Task:
-    """Faults, by their places in FAULTS, to be put into logs of one machine; seed None: into its real log. how: see
+    """Faults, by their places in FAULTS, to be put into logs of one machine; seed None: it is a real one. how: see
     DEFAULTS and NAMED."""
 
     group: str
@@ -121,14 +121,19 @@ def given_robot(robot: Robot, put: Put) -> Robot:
     return bare(put.robot or robot) if put.bare else put.robot or robot
 
 
-def outcome(task: Task, fault: Fault, put: Put, robot: Robot, own: frozenset[str] = frozenset()) -> Outcome:
-    """The verdict on a log with a fault; own: causes that the log has without it."""
+def outcome(task: Task, fault: Fault, put: Put, robot: Robot) -> Outcome:
+    """The verdict on a log with a fault."""
     try:
         said = judged(given_robot(robot, put), put, task.how).verdict
     except DynidError as error:
-        return Outcome(task.group, task.robot, task.seed or 0, fault.name, (type(error).__name__,), False, (),
-                       (str(error),), task.how)
-    return outcome_of(said, task, fault, put, robot, own)
+        return refused(error, task, fault)
+    return outcome_of(said, task, fault, put, robot)
+
+
+def refused(error: DynidError, task: Task, fault: Fault) -> Outcome:
+    """The outcome of a log that a run refuses."""
+    return Outcome(task.group, task.robot, task.seed or 0, fault.name, (type(error).__name__,), False, (),
+                   (str(error),), task.how)
 
 
 def outcome_of(said: Verdict, task: Task, fault: Fault, put: Put, robot: Robot,
@@ -153,34 +158,14 @@ def outcome_of(said: Verdict, task: Task, fault: Fault, put: Put, robot: Robot,
 
 
 def tried(shared: None, task: Task) -> list[Outcome]:
-    """The faults of a task on its machine."""
-    if task.seed is None:
-        return _tried_on_real(task)
-    made = machine(task.robot, task.seed)
+    """The faults of a task on its simulated machine."""
+    seed = task.seed or 0
+    made = machine(task.robot, seed)
     found = []
     for k in task.faults:
-        put = FAULTS[k].put(made, np.random.default_rng([task.seed, k]))
+        put = FAULTS[k].put(made, np.random.default_rng([seed, k]))
         if put is not None:
             found.append(outcome(task, FAULTS[k], put, made.model.robot))
-    return found
-
-
-def _tried_on_real(task: Task) -> list[Outcome]:
-    """The log as it is, alone and with another log of the same machine, where nothing of it or of the robot's file may
-    be blamed; and with the faults of a task put in, where what else is said of the machine may be true."""
-    real = open_machine(task.robot)
-    found, own = [], frozenset[str]()
-    for name, other in (("healthy, real log", None), ("healthy, second real log", real.other)):
-        as_is = outcome(task, Fault(name, (), lambda m, rng: None), Put(real.log, other), real.robot)
-        blamed = tuple(code for code in as_is.found if code in BLAMES)
-        own = own | frozenset(as_is.found)
-        found.append(replace(as_is, named=not blamed, wrong=blamed,
-                             findings=tuple(words for words in as_is.findings if words.split(":")[0] in BLAMES)))
-    recorded = RealMachine(real.log, real.other, real.robot)
-    for k in task.faults:
-        put = FAULTS[k].put(recorded, np.random.default_rng([0, k])) if FAULTS[k].real else None
-        if put is not None:
-            found.append(outcome(task, FAULTS[k], put, real.robot, own))
     return found
 
 

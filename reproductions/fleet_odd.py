@@ -12,8 +12,7 @@ from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.excitation import FourierSeries
 from dynid.fleet.log_estimates import LogEstimates
-from dynid.fleet.log_noise import log_noise
-from dynid.fleet.noise_level import level_noise
+from dynid.fleet.noise_level import level_noise, log_noise
 from dynid.fleet.outliers import changes_prior, standing_out
 from dynid.fleet.pooling import RobotInformation
 from dynid.fleet.robot_fold import RobotFold

@@ -22,7 +22,7 @@ from dynid.excitation.random_motions import random_points, random_spline
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.model import Model, RigidBodies, Viscous
 from dynid.recording import Recording, Samples
-from dynid.recording.commanded import commanded
+from dynid.recording.log_reading import commanded
 from dynid.recording.sample_preparation import prepare
 from dynid.report.drawing import thinned
 from dynid.validate import reconstruct

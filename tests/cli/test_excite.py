@@ -68,7 +68,8 @@ def test_the_logs_of_a_result_are_worth_its_own_deviations(dynid):
     assert dynid("excite", "arm3r", "-o", "m.csv", *QUICK).code == 0
     assert dynid("simulate", "arm3r", "--trajectory", "m.csv", "-o", "log.csv", "--torque-noise", "0.05", "--rate",
                  "500").code == 0
-    assert dynid("identify", "arm3r", "log.csv", "--method", "wls", "--no-simulation", "-o", "out").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "--friction", FRICTION, "--method", "wls", "--no-simulation",
+                 "-o", "out").code == 0
     for noise in (None, np.array([0.1, 0.2, 0.3])):
         past = earlier("out", 100.0, noise)
         r = past.known.stack(1.0 / past.noise).r
@@ -315,14 +316,15 @@ def test_what_a_prior_knew_is_not_asked_of_a_motion(dynid):
     write_trajectory(quintics(knots, np.linspace(0.0, 8.0, 6)), "slow.csv", rate=100.0, joints=robot.joint_names)
     assert dynid("simulate", "arm3r", "--trajectory", "slow.csv", "-o", "log.csv", "--torque-noise", "0.1", "--rate",
                  "200").code == 0
-    assert dynid("identify", "arm3r", "log.csv", "--method", "pc-ridge", "-o", "out", "--no-simulation").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "--friction", FRICTION, "--method", "pc-ridge", "-o", "out",
+                 "--no-simulation").code == 0
     shown = dynid("excite", "arm3r", "-o", "next.csv", *QUICK, "--improve", "out", "--json")
     assert shown.code == 0, shown.err
     said = json.loads(shown.out)
     assert all(one["deviation"] <= 1.01 * one["before"] for one in said["expected"].values() if one["before"])
     assert said["improves"] == sorted(said["improves"], key=lambda one: -(one["times"] or np.inf))
-    assert dynid("identify", "arm3r", "log.csv", "--set", 'log.unmeasured=["joint1"]', "--method", "wls", "-o", "deaf",
-                 "--no-simulation").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "--set", 'log.unmeasured=["joint1"]', "--friction", FRICTION,
+                 "--method", "wls", "-o", "deaf", "--no-simulation").code == 0
     shown = dynid("excite", "arm3r", "-o", "next.csv", "--force", *QUICK, "--improve", "deaf", "--json")
     assert shown.code == 0, shown.err
     said = json.loads(shown.out)

@@ -48,6 +48,7 @@ def test_motion_report_and_notes(dynid) -> None:
     (("--standing", FEET, "--floor", "0"), "--floor"),
     (("--standing", FEET, "--friction-cone", "0"), "above zero"),
     (("--sway", "0.1"), "--standing"),
+    (("--standing", FEET, "--improve", "out"), "identify both logs together"),
 ])
 def test_wrong_calls_have_one_sentence(dynid, words: tuple[str, ...], part: str) -> None:
     shown = dynid("excite", "dog.xml", "-o", "motion.csv", *words)

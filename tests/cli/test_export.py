@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import mujoco
 import numpy as np
 import pytest
 from motions import arm, motion
 
+from dynid.cli.main import main
 from dynid.robot import Robot
 from reproductions._servos import Servo, motions, simulate
 
 
-@pytest.fixture
-def result(tmp_path, monkeypatch, dynid):
+@pytest.fixture(scope="module")
+def identified(tmp_path_factory):
     """A result folder of the 3R arm, identified from a virtual log."""
-    monkeypatch.chdir(tmp_path)
+    place = tmp_path_factory.mktemp("identified")
     model, theta = arm()
     samples = motion(model, theta, 0.01 * np.random.default_rng(0).normal(size=(2000, 3)), seconds=10.0)
     names = Robot.builtin("arm3r").joint_names
     head = ["t", *(f"q_{n}" for n in names), *(f"tau_{n}" for n in names)]
     rows = np.column_stack([samples.t, samples.q, samples.tau])
-    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=",".join(head), comments="")
+    np.savetxt(place / "log.csv", rows, delimiter=",", header=",".join(head), comments="")
     columns = {"position": [f"q_{n}" for n in names], "torque": [f"tau_{n}" for n in names]}
     sets = [f"log.{key}={json.dumps(value)}" for key, value in columns.items()]
-    shown = dynid("identify", "arm3r", "log.csv", "--set", "log.time=t", "--set", sets[0], "--set", sets[1],
-                  "--friction", "viscous,coulomb,offset", "--method", "pc-wls", "--no-simulation", "-o", "out")
-    assert (tmp_path / "out" / "estimate.npz").exists(), shown.err
+    with pytest.raises(SystemExit):
+        main(["identify", "arm3r", str(place / "log.csv"), "--set", "log.time=t", "--set", sets[0], "--set", sets[1],
+              "--friction", "viscous,coulomb,offset", "--method", "pc-wls", "--no-simulation",
+              "-o", str(place / "out")])
+    assert (place / "out" / "estimate.npz").exists()
+    return place
+
+
+@pytest.fixture
+def result(tmp_path, monkeypatch, identified):
+    """A copy of the result folder, in the working folder of a test."""
+    shutil.copytree(identified, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

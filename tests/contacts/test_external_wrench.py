@@ -13,9 +13,9 @@ from refusals import refused
 
 from dynid import dynamics
 from dynid.contacts import ExternalWrench, find_contacts, free_motion
-from dynid.contacts.alarm import gaussian_level, observed_level
+from dynid.contacts.contact_free_errors import gaussian_level, observed_level
+from dynid.contacts.external_wrench import posterior
 from dynid.contacts.observer import FilterOptions, Observer
-from dynid.contacts.wrench_posterior import posterior
 from dynid.dynamics import Wrench
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate

@@ -26,14 +26,24 @@ OPTIONS: dict[str, dict[str, Any]] = {"extract": {"runs": 2}}  # of twenty; a se
 ITERATE = {"cloe", "clie", "ekf", "ukf", "sls", "pc-sls", "didim", "pc-didim", "iv", "pc-iv"}
 AMONG_SLOW = {"any-order-of-logs", "any-unit-of-torque", "any-blocks", "one-block", "one-log", "no-noise",
               "constant-torque"}
+# Of these methods, two have the other checks of units, threads and joints among the quick tests.
+QUICK_EXAMPLES = {"didim", "iv"}
+AMONG_SLOW_OF_OTHERS = {"any-unit-of-length", "any-number-of-threads", "still-joint", "one-joint"}
+
+
+def is_slow(name: str, check: str) -> bool:
+    """Whether a check is among the slow tests: checks of methods that iterate, and searches that find nothing."""
+    if name in ITERATE:
+        return check in AMONG_SLOW or (check in AMONG_SLOW_OF_OTHERS and name not in QUICK_EXAMPLES)
+    return (name, check) in {("extract", "constant-torque"), ("auto", "no-noise")}
 
 
 def cases() -> Iterator[Any]:
-    """Every method with every check that applies to it; the second half of those that iterate among the slow tests."""
+    """Every method with every check that applies to it; most checks of those that iterate are among the slow tests."""
     for name in METHODS:
         for check in CHECKS:
             if CHECKS[check].applies(dynid.methods()[name]):
-                yield pytest.param(name, check, marks=[pytest.mark.slow] * (name in ITERATE and check in AMONG_SLOW))
+                yield pytest.param(name, check, marks=[pytest.mark.slow] * is_slow(name, check))
 
 
 @pytest.mark.parametrize(("name", "check"), cases())

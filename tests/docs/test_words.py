@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from documentation import DOCS, ROOT
+from readability import sentences
 
 import dynid
 from dynid import controllers, literature, terms, trajectories
@@ -183,6 +184,26 @@ def test_reports_and_the_studio_have_no_private_words():
 def test_the_documentation_has_no_private_words():
     pages = [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]
     assert [one for path in sorted(pages) for one in found(prose(path), path)] == []
+
+
+# A sentence of the documentation names its subject, so that it can be understood when it is read alone.
+WITHOUT_SUBJECT = re.compile(
+    r"(\*\*)?((It|They|Its|Their|Otherwise|So|Thus)\b|(This|That|These|Those|Such|Both|Each|One|None) "
+    r"(is|are|was|were|has|have|had|need|does|do|can|cannot|must|may|make|give|take|show|print|happen|appl|work)(s|ies|y)?\b)")
+
+
+def test_sentences_of_the_documentation_name_their_subject():
+    texts = list(sentences())
+    assert len(texts) > 2000
+    assert [f"{place}: name the subject of {text[:100]!r}" for place, text in texts
+            if WITHOUT_SUBJECT.match(text)] == []
+
+
+@pytest.mark.parametrize("text, wrong", [("It prints 70 and 43.", True), ("They are slow.", True),
+                                         ("Otherwise a mapping names them.", True), ("These are counts.", True),
+                                         ("This page identifies a robot.", False), ("The example prints 70.", False)])
+def test_the_check_finds_sentences_without_a_subject(text, wrong):
+    assert bool(WITHOUT_SUBJECT.match(text)) == wrong
 
 
 @pytest.mark.parametrize("text", ["a body that cannot exist", "3 deviations", "met to", "torques are met to 1 %",

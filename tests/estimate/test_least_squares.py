@@ -159,7 +159,7 @@ def test_a_saved_fold_is_enough_and_states_deviations_from_its_blocks(tmp_path) 
     estimate = identify(alone, method="wls")
     np.testing.assert_allclose(estimate.values, identify(problem, method="wls").values, rtol=1e-12)
     whole = identify(problem, method="wls")
-    assert (estimate.cov_type, estimate.uncertainty.degrees_of_freedom) == ("blocks", 9.0)
+    assert estimate.cov_type == "blocks" and 4.0 < estimate.uncertainty.degrees_of_freedom < 9.0
     # White noise: the spectrum of the residuals is averaged over nearly all frequencies.
     assert whole.cov_type == "correlated" and 300.0 < whole.uncertainty.degrees_of_freedom < np.inf
     assert 0.7 < np.median(estimate.std / whole.std) < 1.3

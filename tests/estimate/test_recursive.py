@@ -10,7 +10,7 @@ from refusals import refused
 from dynid import Online, Problem, Recording, Reference, Samples, VirtualRobot, identify, prepare
 from dynid.controllers import Poles
 from dynid.errors import ModelError
-from dynid.estimate.recursive.sequential import owners
+from dynid.estimate.recursive.stream import owners
 
 
 @pytest.fixture(scope="module")

@@ -70,6 +70,7 @@ def assert_inside(excitation: ExcitingMotion) -> None:
         assert limits.space.slack(motion.q).min() >= -1e-9
 
 
+@pytest.mark.slow
 def test_wam_is_excited_better_than_in_the_thesis() -> None:
     limits, thesis = wam_limits()
     wam = model("barrett-wam")
@@ -99,8 +100,9 @@ def test_same_seed_same_motion_whatever_the_threads() -> None:
 
 
 @pytest.mark.parametrize(("kind", "criterion"), [
-    ("fourier", "d"), ("fourier+quintic", "a"), ("bspline", "hadamard"), ("fourier", "condition+"),
-    ("fourier", "frobenius"), ("bspline", "largest")])
+    ("fourier", "d"), ("fourier+quintic", "a"), ("bspline", "hadamard"),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        ("fourier", "condition+"), ("fourier", "frobenius"), ("bspline", "largest")))])
 def test_every_criterion_gets_better_in_every_family(kind: str, criterion: str) -> None:
     robot = Robot.builtin("arm3r")
     limits = Limits.of(robot, start=[0.1, 0.2, 0.3], end=[0.1, 0.2, 0.3], jerk=80.0)

@@ -11,12 +11,11 @@ from fleets import Fleet
 from dynid.arrays import Array
 from dynid.fleet.changes import Series, changes
 from dynid.fleet.log_estimates import LogEstimates
-from dynid.fleet.multiple_tests import discoveries
 from dynid.fleet.outliers import fleet_parts, standing_out
 from dynid.fleet.pooling import RobotInformation, pool
 from dynid.fleet.prediction_errors import cross_prediction, robots_apart
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.scatter import scatter
+from dynid.fleet.scatter import discoveries, scatter
 
 
 def test_benjamini_and_hochberg() -> None:

@@ -11,7 +11,7 @@ from scipy.stats import f as fisher
 from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.fleet.log_estimates import LogEstimates
-from dynid.fleet.log_noise import log_noise
+from dynid.fleet.noise_level import log_noise
 from dynid.fleet.scatter import Scatter, scatter
 from dynid.fleet.variance_analysis import two_way
 from dynid.recording import Samples

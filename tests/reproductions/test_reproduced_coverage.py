@@ -16,8 +16,8 @@ from reproductions._coverage_batches import Batch, Held, cover, machine_of
 def test_intervals_hold_in_the_closed_loop() -> None:
     """Over all parameters of twelve logs; from residuals alone, and with one error for all nominal values, 85 to 89 %
     of them did."""
-    batch = Batch("arm3r", True, tuple(range(12)), ("wls", "ridge", "pc-ridge"))
-    for method, one in cover(None, batch).items():
+    batch = Batch("arm3r", tuple(range(12)), {"closed loop": ("wls", "ridge", "pc-ridge")})
+    for (_, method), one in cover(None, batch).items():
         assert 91.0 < np.mean(one.coverage) < 99.5, method
         assert one.coverage.min() >= 60.0, method
         assert one.failures == 0
@@ -25,10 +25,11 @@ def test_intervals_hold_in_the_closed_loop() -> None:
 
 
 def test_the_result_is_plain_and_the_table_is_text() -> None:
-    result = coverage.run(lambda words: None, logs=2, machines=("scara2",), workers=Workers(1))
+    result = coverage.run(lambda words: None, logs=2, only=("scara2",), workers=Workers(1))
     json.dumps(result, allow_nan=False)
     head, *rows = coverage.table(result)
-    assert len(rows) == 2 * len(coverage.METHODS) + sum(map(len, coverage.CASES.values()))
+    assert len(rows) == sum(len(case.methods) for case in coverage.CASES.values())
+    assert any("--workers 2" in words and holds for words, holds in result["checks"].items())
     assert all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
 
 
@@ -36,24 +37,39 @@ def test_a_parameter_that_is_covered_too_rarely_is_judged_on_new_logs() -> None:
     """Twenty logs of which one interval held in fifteen: what new logs say of it decides, and only of it."""
     def held(shares: list[float]) -> Held:
         found = np.array([np.arange(20) < 20 * share for share in shares], dtype=float).T
-        return Held(found, np.ones(found.shape), 0, {})
+        return Held(found, np.ones(found.shape), 0, {}, np.ones(found.shape))
 
-    key, names = ("scara2", False, "wls"), machine_of("scara2").base.names
+    key, names = ("scara2", "", "wls"), machine_of("scara2").base.names
     first = held([0.75] + [0.95] * (len(names) - 1))
     for share, fine in ((0.95, True), (0.75, False)):
-        row = coverage._row(key, first, np.array([0]), held([share] + [0.5] * (len(names) - 1)))
+        row = coverage._row(key, first, np.array([0]), held([share] + [0.9] * (len(names) - 1)))
         assert row["worst"] == 75.0 and row["again"] == {names[0]: pytest.approx(100.0 * share)}
         checks = coverage._row_checks(row, coverage.MEDIAN, coverage.WORST)
-        assert [holds for _, holds in checks] == [True, fine, True]
+        assert [holds for _, holds in checks] == [True, True, fine, True]
+
+
+def test_a_row_whose_median_is_too_high_is_judged_on_new_logs() -> None:
+    """The check states both medians, and how often a worst parameter as low is due to chance."""
+    names = machine_of("scara2").base.names
+
+    def held(share: float) -> Held:
+        found = np.repeat((np.arange(20) < 20 * share)[:, None], len(names), axis=1).astype(float)
+        return Held(found, np.ones(found.shape), 0, {}, np.ones(found.shape))
+
+    for share, fine in ((0.95, True), (1.0, False)):
+        row = coverage._row(("scara2", "", "wls"), held(1.0), np.zeros(0, dtype=int), held(share))
+        words, holds = coverage._row_checks(row, coverage.MEDIAN, coverage.WORST)[1]
+        assert holds == fine and f"{100 * share:.0f} % in new logs" in words
+        assert row["worst_by_chance"] == pytest.approx(1.0)  # none is lower than all
 
 
 def test_a_run_that_names_nothing_is_counted_by_the_parameters_it_shares_with_the_machine() -> None:
     """Its intervals hold, and are no wider than those of an oracle by more than a half in the median parameter."""
-    one = cover(None, Batch("scara2", False, tuple(range(200, 206)), ("unnamed",), "default"))["unnamed, default"]
+    one = cover(None, Batch("scara2", tuple(range(200, 206)), {"default": ("unnamed",)}))["default", "unnamed"]
     names = machine_of("scara2").base.names
     assert one.held.shape == (6, len(names)) and one.failures == 0
     assert np.isfinite(one.coverage).all() and 85.0 < np.mean(one.coverage) <= 100.0
-    assert one.width is not None and coverage._median_width(one.width) < coverage.WIDEST
+    assert coverage._median_width(one.width) < coverage.WIDEST
 
 
 def test_widths_of_parameters_that_no_log_identifies_do_not_count() -> None:
@@ -63,14 +79,15 @@ def test_widths_of_parameters_that_no_log_identifies_do_not_count() -> None:
 
 @pytest.mark.slow
 def test_coverage_of_machines_with_sliding_joints() -> None:
-    reproduced("coverage", machines=("scara", "gantry"))
+    reproduced("coverage", only=("scara", "gantry"))
 
 
 def test_few_logs_are_held_to_what_they_can_tell() -> None:
     """Ten logs: six of ten in the median parameter is no proof against 90 %, five is; the means of methods decide."""
     def row(median: float, worst: float, mean: float) -> dict[str, object]:
         return {"robot": "a", "loop": "open", "method": "wls", "median": median, "worst": worst, "again": {},
-                "parameters": 9, "logs": 10, "failures": 0, "mean": mean,
+                "parameters": 9, "logs": 10, "case": "", "median_again": None, "worst_by_chance": 0.1, "width": 1.0,
+                "failures": 0, "mean": mean,
                 "shares": [mean - 5.0, mean + 5.0] * 5}
 
     def held(*found: float) -> list[bool]:

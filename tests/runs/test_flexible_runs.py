@@ -22,6 +22,7 @@ def _call(*arguments: str) -> int:
     return int(left.value.code or 0)
 
 
+@pytest.mark.slow
 def test_a_run_with_flexible_joints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, theta = flexible_arm()
     log = VirtualRobot(model, theta, LAW, encoder=2.0 * np.pi / 2 ** 18, position_noise=5e-6,

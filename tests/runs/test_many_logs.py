@@ -56,7 +56,7 @@ def settings(folder: Path, **more: Any) -> RunSettings:
     return RunSettings.of({"robot": "arm3r", "logs": [str(folder)], "simulation": {"run": False}, **more})
 
 
-@pytest.mark.parametrize("method", [pytest.param("wls", marks=pytest.mark.slow), "auto"])
+@pytest.mark.parametrize("method", ["wls", pytest.param("auto", marks=pytest.mark.slow)])
 def test_workers_and_a_store_change_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                             method: str) -> None:
     monkeypatch.setattr("dynid.datasets.dataset.PILOT_ROWS", int(1.5 * _ROWS))

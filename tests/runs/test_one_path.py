@@ -182,15 +182,15 @@ def test_the_command_says_what_python_says(name: str, prepared: Callable[[str], 
 
 
 @pytest.mark.parametrize(("name", "path"), [
-    pytest.param(name, path, marks=[pytest.mark.slow] * (path == "workers 1" and name not in
-                                                         ("friction_not_named", "everything_chosen")))
+    pytest.param(name, path, marks=[pytest.mark.slow] * (path == "workers 1" and name != "friction_not_named"))
     for name in CASES for path in PATHS])
 def test_workers_change_nothing(name: str, path: str, prepared: Callable[[str], Path],
                                 plain: Callable[[str], dict[str, Any]], capfd: pytest.CaptureFixture[str]) -> None:
     assert_same(command(capfd, prepared(name), *PATHS[path]), plain(name))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "everything_chosen"))
+                                  for name in CASES])
 def test_a_folder_of_factors_changes_nothing_when_written_nor_when_read(
         name: str, tmp_path: Path, prepared: Callable[[str], Path], plain: Callable[[str], dict[str, Any]],
         capfd: pytest.CaptureFixture[str]) -> None:

@@ -15,9 +15,8 @@ from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.earlier import with_prior
 from dynid.fleet.pooling import pool
-from dynid.fleet.prior import type_estimate
 from dynid.fleet.run import FleetOptions, run_fleet
-from dynid.fleet.save import FOLDS, save_fleet
+from dynid.fleet.save import FOLDS, save_fleet, type_estimate
 from dynid.fleet.settings import FleetSettings
 from dynid.recording import Recording, Samples
 from dynid.recording.write import write_npz

@@ -21,7 +21,7 @@ from dynid.runs import ModelSettings, RunSettings, run
 
 ROBOT = Robot.builtin("arm3r")
 FRICTION = ("viscous", "coulomb", "offset")
-METHODS = ("wls", "pc-ridge", "iv", *(pytest.param(one, marks=pytest.mark.slow) for one in ("irls", "ml", "pc-wls")))
+METHODS = ("wls", "iv", *(pytest.param(one, marks=pytest.mark.slow) for one in ("irls", "ml", "pc-wls", "pc-ridge")))
 
 
 def record(seed: int = 0, seconds: float = 20.0, rate: float = 250.0, drift: float = 0.0) -> Recording:
@@ -65,6 +65,7 @@ def test_streamed_and_whole_runs_agree(logs: tuple[Path, Path], method: str) -> 
     assert streamed.reconstruction.relative_error == pytest.approx(whole.reconstruction.relative_error, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_separable_least_squares_too(logs: tuple[Path, Path]) -> None:
     model = {"terms": [{"kind": "stribeck", "free": ["delta"]}]}
     whole, streamed = (run(settings_of(logs[1:], "sls", stream_rows=rows, model=model)) for rows in (None, 733))

@@ -56,3 +56,21 @@ def test_scene_follows_the_base(page: Any, walk: tuple[Path, Path, Any]) -> None
         np.testing.assert_allclose(drawn, expected, rtol=0.01, atol=0.15)
         assert np.abs(np.array(drawn[:3]) - expected[:3]).max() < 0.01
         assert [text.split()[1] for text in shown] == ["m"] * 3 + ["°"] * 3
+
+
+def test_a_motion_with_standing_feet_is_searched(page: Any, walk: tuple[Path, Path, Any]) -> None:
+    """The feet are found by their names. A foot that the robot does not have is named, and the corrected form works."""
+    robot, file, _ = walk
+    load_robot_and_log(page, robot, file)
+    open_step(page, "motion")
+    feet = page.locator("#panel-motion [data-where='motion.standing'] input")
+    assert feet.input_value() == "FL_toe, FR_toe, RL_toe, RR_toe"
+    page.locator("#panel-motion [data-where='motion.seconds'] input").fill("2")
+    page.locator("#panel-motion [data-where='motion.duration'] input").fill("4")
+    feet.fill("FL_toe, XX_toe")
+    page.click("#panel-motion button:text-is('Optimise a motion')")
+    page.wait_for_selector("text=/frame.*XX_toe/")
+    feet.fill("FL_toe, FR_toe, RL_toe, RR_toe")
+    page.click("#panel-motion button:text-is('Optimise a motion')")
+    page.wait_for_selector("#panel-motion section[aria-label='Motion']", timeout=120_000)
+    assert "--standing FL_toe,FR_toe,RL_toe,RR_toe" in page.inner_text("#panel-motion pre")

@@ -18,7 +18,7 @@ from dynid.validate.hypotheses.motions import refined, time_scale
 from dynid.validate.hypotheses.other_log import excess_between, largest_excess, load_taken_up, what_changed
 from dynid.validate.hypotheses.trial import fold_logs, posterior_weights, try_out
 from dynid.validate.residual_tests import JointTests
-from dynid.validate.suspicions.residuals import residuals_followed
+from dynid.validate.suspicions.residuals import common_value, torques_late
 
 
 def flexible(model: Model) -> Model:
@@ -65,26 +65,56 @@ def test_a_delay_of_one_joint_alone_is_a_remark(simulate):
     assert "95 % interval" in found[0].text
 
 
-@pytest.mark.parametrize(("late", "std", "strength", "joints"), [
-    ((0.012, 0.011, 0.009), 1e-4, 500.0, 3),  # agree: a fault of the log, however little of the torques it makes
-    ((0.012, 0.011), 1e-4, 500.0, 2), ((0.012,), 1e-4, 500.0, 0),  # two of three joints share a bus, one does not
-    ((0.012, -0.011, 0.009), 1e-4, 500.0, 0), ((0.03, 0.011, 0.009), 1e-4, 500.0, 0),  # other signs, other sizes
-    ((0.004, 0.004, 0.004), 1e-4, 500.0, 0), ((0.012, 0.011, 0.009), 2e-3, 500.0, 0),  # within a sample, or unsure
-    ((-0.007, -0.006, -0.007), 1e-4, 500.0, 0), ((-0.012, -0.013, -0.012), 1e-4, 500.0, 3),  # commands are early
-    ((0.012, 0.011, 0.009), 1e-4, 5.0, 0)])
-def test_a_delay_that_joints_share_is_a_fault_of_the_log(late, std, strength, joints):
-    """At 200 Hz, a sample of 5 ms; the residual of a joint without a delay follows the speed."""
-    fits = [CandidateFit("delay", 0.1, 0.01, strength, -x, left_out=0.1, blocks=1.0, std=std) for x in late]
-    fits += [CandidateFit("velocity", 0.1, 0.01, strength, 0.1, left_out=0.1, blocks=1.0)] * (3 - len(fits))
+@pytest.mark.parametrize(("late", "std", "is_common"), [
+    ((0.012, 0.011, 0.009), 1e-4, True),  # agree: a fault of the log, however little of the torques it makes
+    ((0.012, 0.011), 1e-4, True), ((0.012,), 1e-4, False),  # one joint alone may have a filter in its drive
+    ((0.012, -0.011, 0.009), 1e-4, False), ((0.03, 0.011, 0.009), 1e-4, False),  # other signs, other sizes
+    ((0.004, 0.004, 0.004), 1e-4, False), ((0.012, 0.011, 0.009), 4e-3, False),  # within a sample, or unsure
+    ((-0.007, -0.006, -0.007), 1e-4, False), ((-0.012, -0.013, -0.012), 1e-4, True)])  # commands are early
+def test_a_delay_that_joints_share_is_a_fault_of_the_log(late, std, is_common):
+    """At 200 Hz, a sample of 5 ms; of the other joints nothing is known."""
+    fits = [CandidateFit("delay", 0.1, 0.01, 500.0, -x, left_out=0.1, blocks=1.0, std=std) for x in late]
+    fits += [CandidateFit("velocity", 0.1, 0.01, 500.0, 0.1, left_out=0.1, blocks=1.0)] * (3 - len(fits))
     tests = SimpleNamespace(joints=[JointTests(f"joint{j}", "N m", None, None, (fit,), None)
                                     for j, fit in enumerate(fits)])
-    case = SimpleNamespace(tests=tests, at_rest=lambda j: False, problem=SimpleNamespace(
-        recordings=(), data=(SimpleNamespace(rate=200.0),)))
-    found = list(residuals_followed(case))
-    assert [len(one.joints) for one in found] == ([joints] if joints else [])
+    case = SimpleNamespace(tests=tests, at_rest=lambda j: False, estimate=SimpleNamespace(
+        base=SimpleNamespace(independent=())), problem=SimpleNamespace(
+        recordings=(), data=(SimpleNamespace(rate=200.0),), regression=SimpleNamespace(joints=())))
+    found = list(torques_late(case))
+    assert [(one.code, one.kind) for one in found] == [("residual-follows-delay", "suspicious")] * is_common
     if found:
-        assert (found[0].code, found[0].kind) == ("residual-follows-delay", "suspicious")
         np.testing.assert_allclose(found[0].evidence["coefficient"], np.negative(late))
+        assert found[0].evidence["common"] == pytest.approx(np.mean(late))
+
+
+@pytest.mark.parametrize("std", [1e-4, 1.0, 3.0])
+def test_a_common_value_has_the_spread_between_joints_in_its_standard_error(std):
+    """With equal standard errors the mean is the plain one, and its variance the larger of both over the number."""
+    x = np.array([1.0, 2.0, 4.0, 3.0])
+    mean, error = common_value(np.column_stack([x, np.full(4, std)]))
+    assert mean == pytest.approx(2.5)
+    assert error == pytest.approx(max(std, np.std(x, ddof=1)) / 2.0)
+
+
+def test_joints_contradict_each_other_where_the_robot_file_is_of_another_robot(simulate):
+    """An elbow beside the upper arm explains each joint alone, not all; nothing is said of the right file."""
+    log = simulate("kuka-lwr4", noise=0.005)
+    robot = log.model.robot
+    other = replace(robot, joints=tuple(_beside(joint, 0.25) if joint.name == "joint3" else joint
+                                        for joint in robot.joints))
+
+    def found(model) -> list[str]:
+        problem = Problem.of(model, log.samples, blocks=8)
+        return [one.code for one in verdict(identify(problem, method="wls"), problem).of("suspicious")]
+
+    assert "unexplained-misfit" not in found(log.model)
+    assert "unexplained-misfit" in found(type(log.model)(other, log.model.terms))
+
+
+def _beside(joint, offset: float):
+    pose = np.array(joint.after)
+    pose[0, 3] += offset
+    return replace(joint, after=pose)
 
 
 def test_torques_of_another_log(simulate):

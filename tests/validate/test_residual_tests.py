@@ -22,10 +22,11 @@ from dynid.model import (
     make_terms,
 )
 from dynid.recording import Decimation
+from dynid.regression.correlation import lag_products
 from dynid.regression.residuals import Residuals
 from dynid.robot import Robot
 from dynid.validate import reconstruct, residual_tests
-from dynid.validate.candidates import fit_candidates
+from dynid.validate.candidates import _coefficient_variance, fit_candidates
 from dynid.validate.residual_tests import autocorrelation, filter_memory, normality, whiteness
 
 
@@ -226,3 +227,24 @@ def test_json_is_finite_also_with_hardly_any_rows(simulate):
     tests = residual_tests(reconstruct(estimate, replace(log.samples, keep=keep)))
     assert tests.joints[1].whiteness is None and tests.joints[2].normality is None
     json.dumps(tests.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.9, 0.98])
+def test_the_standard_error_of_a_candidate_is_the_spread_of_its_coefficient(memory: float) -> None:
+    """Of 200 draws of noise, on slow columns of a model and a candidate that is fast, or as slow as they are."""
+    rng, rows = np.random.default_rng(21), 1500
+    t = np.arange(rows) / rows
+    slow = np.stack([wave(2.0 * np.pi * k * t) for k in (1, 2, 3, 5) for wave in (np.sin, np.cos)], axis=1)
+    basis = np.linalg.qr(slow)[0]
+    for frequency in (4.0, 40.0):
+        candidate = np.sin(2.0 * np.pi * frequency * t + 0.4)
+        direction = candidate - basis @ (basis.T @ candidate)
+        direction = direction[:, None] / np.linalg.norm(direction)
+        coefficients, variances = [], []
+        for _ in range(200):
+            noise = lfilter([1.0], [1.0, -memory], rng.normal(size=rows + 500))[-rows:]
+            rest = noise - basis @ (basis.T @ noise)
+            along = direction.T @ rest
+            coefficients.append(float(along[0]))
+            variances.append(_coefficient_variance(direction, rest - direction @ along, lag_products(basis.T)))
+        assert np.sqrt(np.mean(variances)) == pytest.approx(np.std(coefficients), rel=0.2)

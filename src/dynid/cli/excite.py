@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.improve_rounds import improve_rounds
 from dynid.cli.options import FixedBase, Lock, Only, Trust, named_numbers, numbers, words
 from dynid.cli.output import Json, console, print_json, progress, table, typed_command
 from dynid.errors import DynidError
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from dynid.excitation import Standing
     from dynid.robot import Robot
     from dynid.runs.actuator_experiment import ExperimentRequest
+    from dynid.runs.design_motion import MotionRequest
 
 BUDGET = 30.0
 MAX_SHOWN_NAMES = 8  # names in one sentence
@@ -236,3 +236,27 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
         to.print(f"Not determined by this experiment: {', '.join(plan.not_identified[:MAX_SHOWN_NAMES])}"
                  + (f" and {more} more." if more > 0 else "."), markup=False)
     to.print(f"plan: {written['plan']}", markup=False)
+
+
+def improve_rounds(machine: Robot, request: MotionRequest, folder: Path, repeat: int, record: str, json: bool) -> None:
+    """Design, record and identify in turn, and print what each round determines."""
+    from dynid.runs.improve_loop import improve_in_loop, recorder_for
+
+    if not record:
+        raise DynidError("--repeat needs a robot between the rounds", "add --record virtual, or a command such as "
+                         "--record 'python play.py {motion} {log}'", code="no-recorder")
+    if folder.suffix:
+        raise DynidError(f"{folder} looks like a file; with --repeat the output is a folder of motions, logs and "
+                         "results")
+    with progress("excite, record, identify") as tell:
+        found = improve_in_loop(machine, request, recorder_for(record, machine, request), folder, repeat, tell)
+    if json:
+        print_json({"rounds": [one.to_dict() for one in found]})
+        return
+    to = console()
+    to.print(table(["round", "not identified", "poorly determined", "largest standard error", "torque error, %"], [
+        (str(one.number), str(len(one.not_identified)), str(len(one.poorly_determined)),
+         ", ".join(f"{name} {100.0 * share:.3g} %" for name, share in list(one.largest.items())[:2]),
+         f"{one.relative_error:.3g}") for one in found], numbers=["round", "not identified", "poorly determined",
+                                                                  "torque error, %"]))
+    to.print(f"result: {found[-1].result}", markup=False)

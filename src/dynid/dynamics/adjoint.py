@@ -125,7 +125,7 @@ def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Ar
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         for i in range(n):
-            joint_tile(q, dq, ddq, i, lo, m, joints[i])
+            joint_tile(q, i, dq, ddq, i, lo, m, joints[i])
         motion[:] = 0.0
         turn[:] = 0.0
         total[:] = 0.0

@@ -31,7 +31,20 @@ from dynid.dynamics.tiles import (
     wrench_tile,
 )
 from dynid.dynamics.tree import FREE_ROOT
-from dynid.dynamics.vectors import add_cross, add_turned, dot, matrix, put, times, turned, turned_back, vector
+from dynid.dynamics.vectors import (
+    add,
+    add_cross,
+    add_times,
+    add_turned,
+    cross,
+    dot,
+    matrix,
+    put,
+    times,
+    turned,
+    turned_back,
+    vector,
+)
 from dynid.kernel_store import njit
 
 TORQUES, INERTIA, PLACES = 0, 1, 2  # what `dynamics_kernel` computes
@@ -62,40 +75,70 @@ def last_base_row(parent):
 
 
 @njit(**INNER)
-def free_tile(base, dq, ddq, lo, m, bodies, axes):
-    """Compute the motion of the root link of a free base, from which the recursion starts, and its six unit twists as
-    axes.
+def root_tile(base, q, dq, ddq, lo, m, here):
+    """Compute the motion of the root link of a free base, from which the recursion starts.
 
     The frame of the root at the instant of a sample is the base frame. The first six columns of dq are the root's
     twist, linear part first. Those of ddq are the acceleration of its origin minus gravity, then its angular
     acceleration, all in axes of the root. The linear velocity has no effect on forces.
+
+    If q are configurations, with one column more than dq, columns of ddq are derivatives of those of dq instead, and
+    `base` has the acceleration against gravity in the world (see `dynid.dynamics.root_frame`).
     """
-    for i in range(6):
-        for k in range(BODY * TILE):
-            bodies[i, k] = base[k]
-        for k in range(AXIS * TILE):
-            axes[i, k] = 0.0
-        row = i + 3 if i < 3 else i - 3  # rows of an axis: the turn, then the velocity
-        for t in range(m):
-            axes[i, row * TILE + t] = 1.0
     for k in range(3):
         for t in range(m):
-            bodies[5, (12 + k) * TILE + t] = dq[lo + t, 3 + k] if len(dq) > 0 else 0.0
-            bodies[5, (15 + k) * TILE + t] = ddq[lo + t, 3 + k] if len(ddq) > 0 else 0.0
-            bodies[5, (18 + k) * TILE + t] = ddq[lo + t, k] if len(ddq) > 0 else 0.0
+            here[(12 + k) * TILE + t] = dq[lo + t, 3 + k] if len(dq) > 0 else 0.0
+            here[(15 + k) * TILE + t] = ddq[lo + t, 3 + k] if len(ddq) > 0 else 0.0
+            here[(18 + k) * TILE + t] = ddq[lo + t, k] if len(ddq) > 0 else 0.0
+    if q.shape[1] > dq.shape[1]:
+        for t in range(m):  # quaternions and velocities as rows, in the place of the pose: the next loop is then SIMD
+            put(here, t, TILE, (q[lo + t, 3], q[lo + t, 4], q[lo + t, 5]))
+            put(here, 3 * TILE + t, TILE, (q[lo + t, 6], 0.0, 0.0))
+            put(here, 6 * TILE + t, TILE, (dq[lo + t, 0], dq[lo + t, 1], dq[lo + t, 2]))
+        up = vector(base, 18 * TILE, TILE)
+        for t in range(m):
+            axis, w = vector(here, t, TILE), here[np.uintp(3 * TILE + t)]
+            # R'u of the quaternion (a, w) is u + 2 (w (u x a) + (u x a) x a).
+            side = times(2.0 / (dot(axis, axis) + w * w), cross(up, axis))
+            weight = add_cross(add_times(up, w, side), side, axis)
+            own = add(vector(here, 18 * TILE + t, TILE), weight)
+            put(here, 18 * TILE + t, TILE, add_cross(own, vector(here, 12 * TILE + t, TILE),
+                                                     vector(here, 6 * TILE + t, TILE)))
+    for k in range(12 * TILE):
+        here[k] = base[k]
+
+
+@njit(**INNER)
+def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
+    """Compute the motion of all links and the axes of all joints for the tile of m samples from lo.
+
+    dq and ddq may be empty. Of a free base, only the body of the last of its six coordinates is a link.
+    """
+    first = 0
+    if parent[0] == FREE_ROOT:
+        root_tile(base, q, dq, ddq, lo, m, bodies[5])
+        first = 6
+    shift = q.shape[1] - dq.shape[1]  # 1 for configurations
+    for i in range(first, len(parent)):
+        joint_tile(q, i + shift, dq, ddq, i, lo, m, joint)
+        body_tile(pose[i], axis[i], joint, base if parent[i] < 0 else bodies[parent[i]], bodies[i], m)
+        axis_tile(axis[i], bodies[i], axes[i], m)
 
 
 @njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
-    """Compute the motion of all bodies and all axes for the tile of m samples from lo; dq and ddq may be empty."""
-    first = 0
+    """Do as `move_links`, with the six unit twists of a free base as its axes and bodies at rest for all but the last
+    of them."""
     if parent[0] == FREE_ROOT:
-        free_tile(base, dq, ddq, lo, m, bodies, axes)
-        first = 6
-    for i in range(first, len(parent)):
-        joint_tile(q, dq, ddq, i, lo, m, joint)
-        body_tile(pose[i], axis[i], joint, base if parent[i] < 0 else bodies[parent[i]], bodies[i], m)
-        axis_tile(axis[i], bodies[i], axes[i], m)
+        for i in range(6):
+            for k in range(BODY * TILE):
+                bodies[i, k] = base[k]
+            for k in range(AXIS * TILE):
+                axes[i, k] = 0.0
+            row = i + 3 if i < 3 else i - 3  # rows of an axis: the turn, then the velocity
+            for t in range(m):
+                axes[i, row * TILE + t] = 1.0
+    move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
 
 
 @njit(**OPTIONS)
@@ -115,7 +158,7 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest
     root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
+        move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         if not has_zeros:
             # In one sweep: the scattered writes below then find their lines in cache.
             out[(lo - origin) * width:(lo - origin + m) * width] = 0.0
@@ -145,7 +188,7 @@ def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
     joints, bodies, ten = np.empty(JOINT * TILE), base_rows(gravity), np.empty(TEN * TILE)
     axes, same, carried = np.empty(AXIS * TILE), np.empty(AXIS * TILE), np.empty(TILE, np.bool_)
     columns = np.empty(COLUMNS * TILE)
-    joint_tile(q.reshape(n, 1), dq.reshape(n, 1), ddq.reshape(n, 1), 0, 0, n, joints)
+    joint_tile(q.reshape(n, 1), 0, dq.reshape(n, 1), ddq.reshape(n, 1), 0, 0, n, joints)
     for i in range(n):
         body_tile(pose[i], axis[i], joints[i:], bodies[parent[i] if parent[i] >= 0 else n:], bodies[i:], 1)
         axis_tile(axis[i], bodies[i:], axes[i:], 1)
@@ -185,7 +228,7 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
     root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
+        move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         for i in range(max(root, 0), n):
             wrench_columns_tile(bodies[i], columns, m)
             # Numbers from a tuple are not constants: `place_rows` would be compiled for each constant.

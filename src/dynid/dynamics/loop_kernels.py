@@ -343,7 +343,7 @@ def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, moves,
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         for i in range(joints):
-            joint_tile(q, dq, ddq, i, lo, m, joint)
+            joint_tile(q, i, dq, ddq, i, lo, m, joint)
             body_tile(pose[i], axis[i], joint, base if parent[i] < 0 else bodies[parent[i]], bodies[i], m)
             axis_tile(axis[i], bodies[i], own, m)
             if shown[:, i].any():

@@ -23,8 +23,15 @@ from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
 from dynid.dynamics.following import closed_columns, closure_wrenches, tree_motion
 from dynid.dynamics.kinematics import forward_kinematics, frame_pose, jacobian, wrench_torques
-from dynid.dynamics.motion_case import MotionCase, check_motion, inertias_of, need_configuration, rooted
-from dynid.dynamics.root_frame import is_configuration, mass_moments, root_motion, world_acceleration
+from dynid.dynamics.motion_case import (
+    MotionCase,
+    check_motion,
+    inertias_of,
+    need_configuration,
+    regressor_motion,
+    rooted,
+)
+from dynid.dynamics.root_frame import in_root_axes, is_configuration, mass_moments, root_motion, world_acceleration
 from dynid.dynamics.tiles import AXIS, BODY, COLUMNS, TEN, TILE
 from dynid.dynamics.tree import tree_of
 from dynid.dynamics.wrench import Wrench
@@ -49,21 +56,23 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
         one = _regressor_of_one(robot, q, dq, ddq)
         if one is not None:
             return one
-    single, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
-    shape = (len(q), robot.dof, 10 * robot.dof)
+    single, tree, motion = regressor_motion(robot, q, dq, ddq)
+    samples = len(motion[0])
+    shape = (samples, robot.dof, 10 * robot.dof)
     if out is None:
         out = np.empty(shape)
     elif out.shape != shape or not out.flags.c_contiguous or out.dtype != float:
         raise ModelError(f"out must be a contiguous float array of shape {shape}, got {out.shape}",
                          code="wrong-output-array")
     if robot.followers is not None and robot.followers.carrying:
-        columns = np.zeros((robot.dof * 10 * robot.dof, len(q)))
-        regressor_columns(robot, q, dq, ddq, np.arange(len(columns)).reshape(shape[1:]), columns)
-        out[:] = columns.reshape(*shape[1:], len(q)).transpose(2, 0, 1)
+        columns = np.zeros((robot.dof * 10 * robot.dof, samples))
+        at, speed, acceleration = in_root_axes(robot, *motion)
+        regressor_columns(robot, at, speed, acceleration, np.arange(len(columns)).reshape(shape[1:]), columns)
+        out[:] = columns.reshape(*shape[1:], samples).transpose(2, 0, 1)
         return out[0] if single else out
-    tree, y = tree_of(robot), out.reshape(-1)
-    over_samples(lambda a, b: kernels.regressor_kernel(*tree, q, dq, ddq, *_working_memory(robot), False, y, 0, a, b),
-                 len(q), threads)
+    y = out.reshape(-1)
+    over_samples(lambda a, b: kernels.regressor_kernel(*tree, *motion, *_working_memory(robot), False, y, 0, a, b),
+                 samples, threads)
     return out[0] if single else out
 
 
@@ -86,12 +95,12 @@ def regressor_blocks(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, 
     """
     if samples < 1:
         raise ModelError(f"the number of samples per block must be at least 1, got {samples}", code="block-samples")
-    _, motion, _ = rooted(robot, q=q, dq=dq, ddq=ddq)
+    _, tree, motion = regressor_motion(robot, q, dq, ddq)
     count, carrying = len(motion[0]), robot.followers is not None and robot.followers.carrying
     room = np.zeros((min(samples, count), robot.dof, 10 * robot.dof))
     shown = room.view()
     shown.flags.writeable = False
-    fill = kernels.regressor_kernel.bound(*tree_of(robot), *motion, *_working_memory(robot), True, room.reshape(-1))
+    fill = kernels.regressor_kernel.bound(*tree, *motion, *_working_memory(robot), True, room.reshape(-1))
     for start in range(0, count, samples):
         stop = min(start + samples, count)
         if carrying:

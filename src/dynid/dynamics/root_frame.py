@@ -37,15 +37,20 @@ def is_configuration(robot: Robot, q: Array) -> bool:
     return robot.has_free_base and q.ndim == 2 and q.shape[1] == robot.dof + 1
 
 
-def rotations(quaternions: ArrayLike, named: str = "the quaternion of the base") -> Array:
-    """Return rotation matrices (samples, 3, 3) of unit quaternions (samples, 4) in the order x, y, z, w."""
-    given = np.asarray(quaternions, dtype=float)
-    norms = np.linalg.norm(given, axis=1)
+def quaternion_norms(given: Array, named: str = "the quaternion of the base") -> Array:
+    """Return the norms (samples,) of quaternions (samples, 4); raise an error where one differs from 1."""
+    norms = np.sqrt(np.einsum("si,si->s", given, given))
     if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):
         row = int(np.argmax(np.abs(norms - 1.0)))
         raise ModelError(f"{named} has the norm {norms[row]:.4g} in sample {row}; a rotation has the norm 1",
                          "give x, y, z, w", code="not-unit-quaternion")
-    x, y, z, w = (given / norms[:, None]).T
+    return norms
+
+
+def rotations(quaternions: ArrayLike, named: str = "the quaternion of the base") -> Array:
+    """Return rotation matrices (samples, 3, 3) of unit quaternions (samples, 4) in the order x, y, z, w."""
+    given = np.asarray(quaternions, dtype=float)
+    x, y, z, w = (given / quaternion_norms(given, named)[:, None]).T
     return np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
                      2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
                      2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)], axis=1).reshape(-1, 3, 3)
@@ -74,7 +79,16 @@ def quaternions(rotation: ArrayLike) -> Array:
 
 def root_pose(robot: Robot, q: Array) -> RootPose:
     """Return the pose of the root link for configurations (samples, 7 + n)."""
-    return RootPose(q[:, :3], rotations(q[:, 3:7], f"the quaternion of the base of robot '{robot.name}'"))
+    return RootPose(q[:, :3], rotations(q[:, 3:7], _quaternion_of(robot)))
+
+
+def _quaternion_of(robot: Robot) -> str:
+    return f"the quaternion of the base of robot '{robot.name}'"
+
+
+def check_quaternions(robot: Robot, q: Array) -> None:
+    """Raise an error if configurations (samples, 7 + n) have a quaternion that is no rotation."""
+    quaternion_norms(q[:, 3:7], _quaternion_of(robot))
 
 
 def root_motion(robot: Robot, q: Array, v: Array | None = None, a: Array | None = None, *,

@@ -13,6 +13,7 @@ that form axes, wrenches and inertias of different bodies are added without any 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from dynid.dynamics.vectors import (
     turned_back,
     vector,
 )
-from dynid.kernel_store import njit
+from dynid.kernel_store import njit, when_numba_is_loaded
 
 TILE = 64
 BODY, AXIS, TEN, WRENCH, JOINT, COLUMNS = 21, 6, 10, 6, 5, 42  # rows each
@@ -88,14 +89,14 @@ def angle_tile(joint, m):
 
 
 @njit(**INNER_BORROWING)
-def joint_tile(q, dq, ddq, i, lo, m, joint):
-    """Compute the rows of a joint (5): cos q, sin q, q, dq, ddq, from columns i of (samples, joints) arrays.
+def joint_tile(q, column, dq, ddq, i, lo, m, joint):
+    """Compute the rows of a joint (5): cos q, sin q, q, dq, ddq, from a column of q and columns i of dq and ddq.
 
     dq and ddq may be empty (0, joints) and are then zero. (A flag would be compiled again for each of its values.)
     """
     moving, accelerating = len(dq) > 0, len(ddq) > 0
     for t in range(m):
-        joint[2 * TILE + t] = q[lo + t, i]
+        joint[2 * TILE + t] = q[lo + t, column]
         joint[3 * TILE + t] = dq[lo + t, i] if moving else 0.0
         joint[4 * TILE + t] = ddq[lo + t, i] if accelerating else 0.0
     angle_tile(joint, m)
@@ -194,18 +195,64 @@ def copy_row(source, at, target, lo, m):
         target[np.uintp(lo + t)] = source[np.uintp(at + t)]
 
 
+def _transpose_four(typing: Any, source: Any, at: Any, step: Any, target: Any, to: Any, width: Any) -> Any:
+    """Copy four numbers of each of four rows, `step` apart, so that those of a column are neighbours, columns `width`
+    apart. (By shuffles in registers: the compiler would load and store every number by itself.)"""
+    from llvmlite import ir
+    from numba import types
+
+    signature = types.void(source, types.int64, types.int64, target, types.int64, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        four = ir.VectorType(ir.DoubleType(), 4)
+
+        def places(array: int, first: int, stride: int) -> list[Any]:
+            data = context.make_array(signature.args[array])(context, builder, value=arguments[array]).data
+            numbers = [builder.add(arguments[first], builder.mul(arguments[stride], ir.Constant(ir.IntType(64), k)))
+                       for k in range(4)]
+            return [builder.bitcast(builder.gep(data, [number]), four.as_pointer()) for number in numbers]
+
+        def mixed(a: Any, b: Any, *chosen: int) -> Any:
+            return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), 4), list(chosen)))
+
+        a, b, c, d = [builder.load(place, align=8) for place in places(0, 1, 2)]
+        low = mixed(a, b, 0, 4, 2, 6), mixed(c, d, 0, 4, 2, 6)
+        high = mixed(a, b, 1, 5, 3, 7), mixed(c, d, 1, 5, 3, 7)
+        columns = [mixed(*low, 0, 1, 4, 5), mixed(*high, 0, 1, 4, 5), mixed(*low, 2, 3, 6, 7), mixed(*high, 2, 3, 6, 7)]
+        for column, place in zip(columns, places(3, 4, 5), strict=True):
+            builder.store(column, place, align=8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+transpose_four: Any = None  # compiled code calls it, so numba is loaded when it is needed
+
+
+@when_numba_is_loaded
+def _declare_transpose_four() -> None:
+    from numba.extending import intrinsic
+
+    globals()["transpose_four"] = intrinsic(_transpose_four)
+
+
 @njit(**INNER)
 def spread_ten(source, first, step, target, at, width, m):
     """Copy ten rows of a tile, `step` apart, so that those of a sample are neighbours, samples `width` apart."""
-    for t in range(m):
+    for t in range(0, m - 3, 4):
+        for k in (0, 4, 6):  # the third part repeats two rows
+            transpose_four(source, (first + step * k) * TILE + t, step * TILE, target, at + t * width + k, width)
+    for t in range(m - m % 4, m):
         for k in range(10):
             target[np.uintp(at + t * width + k)] = source[np.uintp((first + step * k) * TILE + t)]
 
 
 @njit(**INNER)
 def spread_four(source, first, step, target, at, width, m):
-    """As `spread_ten`, four rows. (A number of rows that is not a constant would not be unrolled.)"""
-    for t in range(m):
+    """As `spread_ten`, four rows."""
+    for t in range(0, m - 3, 4):
+        transpose_four(source, first * TILE + t, step * TILE, target, at + t * width, width)
+    for t in range(m - m % 4, m):
         for k in range(4):
             target[np.uintp(at + t * width + k)] = source[np.uintp((first + step * k) * TILE + t)]
 

@@ -78,6 +78,12 @@ class Choice:
     reason: str
     candidates: tuple[MethodCandidate, ...]
 
+    def estimate_among(self, fits: Mapping[str, Estimate]) -> Estimate:
+        """Return the estimate of the chosen method, with this choice in its diagnostics."""
+        best = fits[self.method]
+        seen = next(one.left_out for one in self.candidates if one.method == self.method)
+        return replace(best, diagnostics=best.diagnostics.with_facts({"choice": self.to_dict()}), left_out=seen)
+
     @output_fields(method=str, reason=str, candidates=list[MethodCandidate])
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -110,19 +116,31 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     if not names or AUTO in names:
         raise ModelError("method 'auto' needs the names of one or more other methods to choose from",
                          code="no-candidates")
-    fits: dict[str, Estimate] = {}
-    failures: dict[str, str] = {}
+    fits, failures = fit_candidates(problem, names, given)
+    return best_of(problem, fits, failures, names, given)
+
+
+def fit_candidates(problem: Problem, names: Sequence[str], options: Mapping[str, Mapping[str, Any]],
+                   others: Mapping[str, Estimate] | None = None) -> tuple[dict[str, Estimate], dict[str, str]]:
+    """Return the estimate of each method by name, and the reason of each that fails.
+
+    If all fail and there are no `others`, estimates of more methods, the last error is raised.
+    """
+    fits, failures = dict[str, Estimate](), dict[str, str]()
     for name in names:
         try:
-            fits[name] = identify(problem, method=name, **given.get(name, {}))
+            fits[name] = identify(problem, method=name, **options.get(name, {}))
         except (DynidError, np.linalg.LinAlgError) as error:
-            if len(names) == 1 or (len(failures) == len(names) - 1 and not fits):
+            if not (fits or others) and len(failures) == len(names) - 1:
                 raise
             failures[name] = str(error)
-    chosen = choose(problem, fits, given, failures, names)
-    best = fits[chosen.method]
-    seen = next(one.left_out for one in chosen.candidates if one.method == chosen.method)
-    return replace(best, diagnostics=best.diagnostics.with_facts({"choice": chosen.to_dict()}), left_out=seen)
+    return fits, failures
+
+
+def best_of(problem: Problem, fits: Mapping[str, Estimate], failures: Mapping[str, str], names: Sequence[str],
+            options: Mapping[str, Mapping[str, Any]]) -> Estimate:
+    """Return the estimate of the chosen method, with the choice in its diagnostics; see `automatic`."""
+    return choose(problem, fits, options, failures, names).estimate_among(fits)
 
 
 def default_candidates(problem: Problem) -> tuple[str, ...]:

@@ -244,7 +244,9 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
                    consistency: Consistency, fill_with: Fill = "auto") -> Estimate:
     """Return the estimate of a constrained fit, with undetermined parameters filled in, and its diagnostics.
 
-    The diagnostic `given_up` is the relative increase of the misfit over the smallest misfit in the set.
+    The diagnostic `given_up` is the relative increase of the misfit over the smallest misfit in the set. In
+    `excess_over_noise` the increase by the constraints is divided by the expected increase of the true robot: a value
+    above one contradicts them.
 
     Args:
         free: the unconstrained fit.
@@ -262,6 +264,7 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
     facts = diagnostics(
         problem, held.solution, held.weights, consistent=True,
         active=active_names(best), excess_misfit=best.excess,
+        excess_over_noise=(best.misfit - best.unconstrained) / found.noise_misfit if found.noise_misfit > 0 else 0.0,
         smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
         unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
         filled_with=found.source, not_filled=open_names(problem) if found.source == "none" else [],

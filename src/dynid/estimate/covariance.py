@@ -1,9 +1,12 @@
 """Covariance of estimates under autocorrelated noise, of a named type or the best that the data allow.
 
 - "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.correlation`).
-- "blocks": jackknife over blocks of time, from a compressed regression. With H_b and s_b a block's share of H = sum
-  w^2 X'X and of the score, beta - beta_(-b) = (H - H_b)^-1 s_b, and C = (n - 1) / n sum_b delta_b delta_b'; intervals
-  use Student's t with n - 1 degrees of freedom.
+- "blocks": from the variation between blocks of time of a compressed regression. With H^-1 = L L', H = sum w^2 X'X,
+  and G_b = L' H_b L and s_b a block's share of it and of the score, delta_b = L (I - G_b)^-1/2 L' s_b, and C = sum_b
+  delta_b delta_b'.
+  The fit absorbs a part G_b of a block's noise, which the root restores, so that C is unbiased for independent rows.
+  Intervals use Student's t, with the degrees of freedom of this sum (Bell and McCaffrey 2002, "bias reduced
+  linearization").
 - "independent": with too few blocks, as if rows were independent; it is too small by an unknown factor.
 """
 
@@ -49,6 +52,7 @@ class ScoreNoise:
         middle: (base, base), covariance of the score.
         cov_type: type of the covariance.
         freedom: degrees of freedom of Student's t, infinite for a normal distribution.
+        freedoms: (base,), of the variance of each parameter, if `freedom` is their median.
         correlation: autocorrelation of the residuals, if it was computed.
         motion: bias by errors of the motion, whose square is included in `middle`, or None.
     """
@@ -58,6 +62,7 @@ class ScoreNoise:
     freedom: float = np.inf
     correlation: Correlation | None = None
     motion: MotionShift | None = None
+    freedoms: Array | None = None
 
     def covariance(self, solution: Solution) -> Array:
         """Covariance (base, base) of a solution under this noise."""
@@ -200,15 +205,41 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
 
 
 def block_noise(regression: Regression, solution: Solution, weights: Array) -> ScoreNoise:
-    """Return the noise from a jackknife over the blocks of a regression."""
-    kept = [block for block in regression.blocks if block.rows]
-    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(solution.excited, solution.excited)])
+    """Return the noise from the variation between the blocks of a regression."""
+    kept, known = [block for block in regression.blocks if block.rows], solution.excited
+    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
     half = vectors * np.sqrt(np.maximum(values, 0.0))
-    moves = np.array([_move(block.factors, solution, weights, half) for block in kept])
-    n = len(moves)
-    covariance = (n - 1) / n * moves.T @ moves
+    size = int(known.sum())
+    moves, own = np.zeros((2, len(kept), size))
+    spread = np.zeros((len(kept), size, size))
+    for k, block in enumerate(kept):
+        normal, score = _share(block.factors, solution, weights)
+        # The eigenvalues of L' H_b L are the shares that the fit absorbs of the block's noise.
+        gone, turn = np.linalg.eigh(half.T @ normal[np.ix_(known, known)] @ half)
+        gone = np.maximum(gone, 0.0)
+        left = np.sqrt(np.maximum(1.0 - gone, _MIN_REMAINING_SHARE))
+        moves[k] = half @ (turn @ ((turn.T @ (half.T @ score[known])) / left))
+        seen = turn.T @ half.T
+        own[k], spread[k] = gone @ seen ** 2, turn @ ((gone / left)[:, None] * seen)
+    covariance, freedoms = np.zeros_like(solution.inverse), np.ones(len(known))
+    covariance[np.ix_(known, known)] = moves.T @ moves
+    freedoms[known] = _block_freedoms(own, spread)
     h = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
-    return ScoreNoise(h @ covariance @ h, "blocks", float(n - 1))
+    return ScoreNoise(h @ covariance @ h, "blocks", float(np.median(freedoms[known])), freedoms=freedoms)
+
+
+def _block_freedoms(own: Array, spread: Array) -> Array:
+    """Return the degrees of freedom (excited,) of the variances from blocks, as those of a chi-square distribution with
+    the same mean and variance for independent rows (Satterthwaite).
+
+    own (blocks, excited): variance of each block's move. spread (blocks, excited, excited): per block and direction, by
+    which moves of two blocks are correlated, since both have residuals of one fit.
+    """
+    by = spread.transpose(2, 0, 1)
+    between = -(by @ by.transpose(0, 2, 1))
+    each = np.arange(len(own))
+    between[:, each, each] = own.T
+    return np.asarray(np.maximum(own.sum(axis=0) ** 2 / np.sum(between ** 2, axis=(1, 2)), 1.0))
 
 
 def has_encoder_steps(recordings: Sequence[Recording]) -> bool:
@@ -230,11 +261,7 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
         return None
     top = np.max([np.abs(samples.dq).max(axis=0, initial=0.0) for samples in problem.data], axis=0)
     fast = Selected(problem.equations, tuple(np.abs(samples.dq) >= REVERSAL_SHARE * top for samples in problem.data))
-    normal, score = np.zeros_like(solution.inverse), np.zeros(len(solution.beta))
-    for weight, factor in zip(weights, fold(fast, threads=problem.threads).factors, strict=True):
-        own = weight * factor.r[:, :-1]
-        normal[np.ix_(factor.columns, factor.columns)] += own.T @ own
-        score[factor.columns] += own.T @ (weight * factor.r[:, -1] - own @ solution.beta[factor.columns])
+    normal, score = _share(fold(fast, threads=problem.threads).factors, solution, weights)
     # Relative to H, in whose units the two estimates are alike: a direction that only slow rows show has no shift.
     values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
     half = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -246,24 +273,15 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
     return MotionShift(shift, np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15) @ shift)
 
 
-def _move(factors: Sequence[Factor], solution: Solution, weights: Array, half: Array) -> Array:
-    """Return beta - beta_(-b) (base,), the change of the estimate by removing block b.
-
-    It is (H - H_b)^-1 s_b = (I - H^-1 H_b)^-1 H^-1 s_b, with H^-1 = half half' of the estimate.
-    """
+def _share(factors: Sequence[Factor], solution: Solution, weights: Array) -> tuple[Array, Array]:
+    """Return a block's share (base, base) of H, and its score (base,)."""
     size = len(solution.beta)
-    share, score = np.zeros((size, size)), np.zeros(size)
+    normal, score = np.zeros((size, size)), np.zeros(size)
     for weight, factor in zip(weights, factors, strict=True):
         own = weight * factor.r[:, :-1]
-        share[np.ix_(factor.columns, factor.columns)] += own.T @ own
+        normal[np.ix_(factor.columns, factor.columns)] += own.T @ own
         score[factor.columns] += own.T @ (weight * factor.r[:, -1] - own @ solution.beta[factor.columns])
-    known = solution.excited
-    # Symmetric form: with H^-1 = L L', (H - H_b)^-1 = L (I - L' H_b L)^-1 L', whose eigenvalues are what is left.
-    gone, turn = np.linalg.eigh(half.T @ share[np.ix_(known, known)] @ half)
-    left = np.maximum(1.0 - gone, _MIN_REMAINING_SHARE)
-    move = np.zeros(size)
-    move[known] = half @ (turn @ ((turn.T @ (half.T @ score[known])) / left))
-    return move
+    return normal, score
 
 
 def naive_noise_matrix(regression: Regression, solution: Solution, weights: Array,

@@ -168,8 +168,8 @@ class Estimate:
 
     def with_cov_type(self, cov_type: CovType) -> Estimate:
         """Return the same values with a covariance of a named type, computed immediately: "correlated" from
-        autocorrelated residuals, "blocks" from a jackknife over blocks of time, "independent" for independent rows.
-        Refuses a type that the method or the data do not allow."""
+        autocorrelated residuals, "blocks" from the variation between blocks of time, "independent" for independent
+        rows. Refuses a type that the method or the data do not allow."""
         found = replace(self, uncertainty_of=self.uncertainty_of.by(cov_type))
         assert found.uncertainty
         return found

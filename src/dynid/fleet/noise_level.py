@@ -14,7 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.estimate.linear import joint_weights, solve
 from dynid.fleet.robot_fold import RobotFold
+from dynid.regression import Equations, Regression
+from dynid.regression.correlation import correlation
 
 _FLEET_LEVEL_ROWS = 30.0  # independent rows that the fleet's level counts for
 _FLAT_SPECTRUM_ROWS = 300.0  # those that a flat spectrum counts for
@@ -87,3 +91,16 @@ def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array
         own = flat if robot.noise is None else robot.noise[j] * (level[j] / measured[j] if measured[j] > 0 else 1.0)
         noise.append(share * own + (1.0 - share) * flat)
     return replace(robot, weights=weights, noise=tuple(noise))
+
+
+def log_noise(equations: Equations, regression: Regression) -> tuple[Array, ...] | None:
+    """Return X_j' C_j X_j (k, k) of each joint's own columns; None for a log without excitation."""
+    weights = joint_weights(regression)
+    try:
+        solution = solve(regression, regression.stack(weights))
+    except NotPossibleError:
+        return None
+    found = correlation(equations, solution.beta, inverse=solution.inverse, weights=weights, threads=1)
+    # Of very long logs only some stretches are looked at.
+    return tuple(noise * (factor.rows / max(float(rows), 1.0))
+                 for noise, factor, rows in zip(found.noise, regression.factors, found.rows, strict=True))

@@ -13,17 +13,15 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.datasets import LogSource
 from dynid.datasets.fold_store import FoldStore
-from dynid.datasets.log_fold import LogFold
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, fold_each, none_usable
-from dynid.errors import NotPossibleError
+from dynid.errors import DynidError, NotPossibleError
 from dynid.fleet.changes import PartChange, Series, changes
 from dynid.fleet.choices import choices_of_fleet
 from dynid.fleet.command_comparison import commanded
 from dynid.fleet.consistent_shared import consistent_shared_estimate
-from dynid.fleet.kept_folds import KeptFolds
 from dynid.fleet.log_estimates import LogEstimates
-from dynid.fleet.log_noise import log_noise
-from dynid.fleet.noise_level import level_noise
+from dynid.fleet.noise_level import level_noise, log_noise
 from dynid.fleet.outliers import StandingOut, changes_prior, fleet_parts, standing_out
 from dynid.fleet.pooling import PooledRobot, RobotInformation
 from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction
@@ -250,3 +248,33 @@ def _cross(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out:
     places = sorted([*first, *(k for k in range(len(robots)) if k not in first)][:_MAX_TABLE_ROBOTS])
     shown = [robots[k] for k in places]
     return cross_prediction(shown, [folds[robot.name] for robot in shown])
+
+
+class KeptFolds(Mapping[str, list[LogFold]]):
+    """Compressed logs of each robot by name, ordered by date and source; read from the store on demand."""
+
+    def __init__(self, store: FoldStore, model: LinearModel, entries: Sequence[ManifestEntry]) -> None:
+        self._store, self._model = store, model
+        self._entries: dict[str, list[ManifestEntry]] = {}
+        for entry in sorted(entries, key=lambda one: (one.date, one.source)):
+            self._entries.setdefault(entry.robot, []).append(entry)
+        order = dict.fromkeys(entry.robot for entry in entries)
+        self._entries = {name: self._entries[name] for name in order}
+
+    def __getitem__(self, robot: str) -> list[LogFold]:
+        return [self._load(entry) for entry in self._entries[robot]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _load(self, entry: ManifestEntry) -> LogFold:
+        found = self._store.load(entry, self._model)
+        if found is None:
+            path = self._store.path(entry.sha256)
+            path.unlink(missing_ok=True)  # so that the next call folds the log again
+            raise DynidError(f"the compressed log of {entry.source} in {path} is damaged and was removed; repeat the "
+                             "call to read that log again")
+        return found

@@ -18,10 +18,14 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import DynidError
+from dynid.estimate import Estimate
+from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.files import try_folder
 from dynid.fleet.page import fleet_data, page_names, robot_data
-from dynid.fleet.prior import type_estimate
+from dynid.fleet.pooling import Pooling
 from dynid.fleet.result import FleetResult
+from dynid.model import LinearModel
 from dynid.regression import Regression
 from dynid.report import write_page
 from dynid.report.pages.fleet import FLEET
@@ -98,3 +102,15 @@ def _save_prior(result: FleetResult, new: Path, folder: Path) -> None:
 
 def _write_json(path: Path, facts: Any) -> None:
     path.write_text(json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) -> Estimate:
+    """Return the fleet's mean as an estimate whose covariance includes the spread between robots.
+
+    It is a prior for `dynid watch --prior` and `Online`. regression: of all robots, for the numbers of the fit.
+    """
+    variances = np.diag(pooling.prior)
+    identified = np.isfinite(variances) & (variances < (1e2 * pooling.size) ** 2)
+    facts = Diagnostics.of_fit(regression, pooling.mean, rank=int(identified.sum()), condition=1.0)
+    return Estimate("fleet", model, pooling.base, pooling.mean, identified,
+                    OnDemand.known(Uncertainty(pooling.prior, "posterior")), diagnostics=facts)

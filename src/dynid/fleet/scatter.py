@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.fleet.log_estimates import LogEstimates
-from dynid.fleet.multiple_tests import discoveries
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.variance_analysis import TwoWay, two_way
 
@@ -114,3 +114,18 @@ def _between(values: Array, variances: Array) -> tuple[float, int, float]:
     if known.sum() < 2:
         return 0.0, 0, float("nan")
     return _within([(values[known], np.sqrt(variances[known]))])
+
+
+def discoveries(probabilities: ArrayLike, rate: float) -> Bools:
+    """Return which of many tests (any shape) are significant at a false discovery rate `rate` (Benjamini and Hochberg
+    1995). Non-finite entries were not tested."""
+    p = np.asarray(probabilities, dtype=float)
+    tested = np.isfinite(p)
+    found = np.zeros(p.shape, dtype=np.bool_)
+    ordered = np.sort(p[tested])
+    if not len(ordered):
+        return found
+    below = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
+    if len(below):
+        found[tested] = p[tested] <= ordered[below[-1]]
+    return found

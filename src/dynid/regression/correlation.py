@@ -114,6 +114,14 @@ def _raw_autocovariance(x: Array, count: int) -> Array:
     return irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)] / count if count > 1 else np.zeros(1)
 
 
+def lag_products(columns: Array) -> Array:
+    """Return the sum over all columns x (k, m) and rows t of x[t] x[t + lag] (m,): of orthonormal columns, that of
+    P[t, t + lag] of the projection on them."""
+    size = fast_length(2 * columns.shape[1])
+    power = np.sum([np.abs(rfft(row, size)) ** 2 for row in columns], axis=0)  # all at once would take much memory
+    return irfft(power, size)[:columns.shape[1]]
+
+
 def _window_lags(raw: Array) -> int:
     """Return the length of the window for an autocovariance (m,), about ten correlation times, at most a fifth of the
     rows. Sokal's rule: the integrated correlation time is summed up to the first lag beyond six times itself."""
@@ -297,10 +305,7 @@ class _Absorbed:
     def _of_piece(self, half: Array, columns: Array, keep: Bools) -> Array:
         if not len(columns):  # a joint of which the model knows nothing absorbs nothing
             return np.zeros(self.lags)
-        q = half @ np.where(keep, columns, 0.0)
-        size = fast_length(2 * q.shape[1])
-        power = np.sum([np.abs(rfft(row, size)) ** 2 for row in q], axis=0)  # all at once would take much memory
-        found = irfft(power, size)[:min(self.lags, q.shape[1])]
+        found = lag_products(half @ np.where(keep, columns, 0.0))[:self.lags]
         return np.pad(found, (0, self.lags - len(found)))
 
     def sums(self) -> list[Array]:

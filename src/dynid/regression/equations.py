@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import Lock
 from typing import Protocol, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Bools, Ints, like
 from dynid.errors import ModelError
 from dynid.model import LinearModel, complete
+from dynid.model.term import MotionSegment
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.base import BaseParameters, base_parameters
-from dynid.regression.memory import memory_of
 from dynid.regression.regression import Span
 
+_FOUND_STATES: WeakKeyDictionary[Samples, WeakKeyDictionary[LinearModel, Array]] = WeakKeyDictionary()
+_COMPUTING = Lock()
 UNIT = 16384  # rows at full rate of one piece of work; fixed, so that results do not depend on the number of threads
 
 
@@ -268,3 +272,23 @@ def span_of(equations: Equations, piece: Piece) -> Span:
     """Return the interval of its log that a piece covers."""
     samples = equations.logs[piece.log]
     return Span(samples.source, float(samples.t[piece.rows[0]]), float(samples.t[piece.rows[-1]]), piece.log)
+
+
+def memory_of(model: LinearModel, samples: Samples) -> Array | None:
+    """Return the states of the model's terms at every sample (samples, channels), segment by segment; None for a
+    model without memory."""
+    whole = complete(model)
+    if not whole.channels:
+        return None
+    with _COMPUTING:
+        own = _FOUND_STATES.setdefault(samples, WeakKeyDictionary())
+        if model not in own:
+            found = like(samples.q, (len(samples), whole.channels))
+            found[:] = 0.0
+            for start, stop in samples.segments:
+                rows = slice(int(start), int(stop))
+                warm = None if samples.temperature is None else samples.temperature[rows]
+                found[rows] = whole.memory(MotionSegment(samples.t[rows], samples.q[rows], samples.dq[rows],
+                                                         samples.ddq[rows], warm))
+            own[model] = found
+        return own[model]

@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
+from dynid.kernel_store import njit
 from dynid.model import LinearModel
 from dynid.model.momentum import MomentumForm
 from dynid.recording import Samples
@@ -29,12 +30,11 @@ from dynid.regression.equations import (
     TorqueEquations,
     known_sums,
     log_pieces,
+    memory_of,
     unmeasured_joints,
 )
-from dynid.regression.memory import memory_of
 from dynid.regression.products import PRODUCT_ROWS_AT_ONCE, ProductForm, Windows
 from dynid.regression.projected import torque_equations
-from dynid.regression.strided import add_strided
 
 WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
 _AT_ONCE = 512  # samples whose momentum and force are held at a time: they stay in cache until they are summed
@@ -256,3 +256,21 @@ def kept(samples: Samples, rows: range) -> Bools:
     gone = broken[np.clip(last, 0, high - low)] - broken[np.clip(first, 0, high - low)]
     # A window that crosses the border of a segment has rows there that are not whole: the motion's kernel ends before.
     return np.asarray(own & inside[:, None] & (gone == 0))
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=True)
+def add_strided(changing: Array, steady: Array, rates: Array, taps: Array, step: int, first: int, out: Array) -> None:
+    """Add to out (signals, rows) at row k the sum over lags i of rates[i] changing[k * step + i] + taps[i]
+    steady[..], for the available samples; `changing` and `steady` (signals, samples) begin at sample `first`."""
+    lags, last = len(taps), first + steady.shape[1]
+    low, high = max(0, (first - lags) // step + 1), min(out.shape[1], (last - 1) // step + 1)
+    for signal in range(out.shape[0]):
+        for row in range(low, high):
+            start = row * step - first
+            begin, end = max(0, -start), min(lags, last - row * step)
+            # Slices, since an index that might be negative would keep the compiler from SIMD.
+            x, y = changing[signal, start + begin:start + end], steady[signal, start + begin:start + end]
+            v, w, total = rates[begin:end], taps[begin:end], 0.0
+            for i in range(end - begin):
+                total += v[i] * x[i] + w[i] * y[i]
+            out[signal, row] += total

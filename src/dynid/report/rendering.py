@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, TemplateError, TemplateNotFound
+from jinja2.bccache import Bucket, BytecodeCache
 from markupsafe import Markup
 
 from dynid.errors import DynidError
 from dynid.files import write_whole
 from dynid.report import words
-from dynid.report.compiled import CompiledTemplates
 from dynid.report.figure import CONFIG, LAYOUT, script_json
 from dynid.report.section import Data, Page, Section
 from dynid.version import __version__
@@ -88,3 +90,28 @@ def _script(shown: Sequence[Mapping[str, Any]]) -> Markup:
 def plotly_script() -> str:
     """Return plotly's JavaScript with the trace types that dynid uses, see report/static/README.md."""
     return gzip.decompress(_COMPRESSED_SCRIPT.read_bytes()).decode()
+
+
+class CompiledTemplates(BytecodeCache):
+    """Cache with one file per template. A changed template is compiled again, because its checksum differs. If the
+    folder cannot be written, nothing is cached."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        try:
+            with _path(bucket).open("rb") as file:
+                bucket.load_bytecode(file)
+        except OSError:
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if sys.dont_write_bytecode:
+            return
+        try:
+            with write_whole(_path(bucket), "wb") as file:
+                bucket.write_bytecode(file)
+        except (DynidError, OSError):
+            return
+
+
+def _path(bucket: Bucket) -> Path:
+    return Path(cache_from_source(__file__)).with_name(f"template-{bucket.key}.{sys.implementation.cache_tag}")

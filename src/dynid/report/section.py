@@ -48,3 +48,12 @@ class Page(Generic[Data]):
         twice = [name for name, count in Counter(section.name for section in self.sections).items() if count > 1]
         if twice:
             raise DynidError(f"page '{self.name}' has two sections named '{twice[0]}'; give one of them another name")
+
+
+@dataclass(frozen=True)
+class Card:
+    """A key number: its name, its value and a short explanation."""
+
+    title: str
+    value: str
+    words: str

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.datasets import LogFacts
 from dynid.datasets.log_folds import Failure
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate import Essential, Estimate, Problem, essential, identify
+from dynid.estimate import Essential, Estimate, Problem, essential
 from dynid.estimate.choice import AUTO
 from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.estimate.cutoff_choice import CutoffChoice
@@ -26,6 +26,7 @@ from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.robot import Robot
 from dynid.runs.earlier import from_prior, with_earlier
+from dynid.runs.estimation import estimate_of_run
 from dynid.runs.loading import LoadedProblem, Resting, control_law, load_problem, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
@@ -145,7 +146,8 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
     if settings.essential is not None:
         result = _essential_run(loaded, tell.part(0.5, 0.95))
     else:
-        estimate = identify(loaded.problem, method=settings.method, **settings.options)
+        loaded, estimate = estimate_of_run(loaded)
+        settings = loaded.settings
         if robot.has_free_base:
             estimate = with_imu_errors(estimate, loaded.problem, whole_bodies(loaded.problem.recordings))
         result = judge(loaded, estimate, settings, robot, tell.part(0.6, 0.95))

@@ -140,7 +140,7 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     dataset = open_dataset(settings, robot, tell.part(0.0, 0.3), workers=workers, store=store)
     chosen = choose(settings, robot, dataset, tell.part(0.3, 0.9))
     tell("compressing the regression", 0.9)
-    return _loaded(chosen)
+    return loaded_problem(chosen)
 
 
 def _asks_for_gains(settings: RunSettings) -> bool:
@@ -149,10 +149,16 @@ def _asks_for_gains(settings: RunSettings) -> bool:
     return any(isinstance(gain := table.get("drive_gain"), str) and gain in (FROM_LOG, KNOWN_LOAD) for table in tables)
 
 
-def _loaded(chosen: Choices) -> LoadedProblem:
+def compressed(settings: RunSettings, robot: Robot, dataset: Dataset) -> Problem:
+    """Return the problem of a run's model and prepared logs."""
+    return Problem.of(make_model(settings, robot), dataset, known=settings.known, blocks=settings.blocks,
+                      controller=control_law(settings))
+
+
+def loaded_problem(chosen: Choices) -> LoadedProblem:
+    """Return the problem of a run whose choices are made."""
     settings = chosen.settings
-    problem = Problem.of(make_model(settings, chosen.robot), chosen.dataset, known=settings.known,
-                         blocks=settings.blocks, controller=control_law(settings))
+    problem = compressed(settings, chosen.robot, chosen.dataset)
     if chosen.robot.has_free_base:
         problem = with_facts(problem, facts_of(problem.model, settings.floating))
     folded = problem.folded

@@ -22,7 +22,9 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
     """Return the motion that determines the parameters of a robot best while its feet stand, with the data of its
     page."""
     if request.improve is not None:
-        raise DynidError("--improve and --standing cannot be combined", "leave --improve out",
+        raise DynidError("a motion with standing feet is not designed from an earlier result", "leave --improve out; "
+                         "design a further motion with another --seed, other feet with --standing or a larger --sway "
+                         "and --tilt, and identify both logs together: dynid identify ROBOT LOG1 LOG2",
                          code="free-base-unsupported")
     if request.safety.box is not None or request.safety.floor is not None:
         raise DynidError("--box and --floor are in the frame of a fixed base; with --standing the feet are on the "

@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.output_fields import output_fields
 from dynid.plain import plain
-from dynid.regression.correlation import autocovariance
+from dynid.regression.correlation import autocovariance, lag_products, noise_matrix
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import INDISTINGUISHABLE_RATIO, SAME_EXPLANATION
 from dynid.validate.words import joint_label, listed
@@ -161,6 +161,7 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
     own = max(float(rest @ rest), 1e-300)
     blocks, found = rows.blocks()[use], list[CandidateFit]()
     torque_size = float(np.std(rows.measured[use, j]))
+    absorbed = lag_products(basis.T)
     for (name, neighbour), columns in _columns(rows, j, use, names, turning).items():
         wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
         left = wide - basis @ (basis.T @ wide)
@@ -179,7 +180,8 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
         if columns.shape[1] == 1:
             size = float(np.linalg.norm(columns[:, 0]) * np.linalg.norm(left[:, 0]))
             single = float(left[:, 0] @ rest / np.linalg.norm(left[:, 0]) / size)
-            std = max(float(np.sqrt(variance)), spread) / size
+            noise = _coefficient_variance(direction, rest - direction @ along, absorbed)
+            std = max(float(np.sqrt(noise)), spread) / size
         torque = float(np.sqrt(share * power / len(use)))
         found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, gained / power, better,
                                   gained / own, std=std))
@@ -192,6 +194,17 @@ def _variance_of_mean(remainder: Array) -> float:
     c = autocovariance(remainder, np.ones(rows, dtype=bool))
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(rows)
     return float(remainder @ remainder) / float(min(effective, rows))
+
+
+def _coefficient_variance(direction: Array, remainder: Array, absorbed: Array) -> float:
+    """Return the variance of the coefficient of a unit column (m, 1) under noise that is autocorrelated as the
+    remainder (m,) is.
+
+    absorbed (m,): `lag_products` of the model's columns, whose share of the noise the remainder lacks.
+    """
+    every = np.ones(len(remainder), dtype=bool)
+    shape = autocovariance(remainder, every, absorbed + lag_products(direction.T))
+    return max(float(noise_matrix(direction.T, every, shape)[0, 0]), 0.0)
 
 
 def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float, float]:

@@ -23,12 +23,13 @@ from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedPa
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.grade import Grade, Summary, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
+from dynid.validate.hypotheses.trial import contradiction, own_score
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
-from dynid.validate.thresholds import UNEXPLAINED_MISFIT
+from dynid.validate.thresholds import CONTRADICTION_ASKED, CONTRADICTION_WEIGHT, MATERIAL
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
@@ -147,10 +148,9 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
                 () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
-    wrong = [*found, *suspected]
+    wrong = [*found, *suspected, *(() if free or cause.findings else _unexplained(case, cause.weighed))]
     more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
-    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more,
-                *(() if cause.findings else _unexplained(cause.weighed)))
+    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more)
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
     summary = summarize(estimate, own, case.validations, cross, wrong, corrected, case.excitation)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
@@ -275,16 +275,25 @@ def _untold(case: Case) -> Iterator[Finding]:
                 "standard_error": tuple(one.worth.error for one in own)})
 
 
-def _unexplained(weighed: Sequence[Weighed]) -> Iterator[Finding]:
-    """Return a finding on joints that contradict each other, if no tested fault explains most of it."""
-    if not weighed or weighed[0].without < UNEXPLAINED_MISFIT:
+def _unexplained(case: Case, weighed: Sequence[Weighed]) -> Iterator[Finding]:
+    """Return a finding on joints that contradict each other in cross-validation, if no tested fault explains it."""
+    trial = case.trial
+    noise = trial.noise()
+    inside = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0)
+    if inside < CONTRADICTION_ASKED * own_score(trial, noise):
+        return  # joints hardly contradict each other in the fit, so they do not on blocks left out either
+    ratio, weight = contradiction(trial)
+    if ratio * MATERIAL < 1.0 or weight > CONTRADICTION_WEIGHT:
         return
-    best = weighed[0]
-    yield Finding("unexplained-misfit", "validation", "info", sentence(
-        f"One set of parameters for all joints leaves {best.without:.2g} times the squares that each joint's own fit "
-        f"leaves, and no fault that was tested explains most of it; the likeliest, '{best.cause}', explains "
-        f"{100 * best.explained:.0f} %"), "unexplained misfit", best.joints,
-        evidence={"misfit": best.without, "explained": best.explained, "weight": best.weight})
+    best = weighed[0] if weighed else None
+    likeliest = "" if best is None else f" (the likeliest, '{best.cause}', explains {100 * best.explained:.0f} %)"
+    yield Finding("unexplained-misfit", "suspicious", "warning", sentence(
+        f"the joints contradict each other: separate fits of each joint predict unseen torques with "
+        f"{100 * (1.0 - ratio ** -0.5):.0f} % less error than one set of parameters for the whole robot, and no fault "
+        f"that was tested explains it{likeliest}; check that link lengths, axes and zero positions of the robot file "
+        "are those of this machine, and the torque scale of each joint"), "joints contradict each other",
+        () if best is None else best.joints,
+        evidence={"ratio": ratio, "weight": weight, **({} if best is None else {"explained": best.explained})})
 
 
 def _undecidable(case: Case) -> Iterator[Finding]:

@@ -25,10 +25,7 @@ EQUALLY_EXPLAINED = 1.1  # times what is left, in squares: two explanations near
 SAME_MISFIT = 1e-4  # share: difference of two misfits that is rounding
 UNRELATED_SHARE = 0.25  # share of a torque's variation that the model leaves on a typical block left out where torques
 #                         and motion do not belong together
-DELAYED_JOINTS = 0.5  # share of the moving joints whose torques have to be late for the log to be: they share a bus,
-#                       and what one joint's term for a delay takes up is friction
-SAME_DELAY = 2.0  # times: ratio of the delays of two joints up to which they are one delay of the log
-DELAY_STANDARD_ERRORS = 4.0  # of a delay from zero, from which it is reported
+DELAY_STANDARD_ERRORS = 4.0  # of a delay from one sample, from which it is reported
 
 # -- signals -----------------------------------------------------------------------------------------------
 NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of the positions where a cut-off is too
@@ -39,7 +36,9 @@ RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside
 EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
 REMAINING_MISFIT = 8.0  # times the misfit of each joint's own fit that a cause may leave: where more is left, something
 #                         else is wrong that may have made it look likely (1.5 in simulation, up to 6 on real machines)
-UNEXPLAINED_MISFIT = 2.0  # misfit, in units of the joints' own noise, from which that nothing explains it is reported
+CONTRADICTION_WEIGHT = 1e-3  # posterior weight of one set of parameters for all joints, below which joints contradict
+#                              each other
+UNEXPLAINED_MISFIT = 2.0  # misfit, in units of the joints' own noise, from which exchanged columns are looked for
 
 # -- scales of torques against each other -----------------------------------------------------------------
 SCALE_OFF = 0.12  # from one: a scale nearer than that is not wrong

@@ -1,7 +1,6 @@
 """Execution of work: in this process, in processes on this machine's cores, or on a Dask cluster."""
 
-from dynid.workers.fixed_order_sums import TreeSum, tree_sum
 from dynid.workers.job import Job
-from dynid.workers.workers import Workers
+from dynid.workers.workers import TreeSum, Workers, tree_sum
 
 __all__ = ["Job", "TreeSum", "Workers", "tree_sum"]

@@ -1,8 +1,8 @@
 """Blocks of a stream as triangular factors with forgetting.
 
 A stream is compressed sample by sample into one factor per joint, with new ones after every chunk of samples. About
-thirty blocks of time are kept; neighbours with the least information are merged, so memory does not grow and a
-jackknife over blocks remains possible (`dynid.estimate.covariance`). The information of a block is its mean share of
+thirty blocks of time are kept; neighbours with the least information are merged, so memory does not grow and the
+blocks still show standard errors (`dynid.estimate.covariance`). The information of a block is its mean share of
 the squared norm of each column: ten minutes at rest become one block. A full chunk is processed in small steps, one
 per sample, so that no sample takes much longer than another.
 """

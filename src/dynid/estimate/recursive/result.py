@@ -37,8 +37,8 @@ def estimate_of(recursion: Recursion, method: str) -> Estimate:
     found = stream_noise(recursion, regression, solution)
     naive = naive_covariance(regression, solution, recursion.scale)
     covariance = found.covariance(solution)
-    if found.cov_type == "blocks":
-        variances, freedom = moderated(np.diag(naive), np.diag(covariance), found.freedom, solution.identified)
+    if found.freedoms is not None:
+        variances, freedom = moderated(np.diag(naive), np.diag(covariance), found.freedoms, solution.identified)
         covariance, found = with_variances(naive, variances, solution.identified), replace(found, freedom=freedom)
     facts: dict[str, Any] = {"condition": solution.condition, "weights": recursion.scale.tolist(),
                              "confounded": {k: list(v) for k, v in solution.confounded.items()},
@@ -69,11 +69,11 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
         return ScoreNoise(middle, "innovations")
     else:
         found = ScoreNoise(naive_noise_matrix(regression, solution, recursion.scale), "independent")
-    return ScoreNoise(found.middle + prior_noise(regression), found.cov_type, found.freedom)
+    return replace(found, middle=found.middle + prior_noise(regression))
 
 
-def moderated(naive: Array, variances: Array, freedom: float, identified: Bools) -> tuple[Array, float]:
-    """Return moderated variances (base,) and their degrees of freedom.
+def moderated(naive: Array, variances: Array, freedoms: Array, identified: Bools) -> tuple[Array, float]:
+    """Return moderated variances (base,) and the median of their degrees of freedom.
 
     Few blocks of time determine a single variance poorly, but the factor by which autocorrelation enlarges the naive
     variances is similar for all. A moderated variance is a weighted mean of a parameter's own variance and this common
@@ -83,22 +83,23 @@ def moderated(naive: Array, variances: Array, freedom: float, identified: Bools)
     Args:
         naive: (base,), variances of independent rows.
         variances: (base,), from blocks of time.
-        freedom: degrees of freedom of `variances`.
+        freedoms: (base,), degrees of freedom of `variances`.
         identified: (base,), parameters that are used.
     """
     from scipy.special import digamma, polygamma
 
     known = identified & (naive > 0.0) & (variances > 0.0)
     if known.sum() < 2:
-        return variances, freedom
-    ratio = np.log(variances[known] / naive[known])
-    own = ratio - digamma(0.5 * freedom) + np.log(0.5 * freedom)
-    spread = float(np.var(own, ddof=1) - polygamma(1, 0.5 * freedom))
+        return variances, float(np.median(freedoms))
+    halves_own = 0.5 * freedoms[known]
+    own = np.log(variances[known] / naive[known]) - digamma(halves_own) + np.log(halves_own)
+    spread = float(np.var(own, ddof=1) - np.mean(polygamma(1, halves_own)))
     halves = 0.5 * np.geomspace(FEWEST_COMMON_FREEDOM, MOST_COMMON_FREEDOM, 200)
     half = halves[np.argmin(np.abs(polygamma(1, halves) - spread))]  # trigamma falls: the most where none is seen
     common = float(np.exp(np.mean(own) + digamma(half) - np.log(half)))
-    whole = freedom + 2.0 * half
-    return np.where(identified, (2.0 * half * common * naive + freedom * variances) / whole, variances), whole
+    whole = freedoms + 2.0 * half
+    return (np.where(identified, (2.0 * half * common * naive + freedoms * variances) / whole, variances),
+            float(np.median(whole[known])))
 
 
 def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:

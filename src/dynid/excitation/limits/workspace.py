@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.kinematics import body_places
 from dynid.errors import DynidError
 from dynid.excitation.limits.capsules import Capsule, capsule_around, distances_kernel, skeleton
-from dynid.excitation.limits.half_space import HalfSpace
 from dynid.robot import BASE, Robot
 
 _PROBED_POSTURES = 200  # random postures that tell which contacts are always there
@@ -160,3 +160,33 @@ class Workspace:
 
 def _neighbours(a: int, b: int, parent: Array) -> bool:
     return (a != BASE and parent[a] == b) or (b != BASE and parent[b] == a)
+
+
+@dataclass(frozen=True, eq=False)
+class HalfSpace:
+    """Points p with normal . p >= offset, base frame: a table, a wall, a side of a box. The normal points inward."""
+
+    normal: Array
+    offset: float
+    name: str
+
+    def __post_init__(self) -> None:
+        normal = np.array(self.normal, dtype=float)
+        size = float(np.linalg.norm(normal)) if normal.shape == (3,) else 0.0
+        if not 0 < size < np.inf or not np.isfinite(self.offset):
+            raise DynidError(f"half-space '{self.name}' needs a normal of three numbers, not all zero, and an offset")
+        object.__setattr__(self, "normal", normal / size)
+        object.__setattr__(self, "offset", float(self.offset) / size)
+
+
+def inside_box(lower: ArrayLike, upper: ArrayLike, name: str = "workspace") -> tuple[HalfSpace, ...]:
+    """Return the sides of a box that bodies must stay in, without infinite sides."""
+    low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    if low.shape != (3,) or high.shape != (3,) or not (low < high).all():
+        raise DynidError(f"box '{name}' needs three lower bounds below its three upper bounds, got {low} and {high}")
+    sides = []
+    for k, axis in enumerate("xyz"):
+        unit = np.eye(3)[k]
+        sides += [HalfSpace(unit, low[k], f"{name} {axis} >= {low[k]:g}")] if np.isfinite(low[k]) else []
+        sides += [HalfSpace(-unit, -high[k], f"{name} {axis} <= {high[k]:g}")] if np.isfinite(high[k]) else []
+    return tuple(sides)

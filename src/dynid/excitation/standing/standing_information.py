@@ -9,9 +9,9 @@ import numpy as np
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.excitation.information import Information
-from dynid.excitation.standing.differences import differences
 from dynid.excitation.standing.options import StandingEquations
 from dynid.excitation.standing.stance import Stance
+from dynid.excitation.standing.standing_limit import differences
 from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
 from dynid.regression.base import reduce_columns

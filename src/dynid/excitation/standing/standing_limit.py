@@ -6,7 +6,7 @@ robot with itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,7 +17,6 @@ from dynid.arrays import Array, Ints
 from dynid.excitation.limits.limit_check import Usage, peaks
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import OVERLAP
-from dynid.excitation.standing.differences import differences
 from dynid.excitation.standing.options import Standing
 from dynid.excitation.standing.stance import LEG_GAIN, WholeBodyStates
 from dynid.excitation.standing.support import ContactForces, Support
@@ -25,6 +24,8 @@ from dynid.floating.standing_legs import FOOT_TOLERANCE
 from dynid.model import CompleteModel
 from dynid.robot import FREE_COORDINATES as SIX
 
+_STEPS = (1e-5, 1e-4, 1e-2)  # of central differences in driving coordinates and their two derivatives
+_SAMPLES_AT_ONCE = 2048  # samples whose values are held at a time
 MIN_LOAD = 0.3  # of the weight that feet carry at least: a robot that hardly touches the ground slips
 FOOT_CLEARANCE = 0.03  # m of feet that do not stand above the ground
 _FEET_OFF = 0.05  # m or rad: feet that are off their places by that much count as an excess of one more
@@ -172,3 +173,26 @@ def _bounded(kind: str, names: tuple[str, ...], values: Array, bounds: Array, ex
     """Return a group without its infinite limits."""
     finite = np.flatnonzero(np.isfinite(bounds))
     return LimitGroup(kind, tuple(names[k] for k in finite), values[:, finite], bounds[finite], excess[:, finite])
+
+
+def differences(function: Callable[[Array, Array, Array], Array], x: Array, dx: Array, ddx: Array) -> Array:
+    """Return derivatives (3, samples, m) of a function by driving coordinates and their two derivatives.
+
+    Args:
+        function: returns values (copies, samples) for signals (copies * samples, m), several copies of all samples.
+        x, dx, ddx: driving coordinates and their two derivatives (samples, m).
+    """
+    samples, m = x.shape
+    moves = [(order, j) for order in range(3) for j in range(m)]
+    out = np.empty((3, samples, m))
+    at_once = max(1, _SAMPLES_AT_ONCE // (2 * samples))
+    for start in range(0, len(moves), at_once):
+        part = moves[start:start + at_once]
+        signals = np.broadcast_to(np.stack([x, dx, ddx])[:, None, None], (3, 2, len(part), samples, m)).copy()
+        for k, (order, j) in enumerate(part):
+            signals[order, 0, k, :, j] += _STEPS[order]
+            signals[order, 1, k, :, j] -= _STEPS[order]
+        ahead, behind = function(*signals.reshape(3, -1, m)).reshape(2, len(part), samples)
+        for k, (order, j) in enumerate(part):
+            out[order, :, j] = (ahead[k] - behind[k]) / (2.0 * _STEPS[order])
+    return out

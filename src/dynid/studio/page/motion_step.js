@@ -27,6 +27,9 @@ export class MotionStep {
     this.family = add("family", "Trajectory family", select(["fourier"], "fourier", () => {}));
     this.criterion = add("criterion", "Optimisation criterion", select([["", "default"]], "", () => {}));
     this.friction = add("friction", "Friction terms to excite", select([["viscous,coulomb", "viscous, Coulomb"], ["viscous,coulomb,offset", "viscous, Coulomb, offset"], ["", "none"]], "viscous,coulomb", () => {}));
+    const text = (name, label, hint) => add(name, label, el("input", { type: "text" }), hint);
+    this.standing = text("standing", "Standing feet", "frames of the feet that stand still, separated by commas");
+    this.sole = text("sole", "Size of the soles, m", "length, width; empty for feet that are points");
     this.limits = el("div");
     this.start = button("Optimise a motion", () => attempt(this.root, () => this.search()), { class: "main" });
     this.root.append(this.form, this.limits, el("div", { class: "row" }, this.start));
@@ -40,6 +43,8 @@ export class MotionStep {
     this.found.parentElement.hidden = true;
     this.positions = new Plot("Positions of the motion over time", { height: 260 });
     on("state", () => this.update());
+    on("robot", () => this.showFeet());
+    this.showFeet();
     on("catalogue", ({ criteria, motions }) => {
       this.criterion.append(...criteria.map((name) => el("option", { value: name, text: name })));
       this.family.append(...motions.filter((name) => name !== "fourier").map((name) => el("option", { value: name, text: name })));
@@ -60,10 +65,16 @@ export class MotionStep {
     });
   }
 
+  showFeet() {
+    for (const control of [this.standing, this.sole]) control.parentElement.hidden = !store.robot?.free_base;
+    this.standing.value = (store.robot?.feet || []).join(", ");
+  }
+
   search() {
+    const feet = store.robot?.free_base ? { standing: this.standing.value, sole: this.sole.value } : {};
     const friction = this.friction.value.split(",").filter(Boolean);
     return job("motion", { duration: Number(this.duration.value), harmonics: Number(this.harmonics.value), seconds: Number(this.seconds.value),
-      seed: Number(this.seed.value), criterion: this.criterion.value || null, friction, family: this.family.value, limits: this.limitsFile || null });
+      seed: Number(this.seed.value), criterion: this.criterion.value || null, friction, family: this.family.value, limits: this.limitsFile || null, ...feet });
   }
 
   showJob(now) {

@@ -8,12 +8,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dynid.errors import DynidError
-from dynid.excitation import Search
+from dynid.excitation import Search, Standing
 from dynid.excitation.exciting_motion import nominal_base_values
 from dynid.excitation.search.options import BestSoFar
 from dynid.excitation.trajectories import family_named
@@ -74,16 +74,32 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
         raise DynidError(f"there is no friction '{str(unknown)[:40]}' to plan a motion for", f"there are "
                          f"{', '.join(FRICTION)}", where="motion.friction")
     family, criterion = str(params.get("family") or "fourier"), params.get("criterion") or None
-    limits = _limits(params.get("limits"), bounds)
+    limits, standing = _limits(params.get("limits"), bounds), _standing(params)
     words = ["dynid", "excite", robot, "-o", "motion.csv", "--kind", family, "--duration", f"{duration:g}",
              "--harmonics", str(harmonics), "--budget", f"{seconds:g}", "--seed", str(seed),
              *(["--friction", ",".join(kinds)] if kinds else []), *(["--rotor"] if params.get("rotor") else []),
              *(["--criterion", str(criterion)] if criterion else []),
-             *(["--limits", str(limits)] if limits else [])]
+             *(["--limits", str(limits)] if limits else []),
+             *(["--standing", ",".join(standing.feet)] if standing else []),
+             *(["--sole", ",".join(f"{edge:g}" for edge in standing.sole)] if standing and standing.sole else [])]
     command = shlex.join(words)
     return MotionRequest(friction=tuple(kinds), rotor=bool(params.get("rotor")), limits=limits, criterion=criterion,
                          family=family_named(family, duration, harmonics), rate=_PLOT_HZ,
-                         search=Search(seconds, None, seed), command=command), command
+                         search=Search(seconds, None, seed), command=command, standing=standing), command
+
+
+def _standing(params: Mapping[str, Any]) -> Standing | None:
+    """Return the standing feet of a robot with a free base, from frames and sole sizes separated by commas."""
+    feet, sizes = (tuple(part.strip() for part in str(params.get(name) or "").split(",") if part.strip())
+                   for name in ("standing", "sole"))
+    if not feet:
+        return None
+    try:
+        sole = tuple(map(float, sizes))
+    except ValueError:
+        raise DynidError("the size of the soles must be two numbers, length and width in m", "0.2, 0.1",
+                         where="motion.sole") from None
+    return Standing(feet, cast("tuple[float, float]", sole) if sole else None)
 
 
 def _limits(name: Any, bounds: Confinement) -> Path | None:

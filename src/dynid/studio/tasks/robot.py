@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,22 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.dynamics import rotations
 from dynid.dynamics.following import chain_of, tree_motion
-from dynid.errors import DynidError
+from dynid.errors import DynidError, RobotError
+from dynid.files import write_whole
+from dynid.floating.feet import find_feet
 from dynid.report.geometry import configurations, half_axes, mass_centre
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems
+from dynid.robot.meshes import Mesh, MeshFiles, read_mesh
+from dynid.robot.visuals import Visual, visuals
 from dynid.runs.inspection import inspect_robot
 from dynid.runs.models import make_robot
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.settings import run_settings
-from dynid.studio.tasks.visuals import visual_facts
 from dynid.studio.voice import ProgressChannel
+
+FOLDER = "meshes"
 
 
 def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
@@ -39,6 +46,7 @@ def robot_facts(found: Robot) -> dict[str, Any]:
     free = range(found.dof) if found.followers is None else found.followers.free
     return {
         "name": found.name, "source": found.source, "dof": found.dof, "free_base": found.has_free_base,
+        "feet": list(find_feet(found)) if found.has_free_base else [],
         "closed": found.followers is not None, "gravity": plain(found.gravity), "warnings": list(found.warnings),
         "inspection": inspect_robot(found), "joints": _joints(tree, tuple(free)), "bodies": _bodies(tree, found),
         "frames": [{"name": one.name, "body": _place(found, one.body), "pose": plain(one.pose.ravel())}
@@ -127,3 +135,57 @@ def base_coordinates(pose: Array) -> Array:
     angles = np.column_stack([np.arctan2(-turn[:, 1, 2], turn[:, 2, 2]), np.arcsin(np.clip(turn[:, 0, 2], -1.0, 1.0)),
                               np.arctan2(-turn[:, 0, 1], turn[:, 0, 0])])
     return np.hstack([pose[:, :3], np.unwrap(angles, axis=0)])
+
+
+def visual_facts(robot: Robot, source: str, bounds: Confinement) -> list[dict[str, Any]]:
+    """Return the visuals of each body, with a message for each missing mesh. source: the robot's name in the run."""
+    places = _MeshPlaces(source, bounds)
+    return [_facts(one, places, bounds.folder / FOLDER) for one in visuals(robot, bounds.folder / source)]
+
+
+class _MeshPlaces:
+    """Folders that are searched for meshes, opened at first use: uploads, and the folder of a robot of the user's
+    own run file."""
+
+    def __init__(self, source: str, bounds: Confinement) -> None:
+        own = (bounds.folder / source).resolve()
+        beside = [own.parent, *([own.parent.parent] if (own.parent.parent / "meshes").is_dir() else [])]
+        self._folders = [bounds.files, *(beside if own in bounds.trusted else [])]
+        self._opened: list[MeshFiles] | None = None
+
+    def find(self, name: str) -> Path | None:
+        if self._opened is None:
+            self._opened = [MeshFiles(folder) for folder in self._folders]
+        return next((path for files in self._opened if (path := files.find(name)) is not None), None)
+
+
+def _facts(one: Visual, places: _MeshPlaces, folder: Path) -> dict[str, Any]:
+    mesh, problem = None, None
+    if one.mesh is not None:
+        path = places.find(one.mesh)
+        if path is None:
+            problem = f"{one.mesh} is not uploaded"
+        else:
+            try:
+                mesh = _stored(path, folder)
+            except RobotError as refused:
+                problem = str(refused)
+    return {"body": one.body, "link": one.link, "kind": one.kind, "size": plain(one.size),
+            "pose": plain(one.pose.ravel()), "color": list(one.color), "mesh": mesh, "problem": problem}
+
+
+def _stored(path: Path, folder: Path) -> str:
+    """Return the name of a mesh's binary file, and write it if it does not exist."""
+    said = path.stat()
+    name = hashlib.sha256(f"{path}:{said.st_size}:{said.st_mtime_ns}".encode()).hexdigest()[:32]
+    if not (folder / f"{name}.bin").exists():
+        mesh = read_mesh(path)
+        with write_whole(folder / f"{name}.bin", "wb") as file:
+            file.write(packed(mesh))
+    return name
+
+
+def packed(mesh: Mesh) -> bytes:
+    """Return the numbers of points and triangles (uint32), points (float32), triangles (uint32), little-endian."""
+    head = np.array([len(mesh.points), len(mesh.triangles)], dtype="<u4")
+    return b"".join((head.tobytes(), mesh.points.astype("<f4").tobytes(), mesh.triangles.astype("<u4").tobytes()))

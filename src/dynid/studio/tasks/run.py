@@ -8,17 +8,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from dynid.arrays import Array
 from dynid.errors import DynidError
+from dynid.estimate import Estimate
 from dynid.files import write_json
 from dynid.progress import Progress
+from dynid.recording import Samples
 from dynid.report import ReportData, write_report
+from dynid.report.thin import thinned_rows
+from dynid.report.units import joint_units
 from dynid.runs.identification import Run, run
 from dynid.runs.results import facts, save
 from dynid.studio.confinement import Confinement
-from dynid.studio.tasks.curves import run_curves
+from dynid.studio.tasks.log import replay
+from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 from dynid.studio.workspace import FACTS
+from dynid.validate import Reconstruction
+from dynid.validate.friction_shape import FrictionShape, friction_shapes
+from dynid.validate.grade import Grade
+
+_CURVE_POINTS = 3000  # of a log's curves
+_CURVE_DIGITS = 6
+GRADES: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}  # colours of the page
+_BAND_STD = 2.0  # deviations on either side of friction
 
 
 def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
@@ -73,3 +89,69 @@ def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: fl
 def repeat_command(folder: Path) -> str:
     """Return the command that gives the same numbers."""
     return f"dynid identify {folder.resolve() / 'run.toml'} -o FOLDER"
+
+
+def run_curves(found: Run) -> dict[str, Any]:
+    """Return everything that the page draws of a run."""
+    logs = [(found.reconstruction, "identification"), *((one, "validation") for one in found.validations)]
+    return {
+        "logs": [facts for one, role in logs for facts in log_curves(found, one, role)],
+        "parameters": parameter_facts(found),
+        "friction": [friction_facts(one) for one in friction_shapes(found.reconstruction)],
+        "cross": None if found.cross is None else found.cross.to_dict(),
+        "verdict": {"grade": GRADES[found.verdict.grade], "lines": list(found.verdict.summary.lines),
+                    "headline": found.verdict.headline, "sentences": [
+            {"code": one.code, "text": one.text, "hint": one.title, "severity": one.severity, "kind": one.kind,
+             "joints": list(one.joints)} for one in found.verdict.findings]},
+        "joints": list(found.reconstruction.names), "units": unit_facts(found),
+        "notes": list(found.notes), "methods": None}
+
+
+def unit_facts(found: Run) -> list[dict[str, str]]:
+    """Return the units of position, velocity and torque of each joint."""
+    return [{"position": one.position, "velocity": one.velocity, "torque": one.torque}
+            for one in joint_units(found.estimate.model, found.robot)]
+
+
+def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any]]:
+    """Return motion and torques of each log of a reconstruction, decimated with extremes kept."""
+    made = []
+    for samples, series in zip(one.samples, one.series, strict=True):
+        rows = thinned_rows(np.hstack([series.measured, series.residual]), _CURVE_POINTS)
+        q, dq = _at(samples, series.t[rows], samples.q), _at(samples, series.t[rows], samples.dq)
+        made.append({
+            "name": samples.source, "role": role, "t": plain(series.t[rows], 9), "q": plain(q.T, _CURVE_DIGITS),
+            "dq": plain(dq.T, _CURVE_DIGITS), "measured": plain(series.measured[rows].T, _CURVE_DIGITS),
+            "predicted": plain(series.predicted[rows].T, _CURVE_DIGITS),
+            "residual": plain(series.residual[rows].T, _CURVE_DIGITS),
+            "relative_error": plain(one.relative_error), "per_joint": plain(one.relative_error_per_joint),
+            **replay(found.robot, samples.t, samples.q, samples.base_pose)})
+    return made
+
+
+def _at(samples: Samples, t: Array, signal: Array) -> Array:
+    """Return a signal (rows, dof) at times of the samples, interpolated if rows are decimated."""
+    place = np.clip(np.searchsorted(samples.t, t), 0, len(samples.t) - 1)
+    return signal[place]
+
+
+def parameter_facts(found: Run) -> list[dict[str, Any]]:
+    """Return base parameters with their standard errors and how well each is determined."""
+    estimate: Estimate = found.estimate
+    return [{"name": name, "meaning": meaning, "expression": expression, "unit": unit,
+             "value": plain(value), "std": plain(std), "relative": plain(share), "status": "well determined" if well
+             else "poorly determined" if poor else "not identified"}
+            for name, meaning, expression, unit, value, std, share, well, poor in zip(
+                estimate.names, estimate.base.meanings, estimate.base.expressions, estimate.base.units,
+                estimate.values, estimate.std, estimate.relative_std, estimate.well_determined,
+                estimate.poorly_determined, strict=True)]
+
+
+def friction_facts(one: FrictionShape) -> dict[str, Any]:
+    """Return the friction of a joint over its velocity with a band of two standard errors, and the medians of the
+    data."""
+    return {"joint": one.joint, "dq": plain(one.velocity, _CURVE_DIGITS), "torque": plain(one.torque, _CURVE_DIGITS),
+            "low": plain(one.torque - _BAND_STD * one.deviation, _CURVE_DIGITS),
+            "high": plain(one.torque + _BAND_STD * one.deviation, _CURVE_DIGITS),
+            "points_dq": plain(one.centres, _CURVE_DIGITS), "points_torque": plain(one.medians, _CURVE_DIGITS),
+            "points_low": plain(one.low, _CURVE_DIGITS), "points_high": plain(one.high, _CURVE_DIGITS)}

@@ -153,6 +153,28 @@ def posterior_weights(scores: Sequence[Array]) -> list[float]:
     return [one / sum(odds) for one in odds]
 
 
+def contradiction(trial: Trial) -> tuple[float, float]:
+    """Return how much worse one set of parameters for all joints predicts blocks of time than each joint's own fit.
+
+    Returns:
+        The ratio of their squared residuals in cross-validation (geometric mean over the blocks), and the posterior
+        weight of one set for all joints. Both are 1 with fewer than three blocks.
+    """
+    regression, noise = trial.regression, trial.noise()
+    if len(regression.blocks) < 3:
+        return 1.0, 1.0
+    alone = np.empty_like(trial.by_block)
+    for b, fewer in enumerate(regression.without_each()):
+        for j, (factor, own) in enumerate(zip(fewer.factors, regression.only(b).factors, strict=True)):
+            size = np.linalg.norm(factor.r[:, :-1], axis=0)
+            scale, beta = np.where(size > 0, size, 1.0), np.zeros(len(regression.base))
+            beta[factor.columns] = least_squares(factor.r[:, :-1] / scale, factor.r[:, -1], _MIN_DIRECTION) / scale
+            alone[b, j] = own.misfit(beta)
+    together, apart = block_scores(trial, noise), np.sum(alone / noise ** 2, axis=1)
+    ratio = np.log(np.maximum(together, 1e-300)) - np.log(np.maximum(apart, 1e-300))
+    return float(np.exp(ratio.mean())), posterior_weights([together, apart])[0]
+
+
 def own_score(trial: Trial, noise: Array) -> float:
     """Return the same for each joint fitted alone, which is independent of wrong scales of other joints."""
     return float(np.sum(trial.alone / noise ** 2) / max(float(trial.rows.sum()), 1.0))

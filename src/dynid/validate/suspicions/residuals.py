@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.findings import Finding
 from dynid.model.delay import DELAY
 from dynid.validate.candidates import BACKLASH, CandidateFit
@@ -17,12 +18,8 @@ from dynid.validate.thresholds import (
     COLOURED_SHARE,
     COMMAND_PERIODS,
     DELAY_STANDARD_ERRORS,
-    DELAYED_JOINTS,
     LOW_R2,
     MATERIAL_RESIDUAL,
-    PATTERN_BLOCKS,
-    PATTERN_STRENGTH,
-    SAME_DELAY,
 )
 from dynid.validate.words import joints_listed, listed, sentence, span
 
@@ -31,19 +28,10 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
     """Report the structure of residuals, joints with the same one together: a term is missing or too simple.
     Backlash is reported with the causes, because its gap is estimated there."""
     groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
-    common = _common_delay(case)
-    if common:
-        yield _late_together(common)
+    several = sum(not case.at_rest(j) for j in range(len(case.tests.joints))) > 1
     for joint in case.tests.joints:
-        if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
-            cause = joint.explained_by
-            if cause.candidate == "delay" and joint.joint in common:
-                continue
-            if cause.candidate == "delay" and _delayed(case) < DELAYED_JOINTS:
-                late = -(cause.coefficient or 0.0)
-                if abs(late) > _period(case):
-                    yield _late_alone({joint.joint: (late, cause.std or 0.0)})
-                continue
+        cause = joint.explained_by
+        if cause is not None and cause.candidate != BACKLASH and not (cause.candidate == "delay" and several):
             groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
     for members in groups.values():
         (first, cause), causes = members[0], [cause for _, cause in members]
@@ -57,66 +45,77 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
         text = first.notes[0].text
         if len(members) > 1:
             shares = span([100 * one.share for one in causes])
-            text = f"the residuals of {who} {cause.seen_by_several}: {_hint_for_several(causes)} ({shares} of them)"
+            text = f"the residuals of {who} {cause.seen_by_several}: {cause.hint} ({shares} of them)"
         yield suspect(f"residual-follows-{cause.candidate}", f"residual follows {cause.title}", who, text,
                       joints=joints, evidence=evidence)
 
 
-def modelled_delay(case: Case) -> Iterator[Finding]:
-    """Report a delay of more than one sample that the model has a term for: it is still a fault of the log."""
-    estimate, names = case.estimate, case.problem.regression.joints
-    if not case.problem.recordings or any(test.explained_by is not None and test.explained_by.candidate == "delay"
-                                          for test in case.tests.joints):
-        return
-    late = {names[item.owner]: (float(estimate.values[i]), float(estimate.std[i]))
-            for i, c in enumerate(estimate.base.independent)
-            if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]
-            and abs(estimate.values[i]) > max(_period(case), DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
-    ms, moving = [1e3 * x for x, _ in late.values()], sum(not case.at_rest(j) for j in range(len(names)))
-    if late and len(late) >= DELAYED_JOINTS * moving and min(ms) * max(ms) > 0:
-        way = "later" if min(ms) > 0 else "earlier"
-        yield suspect("residual-follows-delay", "delay", joints_listed([*late]),
-                      f"the torques of {joints_listed([*late])} come {span([abs(x) for x in ms], 'ms')} {way} than the "
-                      f"motion (95 % intervals {_intervals([*late.values()])} ms); the model has a term for it, but it "
-                      "is a fault of the log: correct the time stamps of its torques", joints=[*late],
-                      evidence={"coefficient": each([-x for x, _ in late.values()]),
-                                "std": each([std for _, std in late.values()])})
-    elif late:
-        yield _late_alone(late)
+def torques_late(case: Case) -> Iterator[Finding]:
+    """Report a delay that the joints share, whether the model has a term for it or not, or the delays of single joints.
 
-
-def _common_delay(case: Case) -> dict[str, tuple[float, float]]:
-    """Return delays (s) and their standard errors by joint, if the joints share a delay; empty otherwise.
-
-    At least half of the moving joints must have residuals that are consistent with a delay, and the delays must agree.
-    The delay must be significantly above one sample, or for torques that precede the motion above the usual value of
-    logged commands. A delay is reported even if its effect on the torques is small, because it limits the use of the
-    estimate for faster motions. Agreement between joints is evidence that friction at reversals does not give.
+    A delay of the log is the same for all joints, while friction at reversals and filters of drives give each joint an
+    apparent delay of its own. So the common delay is the mean of a random-effects model, whose standard error contains
+    the spread between joints. It must exceed one sample significantly, or for torques that precede the motion the
+    usual value of logged commands. It is reported even if its effect on the torques is small, because it limits the
+    use of the estimate for faster motions.
     """
+    modelled, late = _modelled_delays(case), _delays(case)
+    period = _period(case)
+    if len(late) > 1:
+        mean, std = common_value(np.array([*late.values()]))
+        # A commanded torque is held for a period and its motion logged after another: so much earlier it may well be.
+        usual = period * (1.0 if mean > 0 else COMMAND_PERIODS)
+        if abs(mean) - DELAY_STANDARD_ERRORS * std > usual:
+            yield _late_together(mean, std, late, bool(modelled))
+            return
     moving = [test for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
-    late = {test.joint: (-best.coefficient, best.std) for test in moving for best in test.follows[:1]
-            if best.candidate == "delay" and best.coefficient is not None and best.std is not None
-            and best.strength > PATTERN_STRENGTH and best.blocks >= PATTERN_BLOCKS}
-    if len(late) < max(2.0, DELAYED_JOINTS * len(moving)):
-        return {}
-    values = np.array([value for value, _ in late.values()])
-    least = np.abs(values) - DELAY_STANDARD_ERRORS * np.array([std for _, std in late.values()])
-    agree = float(np.min(values * np.sign(values[0]))) * SAME_DELAY > float(np.max(np.abs(values)))
-    # A commanded torque is held for a period and its motion logged after another: so much earlier it may well be.
-    usual = _period(case) * (1.0 if values[0] > 0 else COMMAND_PERIODS)
-    return late if agree and float(least.min()) > usual else {}
+    alone = {test.joint: late[test.joint] for test in moving if test.joint in late and len(moving) > 1
+             and test.explained_by is not None and test.explained_by.candidate == "delay"} | modelled
+    alone = {joint: (x, std) for joint, (x, std) in alone.items() if abs(x) > max(period, DELAY_STANDARD_ERRORS * std)}
+    if alone:
+        yield _late_alone(alone)
 
 
-def _late_together(late: dict[str, tuple[float, float]]) -> Finding:
-    """Return the finding on a common delay, from delays (s) and their standard errors by joint."""
-    names, ms = [*late], [1e3 * value for value, _ in late.values()]
-    way = "later" if ms[0] > 0 else "earlier"
-    return suspect("residual-follows-delay", "residual follows delay", joints_listed(names),
-                   f"the residuals of {joints_listed(names)} follow the rate of change of the torque: the torques come "
-                   f"{span([abs(x) for x in ms], 'ms')} {way} than the motion (95 % intervals "
-                   f"{_intervals([*late.values()])} ms)", joints=names,
-                   evidence={"coefficient": each([-value for value, _ in late.values()]),
-                             "std": each([std for _, std in late.values()])})
+def _delays(case: Case) -> dict[str, tuple[float, float]]:
+    """Return delays (s) and their standard errors of the moving joints: the model's, or those of residuals."""
+    found = {test.joint: (-fit.coefficient, fit.std) for j, test in enumerate(case.tests.joints) if not case.at_rest(j)
+             for fit in test.follows if fit.candidate == "delay" and fit.coefficient is not None and fit.std}
+    return found | _modelled_delays(case)
+
+
+def _modelled_delays(case: Case) -> dict[str, tuple[float, float]]:
+    """Return the delays (s) of joints that the model has a term for, with standard errors."""
+    estimate, names = case.estimate, case.problem.regression.joints
+    return {names[item.owner]: (float(estimate.values[i]), float(estimate.std[i]))
+            for i, c in enumerate(estimate.base.independent)
+            if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]}
+
+
+def common_value(values: Array) -> tuple[float, float]:
+    """Return the mean and its standard error of a random-effects model of values with standard errors (n, 2).
+
+    The variance between the values is that of DerSimonian and Laird (1986).
+    """
+    x, variance = values[:, 0], np.maximum(values[:, 1], 1e-300) ** 2
+    weight = 1.0 / variance
+    fixed = float(weight @ x / weight.sum())
+    excess = float(weight @ (x - fixed) ** 2) - (len(x) - 1)
+    between = max(0.0, excess / float(weight.sum() - weight @ weight / weight.sum()))
+    weight = 1.0 / (variance + between)
+    return float(weight @ x / weight.sum()), float(weight.sum() ** -0.5)
+
+
+def _late_together(mean: float, std: float, late: dict[str, tuple[float, float]], modelled: bool) -> Finding:
+    """Return the finding on a common delay (s) with its standard error, from those of each joint."""
+    way = "later" if mean > 0 else "earlier"
+    term = "the model has a term for it, but it is a fault of the log: " if modelled else ""
+    return suspect("residual-follows-delay", "delay", joints_listed([*late]),
+                   f"the torques come {1e3 * abs(mean):.3g} ms {way} than the motion (95 % interval "
+                   f"{_intervals([(mean, std)])} ms), at all joints alike; {term}correct the time stamps of the "
+                   "torques",
+                   joints=[*late], evidence={"coefficient": each([-x for x, _ in late.values()]),
+                                             "std": each([error for _, error in late.values()]),
+                                             "common": mean, "common_std": std})
 
 
 def _period(case: Case) -> float:
@@ -141,22 +140,6 @@ def _late_alone(late: dict[str, tuple[float, float]]) -> Finding:
 def _intervals(late: list[tuple[float, float]]) -> str:
     """Return the 95 % intervals of delays from their standard errors (s), in milliseconds."""
     return listed([f"{1e3 * (abs(x) - 1.96 * std):.3g} to {1e3 * (abs(x) + 1.96 * std):.3g}" for x, std in late], 4)
-
-
-def _delayed(case: Case) -> float:
-    """Return the share of the moving joints whose residuals are consistent with a delay."""
-    late = [test.explained_by is not None and test.explained_by.candidate == "delay"
-            for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
-    return sum(late) / max(len(late), 1)
-
-
-def _hint_for_several(causes: list[CandidateFit]) -> str:
-    late = [1e3 * (one.coefficient or 0.0) for one in causes]
-    if causes[0].candidate != "delay":
-        return causes[0].hint
-    intervals = _intervals([(one.coefficient or 0.0, one.std or 0.0) for one in causes])
-    return (f"their torques are {span([abs(ms) for ms in late], 'ms')} later than the motion, 95 % intervals "
-            f"{intervals} ms" if max(late) < 0 else "torque and motion are not synchronised")
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
@@ -222,6 +205,6 @@ def torques_unexplained(case: Case) -> Iterator[Finding]:
                       evidence={"r2": each([*found.values()])})
 
 
-SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", modelled_delay),
+SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", torques_late),
               Suspicion("fit", residuals_coloured), Suspicion("fit", residual_outliers),
               Suspicion("fit", torques_unexplained))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.actuators import parameters, positions
-from dynid.report.pages.actuators.data import ActuatorData
-from dynid.report.section import Page, Section
-
-SECTIONS: tuple[Section[ActuatorData], ...] = (parameters.SECTION, positions.SECTION)
+from dynid.report.pages.actuators.sections import SECTIONS, ActuatorData
+from dynid.report.section import Page
 
 
 def subtitle(data: ActuatorData) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.contact import arrow, forces, touched
-from dynid.report.pages.contact.data import ContactData
-from dynid.report.section import Page, Section
+from dynid.report.pages.contact.sections import SECTIONS, ContactData
+from dynid.report.section import Page
 from dynid.report.words import count
-
-SECTIONS: tuple[Section[ContactData], ...] = (touched.SECTION, forces.SECTION, arrow.SECTION)
 
 
 def subtitle(data: ContactData) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.extraction import forces, sets, torques
-from dynid.report.pages.extraction.data import ExtractionData
-from dynid.report.section import Page, Section
-
-SECTIONS: tuple[Section[ExtractionData], ...] = (sets.SECTION, torques.SECTION, forces.SECTION)
+from dynid.report.pages.extraction.sections import SECTIONS, ExtractionData
+from dynid.report.section import Page
 
 
 def subtitle(data: ExtractionData) -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.fleet import cross_prediction, logs, overview, parameters, provenance, robots, signals
 from dynid.report.pages.fleet.data import FleetData, ParameterRow, RobotRow, Signals
-from dynid.report.section import Page, Section
+from dynid.report.pages.fleet.sections import SECTIONS
+from dynid.report.section import Page
 from dynid.report.words import count
-
-SECTIONS: tuple[Section[FleetData], ...] = (
-    overview.SECTION, cross_prediction.SECTION, signals.SECTION, parameters.SECTION, robots.SECTION, logs.SECTION,
-    provenance.SECTION)
 
 
 def subtitle(data: FleetData) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.fleet_robot import history, parameters
-from dynid.report.pages.fleet_robot.data import FleetRobotData
-from dynid.report.section import Page, Section
+from dynid.report.pages.fleet_robot.sections import SECTIONS, FleetRobotData
+from dynid.report.section import Page
 from dynid.report.words import count
-
-SECTIONS: tuple[Section[FleetRobotData], ...] = (parameters.SECTION, history.SECTION)
 
 
 def subtitle(data: FleetRobotData) -> str:

@@ -10,9 +10,8 @@ import numpy as np
 
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
-from dynid.report.card import Card
 from dynid.report.pages.identification.data import ReportData
-from dynid.report.section import Section
+from dynid.report.section import Card, Section
 from dynid.report.words import percent
 from dynid.validate.conclusion import LACKS
 from dynid.validate.data_excitation import LONGER_LOG, Status

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.payload import body, controllers, torques
-from dynid.report.pages.payload.data import PayloadData
-from dynid.report.section import Page, Section
-
-SECTIONS: tuple[Section[PayloadData], ...] = (body.SECTION, torques.SECTION, controllers.SECTION)
+from dynid.report.pages.payload.sections import SECTIONS, PayloadData
+from dynid.report.section import Page
 
 
 def subtitle(data: PayloadData) -> str:

@@ -3,12 +3,9 @@ published ones."""
 
 from __future__ import annotations
 
-from dynid.report.pages.reproduction import about, checks, figures, numbers
-from dynid.report.pages.reproduction.data import ReproductionData
-from dynid.report.section import Page, Section
+from dynid.report.pages.reproduction.sections import SECTIONS, ReproductionData
+from dynid.report.section import Page
 from dynid.report.words import count
-
-SECTIONS: tuple[Section[ReproductionData], ...] = (checks.SECTION, figures.SECTION, numbers.SECTION, about.SECTION)
 
 
 def subtitle(data: ReproductionData) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.stream import excited, happened, over_time
-from dynid.report.pages.stream.data import Shown, StreamData
-from dynid.report.section import Page, Section
+from dynid.report.pages.stream.sections import SECTIONS, Shown, StreamData
+from dynid.report.section import Page
 from dynid.report.words import count
-
-SECTIONS: tuple[Section[StreamData], ...] = (happened.SECTION, over_time.SECTION, excited.SECTION)
 
 
 def subtitle(data: StreamData) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.study import levels, overview, parameters, provenance
 from dynid.report.pages.study.data import MethodScore, StudyData
-from dynid.report.section import Page, Section
+from dynid.report.pages.study.sections import SECTIONS
+from dynid.report.section import Page
 from dynid.report.words import count
-
-SECTIONS: tuple[Section[StudyData], ...] = (overview.SECTION, levels.SECTION, parameters.SECTION, provenance.SECTION)
 
 
 def subtitle(data: StudyData) -> str:

@@ -1,21 +1,42 @@
-"""Positions of the first log: measured, and simulated in closed loop with the estimate."""
+"""Data and sections of the page on identified actuators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dynid.actuators import ActuatorEstimate
 from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, title
-from dynid.report.pages.actuators.data import ActuatorData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows
 
 _JOINT_POINTS = 2000  # of one joint
 
 
-def gather(data: ActuatorData) -> Mapping[str, Any]:
+@dataclass(frozen=True, eq=False)
+class ActuatorData:
+    """The estimate, the title of the page, and the command that made it."""
+
+    title: str
+    estimate: ActuatorEstimate
+    command: str = ""
+
+
+def _parameters(data: ActuatorData) -> Mapping[str, Any]:
+    """Parameters of the actuators with intervals, friction models that were compared, findings and notes."""
+    found = data.estimate
+    return {"rows": found.rows(), "given": [(one.joint, one.name, one.value, one.unit) for one in found.parameters
+                                            if one.is_given],
+            "comparison": found.comparison, "findings": [one.text for one in found.findings],
+            "notes": [one.text for one in found.notes], "error": 1e3 * found.mean_error,
+            "linear": 1e3 * found.linear_error}
+
+
+def _positions(data: ActuatorData) -> Mapping[str, Any]:
+    """Positions of the first log: measured, and simulated in closed loop with the estimate."""
     log = data.estimate.logs[0]
     return {"figures": [_figure(data, j, name) for j, name in enumerate(data.estimate.joints)], "log": log.source}
 
@@ -34,4 +55,6 @@ def _figure(data: ActuatorData, j: int, name: str) -> Figure:
                   f"Measured, commanded and simulated positions of {name}", 260)
 
 
-SECTION = Section("positions", "Simulated positions", gather)
+SECTIONS: tuple[Section[ActuatorData], ...] = (
+    Section("parameters", "Parameters", _parameters),
+    Section("positions", "Simulated positions", _positions))

@@ -1,8 +1,9 @@
-"""History of one robot: small plots of each parameter from log to log, without a script."""
+"""Data and sections of the page on one robot of a fleet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,59 @@ from markupsafe import Markup, escape
 
 from dynid.arrays import Array
 from dynid.report.figure import BLUE, GREY, VERMILION
-from dynid.report.pages.fleet_robot.data import FleetRobotData
 from dynid.report.section import Section
 from dynid.report.words import file_name
 
 _WIDTH_PX, _HEIGHT_PX, _MARGIN_PX = 260, 70, 4  # px
 
 
-def gather(data: FleetRobotData) -> Mapping[str, Any]:
+@dataclass(frozen=True, eq=False)
+class FleetRobotData:
+    """Data of the page on one robot of a fleet.
+
+    Attributes:
+        sentences: what differs or changed.
+        names, units: of the base parameters.
+        values, std: (base,), with the fleet as a prior.
+        alone, alone_std: (base,), without the prior.
+        mean: (base,), of the fleet.
+        lean: (base,), percent of a value that comes from the prior.
+        dates, days, sources: of the logs in order; days since the first (logs,).
+        history, history_std: (logs, base), estimates of single logs, nan where a log does not excite a parameter.
+        errors: (logs, dof), percent, of each log with its own estimate.
+        changed: a parameter, the day and the date of each change.
+    """
+
+    title: str
+    sentences: tuple[str, ...]
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Array
+    std: Array
+    alone: Array
+    alone_std: Array
+    mean: Array
+    lean: Array
+    dates: tuple[str, ...]
+    days: Array
+    sources: tuple[str, ...]
+    history: Array
+    history_std: Array
+    joints: tuple[str, ...]
+    errors: Array
+    changed: tuple[tuple[str, float, str], ...] = ()
+
+
+def _parameters(data: FleetRobotData) -> Mapping[str, Any]:
+    """Parameters of one robot next to those of its fleet."""
+    rows = [{"name": name, "unit": data.units[k], "value": float(data.values[k]), "std": float(data.std[k]),
+             "alone": float(data.alone[k]), "alone_std": float(data.alone_std[k]), "mean": float(data.mean[k]),
+             "lean": float(data.lean[k])} for k, name in enumerate(data.names)]
+    return {"rows": rows, "sentences": data.sentences}
+
+
+def _history(data: FleetRobotData) -> Mapping[str, Any]:
+    """History of one robot: small plots of each parameter from log to log, without a script."""
     time = data.days
     pictures = [(name, data.units[k], picture(time, data.history[:, k], data.history_std[:, k], [
         (day, date) for changed, day, date in data.changed if changed == name])) for k, name in enumerate(data.names)]
@@ -62,4 +108,6 @@ def _mark(at: float, date: str) -> str:
             f'text-anchor="{anchor}">{escape(date)}</text>')
 
 
-SECTION = Section("history", "History", gather)
+SECTIONS: tuple[Section[FleetRobotData], ...] = (
+    Section("parameters", "Parameters", _parameters),
+    Section("history", "History", _history))

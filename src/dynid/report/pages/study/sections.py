@@ -1,24 +1,82 @@
-"""Bias and coverage of every parameter, one panel per noise level."""
+"""Sections of the page on a Monte Carlo study."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, log_axis, significant, text
+from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, line, log_axis, significant, text
 from dynid.report.pages.study.data import MethodScore, StudyData
 from dynid.report.section import Section
 from dynid.report.words import typeset
 
+_MAX_FAILURE_REASONS = 5  # reasons shown for one method
+_TEXT_COLUMNS = ("method", "parameters")  # columns that hold no numbers
 COVERED = (90.0, 98.0)  # percent, between which a 95 % interval is honest
 _PER_NAME = 14  # px a parameter needs on the axis
 _MIN_DRAWN_RATIO = 1e-3  # smallest |bias| / spread drawn
 
 
-def gather(data: StudyData) -> Mapping[str, Any]:
+def _overview(data: StudyData) -> Mapping[str, Any]:
+    """Tables of scores of the methods, and why some logs gave no estimate."""
+    reasons = []
+    for score in data.scores:
+        different = list(dict.fromkeys(score.failures))
+        if different:
+            shown = [(sentence, score.failures.count(sentence)) for sentence in different[:_MAX_FAILURE_REASONS]]
+            reasons.append({"label": score.label, "factor": score.factor, "count": len(score.failures),
+                            "sentences": shown, "more": len(different) - len(shown)})
+    return {"tables": data.tables, "words": _TEXT_COLUMNS, "reasons": reasons, "unbiased": data.unbiased,
+            "by_chance": f"{100 * data.unbiased_by_chance:.0f} %", "logs": data.repetitions}
+
+
+def _levels(data: StudyData) -> Mapping[str, Any] | None:
+    """Influence of the noise level on each method."""
+    if len(data.factors) < 2:
+        return None
+    groups = tuple(dict.fromkeys(group for score in data.scores for group in score.group_coverage))
+    figures = [level_figure(data, "torque error, %", lambda score: score.torque_error),
+               *(level_figure(data, f"{group}: coverage, %", _coverage(group), coverage=True) for group in groups)]
+    return {"figures": [figure for figure in figures if figure is not None]}
+
+
+def _coverage(group: str) -> Callable[[MethodScore], float | None]:
+    def percent(score: MethodScore) -> float | None:
+        share = score.group_coverage[group]
+        return None if share is None else 100.0 * share
+    return percent
+
+
+def level_figure(data: StudyData, title: str, value: Callable[[MethodScore], float | None], *,
+                 coverage: bool = False) -> Figure | None:
+    """Return a value over the noise factor, one line per method, or None if no method has any.
+
+    coverage: percent, on a linear axis with the nominal 95 %; otherwise the axis is logarithmic.
+    """
+    traces: list[dict[str, Any]] = []
+    every: list[float] = []
+    for k, label in enumerate(data.labels):
+        found = [(score.factor, value(score)) for score in data.scores if score.label == label]
+        points = sorted((x, y) for x, y in found if y is not None)
+        if points:
+            x, y = [x for x, _ in points], [y for _, y in points]
+            every += y
+            traces.append(line(x, significant(y), text(label), SERIES[k % len(SERIES)], mode="lines+markers",
+                               marker={"symbol": SYMBOLS[k % len(SYMBOLS)], "size": 8}))
+    if not traces:
+        return None
+    positive = [y for y in every if y > 0]
+    own = axis(title, range=[-3, 103]) if coverage or not positive else log_axis(title, min(positive), max(positive))
+    layout = {"xaxis": axis("factor on the noise", tickvals=list(data.factors)), "yaxis": own,
+              "shapes": [level(95.0)] if coverage else []}
+    return Figure(traces, layout, f"{title}, over the noise level, one line per method", 320)
+
+
+def _parameters(data: StudyData) -> Mapping[str, Any]:
+    """Bias and coverage of every parameter, one panel per noise level."""
     panes = []
     for factor in data.factors:
         scores = [score for score in data.scores if score.factor == factor and score.logs > 1]
@@ -72,4 +130,13 @@ def _dots(data: StudyData, scores: Sequence[MethodScore], values: Sequence[Array
     return Figure(traces, {**layout, "xaxis": x}, label, 420, width=_PER_NAME * len(order))
 
 
-SECTION = Section("parameters", "Parameters", gather)
+def _provenance(data: StudyData) -> Mapping[str, Any]:
+    """How to repeat the study."""
+    return {"settings": data.settings, "command": data.command}
+
+
+SECTIONS: tuple[Section[StudyData], ...] = (
+    Section("overview", "Methods", _overview),
+    Section("levels", "Noise", _levels),
+    Section("parameters", "Parameters", _parameters),
+    Section("provenance", "Provenance", _provenance))

@@ -1,0 +1,114 @@
+"""Torques that depend on the position of a joint, for machines whose data contradict every physically consistent robot.
+
+Cables, hoses and torque sensors cause such torques. Unconstrained bodies imitate them, so that their cross-validation
+error does not show them. Physically consistent bodies cannot: the constraints then increase the misfit by more than
+noise does. Only in this case are the torques tried, and only on joints whose data revisit each position. They are used
+if the constraints are no longer contradicted, and if the physically consistent robot then predicts better than
+unconstrained least squares without them, by a standard error of the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.errors import DynidError
+from dynid.estimate.block_cross_validation import BlockCrossValidation, cross_validate_blocks
+from dynid.estimate.choice import Choice, best_of, compare_left_out, default_candidates, fit_candidates
+from dynid.estimate.columns_left_out import Worth, worth_of_gains
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.problem import Problem, identify
+from dynid.recording import Samples
+
+FREE, CONSISTENT = "wls", "pc-wls"  # the methods that are compared
+POSITION_BINS = 8  # equal parts of a joint's range: fine enough for the two periods per turn of the torques
+# Blocks of time that visit each part of the range: without one of them two are left, which show a torque of the
+# position twice, beside other motion of the other joints.
+MIN_VISITS = 3
+CONTRADICTED = 1.0  # excess misfit in units of that which the noise gives the true robot
+
+
+@dataclass(frozen=True, eq=False)
+class CableFit:
+    """An identified problem with torques that depend on position.
+
+    Attributes:
+        problem: with these torques in its model.
+        estimate: of it.
+        worths: benefit of the torques at each joint, over unconstrained least squares without them.
+    """
+
+    problem: Problem
+    estimate: Estimate
+    worths: dict[int, Worth]
+
+
+def identify_with_cables(problem: Problem, with_cables: Callable[[Sequence[int]], Problem]) -> CableFit | Estimate:
+    """Return the estimate of method `auto`, or the fit with torques that depend on position where data show them.
+
+    Args:
+        problem: without these torques, with chosen friction.
+        with_cables: returns the same problem with these torques on some joints, counted from 0.
+    """
+    names = default_candidates(problem)
+    first = [name for name in names if name in (FREE, CONSISTENT)]
+    fits, failures = fit_candidates(problem, first, {})
+    joints = revisiting_joints(problem.data, len(problem.regression.blocks))
+    if joints and FREE in fits and CONSISTENT in fits and is_contradicted(fits[CONSISTENT]):
+        found = _explained(problem, fits[FREE], lambda: with_cables(joints), joints)
+        if found is not None:
+            return found
+    others, reasons = fit_candidates(problem, [name for name in names if name not in first], {}, fits)
+    return best_of(problem, {**fits, **others}, {**failures, **reasons}, names, {})
+
+
+def is_contradicted(estimate: Estimate) -> bool:
+    """Return whether data contradict the constraints of a physically consistent estimate."""
+    return float(estimate.diagnostics["excess_over_noise"]) > CONTRADICTED
+
+
+def revisiting_joints(logs: Sequence[Samples], blocks: int) -> tuple[int, ...]:
+    """Return the joints, counted from 0, that visit each part of their range in several of `blocks` blocks of time."""
+    if not logs:
+        return ()
+    q = np.concatenate([log.q for log in logs])
+    low, span = q.min(axis=0), np.ptp(q, axis=0)
+    part = np.minimum(POSITION_BINS * (q - low) / np.where(span > 0.0, span, 1.0), POSITION_BINS - 1).astype(np.int64)
+    block = np.arange(len(q)) * blocks // len(q)
+    visits = np.zeros((q.shape[1], POSITION_BINS, blocks), dtype=bool)
+    for j in range(q.shape[1]):
+        visits[j, part[:, j], block] = True
+    return tuple(np.flatnonzero(visits.sum(axis=2).min(axis=1) >= MIN_VISITS).tolist())
+
+
+def _explained(problem: Problem, free: Estimate, with_cables: Callable[[], Problem],
+               joints: Sequence[int]) -> CableFit | None:
+    """Return the fit with torques that depend on position; None if they do not explain the contradiction."""
+    try:
+        richer = with_cables()
+        consistent = identify(richer, method=CONSISTENT)
+        if is_contradicted(consistent):
+            return None
+        before = cross_validate_blocks(problem, FREE, None, free)
+        after = cross_validate_blocks(richer, CONSISTENT, None, consistent)
+    except DynidError:  # then the method is chosen without them
+        return None
+    if before.blocks != after.blocks:
+        return None
+    compared = compare_left_out({FREE: before, CONSISTENT: after}, {FREE: before.errors, CONSISTENT: after.errors})
+    if compared[FREE].behind <= compared[FREE].deviation:  # the best method is not behind
+        return None
+    reason = ("the data contradict every physically consistent robot without torques that depend on the positions of "
+              "joints, and with them it has the best error in cross-validation")
+    choice = Choice(CONSISTENT, reason, tuple(compared.values()))
+    worths = {j: _worth(problem, before, after, j) for j in joints}
+    return CableFit(richer, choice.estimate_among({CONSISTENT: consistent}), worths)
+
+
+def _worth(problem: Problem, before: BlockCrossValidation, after: BlockCrossValidation, j: int) -> Worth:
+    """Return the benefit of the torques at joint j."""
+    power = np.array([problem.regression.blocks[k].factors[j].power for k in before.blocks])
+    errors = [np.nan_to_num(0.01 * one.errors_per_joint[:, j]) ** 2 * power for one in (before, after)]
+    return worth_of_gains("cable", errors[0] - errors[1], float(errors[0].sum()), float(power.sum()))
