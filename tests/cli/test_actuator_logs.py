@@ -87,6 +87,7 @@ def test_a_log_that_cannot_be_used_ends_in_one_sentence(dynid, tmp_path):
             (table("back.csv", "t,q,q_des", np.where(t > 1.0, t - 0.5, t), q, goal), ("time runs backwards",)),
             (table("alone.csv", "t,q", t, q), ("no commanded positions", "log.reference")),
             (table("timeless.csv", "q,q_des", q, goal), ("which column is the time",)),
+            (table("two.csv", "t,q1,q2,q_des1,q_des2", t, q, q, goal, goal), ("several joints", "log.position")),
             (tmp_path / "pace.npz", ("does not fit", "95 samples")), (tmp_path / "joints.npz", ("2 columns", "1 of")),
             (tmp_path / "junk.pt", ("cannot be read",)), (tmp_path / "nowhere.csv", ("there is no such file",))):
         done = dynid("actuators", path, "--pendulum", "mass=0.5,length=0.15", "--gain", "kp=8", "--friction", "m1")
