@@ -125,7 +125,7 @@ def test_the_demonstration_does_the_whole_job_and_a_second_replaces_the_first_bu
     Path("mine").mkdir()
     Path("mine/notes.txt").write_text("mine")
     refused = dynid("demo", "-o", "mine")
-    assert refused.code == 2 and "choose another folder" in refused.err
+    assert refused.code == 2 and refused.error == "folder-in-use"
     said = json.loads(dynid("demo", "-o", "demo", "--json").out)
     assert Path(said["outputs"]["report"]).is_file() and Path("demo/run.toml").is_file()
     assert all(share > 0.95 for share in said["within_three_deviations"].values())

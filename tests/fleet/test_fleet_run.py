@@ -138,9 +138,9 @@ def test_a_disk_that_fills_leaves_the_earlier_result(fleet_folder: Path, tmp_pat
 
 
 def test_what_a_fleet_file_must_have(tmp_path: Path) -> None:
-    with refused(DynidError, "bad-call", "[[robots]]"):
+    with refused(DynidError, "wrong-setting", "[[robots]]"):
         FleetSettings.of({"robot": "arm3r"})
-    with refused(DynidError, "bad-call", "'a'"):
+    with refused(DynidError, "wrong-setting", "'a'"):
         FleetSettings.of({"robot": "arm3r", "robots": [{"name": "a", "logs": ["x"]}, {"name": "a", "logs": ["y"]}]})
     with refused(ModelError, "bad-model", "'gears'"):
         from dynid.fleet.shared import shared_columns

@@ -159,7 +159,7 @@ def _refuse_empty_output(arguments: Sequence[str]) -> None:
     """Raise for `-o ""`, which an unset variable of a script gives: as a path it would be the current folder."""
     if "--output=" in arguments or any(option in ("-o", "--output") and value == ""
                                        for option, value in pairwise(arguments)):
-        raise DynidError("-o is empty", "name a file or folder, or write . for the current folder")
+        raise DynidError("-o is empty", "name a file or folder, or write . for the current folder", code="empty-output")
 
 
 def _drop_output() -> None:

@@ -121,7 +121,7 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
             found: Sequence[Finding] = ()) -> Verdict:
     """Return the verdict on an estimate.
 
-    If a fault of the data is found, they are fitted again with it corrected: see `Verdict.refit`.
+    If the data contain a fault, the fit is repeated with the fault corrected: see `Verdict.refit`.
 
     Args:
         estimate: the subject of the verdict.
