@@ -87,6 +87,7 @@ def test_a_log_that_cannot_be_used_ends_in_one_sentence(dynid, tmp_path):
             (table("back.csv", "t,q,q_des", np.where(t > 1.0, t - 0.5, t), q, goal), "time-backwards", ""),
             (table("alone.csv", "t,q", t, q), "no-command", "log.reference"),
             (table("timeless.csv", "q,q_des", q, goal), "no-column", "log.time"),
+            (table("two.csv", "t,q1,q2,q_des1,q_des2", t, q, q, goal, goal), "several-joints", "log.position"),
             (tmp_path / "pace.npz", "lengths-differ", "95"), (tmp_path / "joints.npz", "column-count", ""),
             (tmp_path / "junk.pt", "damaged-file", ""), (tmp_path / "nowhere.csv", "no-such-file", "")):
         done = dynid("actuators", path, "--pendulum", "mass=0.5,length=0.15", "--gain", "kp=8", "--friction", "m1")

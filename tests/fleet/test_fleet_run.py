@@ -110,6 +110,7 @@ def test_the_fleet_is_a_prior_for_a_new_robot(fleet_folder: Path, tmp_path: Path
     assert known.sum() >= len(known) - 1 and np.allclose(prior[known], estimate.values[known], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_updates_at_once_leave_one_whole_result(fleet_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with ThreadPoolExecutor(2) as pool:

@@ -136,7 +136,7 @@ def _view(look: Look) -> Any:
     rate, cutoff = online.filter
     words_ = [f"{online.method}, t = {look.t:.2f} s, {online.samples} rows, {online.left_out} not used",
               f"grid {rate:g} Hz, cut-off {cutoff:g} Hz, {online.delay:.2f} s delay" if rate and cutoff
-              else "listening for rate and cut-off", "determining rate and cut-off"]
+              else "determining rate and cut-off" if online.has_moved else "waiting for the robot to move"]
     parts: list[Any] = ["; ".join(words_), *(f"- {one.text}" for one in online.events[-5:])]
     if estimate is not None:  # the longest table last: a small terminal cuts it off
         errors = estimate.diagnostics.relative_error_per_joint
