@@ -1,6 +1,6 @@
 """Make the pictures of docs/studio.md: every step of the studio in headless Chromium, on the tutorial's arm.
 
-    python docs/studio_pictures.py [--dark] [--width 1120] [--height 690] [--into FOLDER]
+    python docs/studio_pictures.py [--dark] [--width 1120] [--height 690] [--into FOLDER] [--only actuators]
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent)]
 from browser import ARGUMENTS, chromium, finished, open_step, opened, served, upload  # noqa: E402
+
+from reproductions._servos import Servo, motions, simulate  # noqa: E402
 
 
 def robot(page: Any) -> None:
@@ -91,8 +94,27 @@ def live(page: Any) -> None:
     scroll_to(page, "#panel-live section[aria-label='Now']")
 
 
+def actuators(page: Any) -> None:
+    rate, gains = 100.0, {"kp": 8.0, "kd": 0.15}
+    commands = motions(1, 600, rate, 4301)
+    q = simulate([Servo(0.5, 0.15, 0.01, "pd", gains, {"coulomb": 0.05, "viscous": 0.05}, delay=0.02)], commands, rate)
+    np.savetxt("servo.csv", np.column_stack([np.arange(600) / rate, q[0], commands[0]]), delimiter=",",
+               header="time,position,goal", comments="", fmt="%.9g")
+    upload(page, "actuators", Path("servo.csv"))
+    page.wait_for_selector("#panel-actuators [data-where='actuators.gains.kp']")
+    for where, text in (("mass", "0.5"), ("length", "0.15"), ("position", "position"), ("command", "goal"),
+                        *((f"gains.{name}", str(value)) for name, value in gains.items())):
+        page.fill(f"#panel-actuators [data-where='actuators.{where}'] input", text)
+    page.select_option("#panel-actuators [data-where='actuators.friction'] select", "m1")
+    page.click("#panel-actuators button:text-is('Identify the actuators')")
+    finished(page)
+    page.locator("#panel-actuators .js-plotly-plot .scatterlayer").first.wait_for()
+    page.click("#progress button:text-is('Close')")
+    scroll_to(page, "#panel-actuators section[aria-label='Result']")
+
+
 STEPS: dict[str, Callable[[Any], None]] = {"robot": robot, "motion": motion, "log": log, "run": run, "compare": compare,
-                                           "use": use, "live": live}
+                                           "use": use, "live": live, "actuators": actuators}
 
 
 def seek(page: Any, time: float) -> None:
@@ -117,6 +139,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=1120)
     parser.add_argument("--height", type=int, default=690)
     parser.add_argument("--into", type=Path, default=HERE / "images")
+    parser.add_argument("--only", choices=["actuators"], help="the step that needs no other")
     options = parser.parse_args()
     into = options.into.resolve()
     with tempfile.TemporaryDirectory() as place, chdir(place), sync_playwright() as playwright:
@@ -130,7 +153,7 @@ def main() -> None:
             page.set_default_timeout(60_000)
             opened(page, studio.address)
             page.wait_for_function("() => document.getElementById('worker').textContent === ''", timeout=240_000)
-            for name, step in STEPS.items():
+            for name, step in STEPS.items() if options.only is None else [(options.only, STEPS[options.only])]:
                 if name != "compare":
                     open_step(page, name)
                 step(page)

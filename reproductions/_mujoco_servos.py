@@ -2,6 +2,10 @@
 
 Every seed is another machine: masses, lengths, armatures, friction, gains, rate and delay are drawn. A servo sees the
 position of its joint through an encoder, and receives each command, held until the next, after a delay.
+
+MuJoCo's step is of first order: its velocities are those of half a step earlier, and damping that it integrates is of
+half a step later. Half of all damping is therefore its own and half is in the command of the motor, and the command is
+the mean over the step about the present time. Positions are then of second order.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from reproductions._servos import motions
 
 Array = NDArray[np.float64]
 AXES = {"leg": ("1 0 0", "0 1 0", "0 1 0"), "arm": ("0 0 1", "0 1 0", "0 1 0", "1 0 0", "0 1 0", "1 0 0")}
-STEP = 1.25e-4  # s, of MuJoCo, whose errors are proportional to it: an armature changes by kd STEP / 2, below 0.5 %
+STEP = 1.25e-4  # s, of MuJoCo: friction changes its sign up to half of it early
 SECONDS = 8.0  # of a log
 RATES, MAX_DELAY = (50.0, 100.0, 200.0), 3  # Hz, and samples
 COUNT = 2 * np.pi / 4096  # rad, of an encoder of 12 bits
@@ -54,7 +58,7 @@ class Machine:
             mass, length = rng.uniform(0.2, 0.5), rng.uniform(0.08, 0.16)
             truth[f"j{j}"] = {"armature": armature, "viscous": damping, "coulomb": loss, "offset": 0.0, "delay": delay}
             body += (f'<body pos="0 0 {0.0 if j == 0 else -length}"><joint name="j{j}" type="hinge" axis="{axis}" '
-                     f'armature="{armature}" damping="{damping}" frictionloss="{loss}" '
+                     f'armature="{armature}" damping="{0.5 * (damping + kd)}" frictionloss="{loss}" '
                      f'solreffriction="{2 * STEP} 1" solimpfriction="0.9999 0.9999 0.001 0.5 2"/>'
                      f'<inertial pos="0.01 0.02 {-0.5 * length}" mass="{mass}" diaginertia="6e-4 6e-4 2e-4"/>')
         motors = "".join(f'<motor joint="{name}"/>' for name in truth)
@@ -76,14 +80,15 @@ class Machine:
         model = mujoco.MjModel.from_xml_string(self.xml)
         data, rows = mujoco.MjData(model), int(SECONDS * self.rate)
         command: Array = motions(len(self.truth), rows, self.rate, [seed, len(self.truth)], reach=REACH).T
-        kp, kd = self.gains["kp"], self.gains["kd"]
+        kp = self.gains["kp"]
         every, late = round(1.0 / (self.rate * STEP)), round(self.delay / STEP)
-        q = np.zeros_like(command)
+        q, damping = np.zeros_like(command), model.dof_damping.copy()
         data.qpos[:] = command[0]
         for row in range(rows):
             q[row] = np.round(data.qpos / COUNT) * COUNT
             for s in range(every):
-                sent = command[max((row * every + s - late) // every, 0)]
-                data.ctrl[:] = kp * (sent - np.round(data.qpos / COUNT) * COUNT) - kd * data.qvel
+                now = row * every + s - late
+                sent = 0.5 * (command[max(now // every, 0)] + command[max((now - 1) // every, 0)])
+                data.ctrl[:] = kp * (sent - np.round(data.qpos / COUNT) * COUNT) - damping * data.qvel
                 mujoco.mj_step(model, data)
         return Recording.from_commands(np.arange(rows) / self.rate, q, command, joints=tuple(self.truth))

@@ -117,14 +117,28 @@ def test_a_saturating_log_is_named(law: str) -> None:
     log = servo_log("voltage", {**LAWS["voltage"][0], "limit": 0.35}) if law == "voltage" else \
         servo_log(law, torque_limit=0.7)
     found = identify_actuators(ROBOT, log, law=law, gains=known, friction="m1")
-    codes = {one.code for one in found.findings}
-    if law == "cascade":  # the current limit is not found, but that nothing explains the motion is
-        assert codes == {"motion-not-explained"}
-    else:
-        assert codes == {"saturation"}
-        limit = found.findings[0].evidence["limit"]
-        if law != "pid":  # the integral of this servo grows on while its torque is cut, that of the law waits
-            assert limit == pytest.approx(0.35 if law == "voltage" else 0.7, rel=0.05)
+    (finding,) = found.findings
+    truth = {"voltage": 0.35, "cascade": 0.7 / LAWS["cascade"][0]["kt"]}.get(law, 0.7)
+    assert finding.code == "saturation" and finding.evidence["limit"] == pytest.approx(truth, rel=0.05)
+    has_integral = law in ("pid", "cascade")  # that of these servos grows on while their torque is cut
+    assert finding.evidence["windup"] == float(has_integral) and ("--gain windup=1" in finding.text) == has_integral
+
+
+def test_an_integral_that_grows_on_while_the_drive_saturates_is_simulated() -> None:
+    """The servo has no anti-windup. With `windup` the error is that of rounding; a law that waits cannot follow."""
+    log, gains = servo_log("pid", torque_limit=0.7), {**given("pid"), "torque_limit": 0.7}
+    grows, waits = (identify_actuators(ROBOT, log, law="pid", gains={**gains, "windup": windup}, friction="m1",
+                                       diagnose=False) for windup in (1.0, 0.0))
+    assert grows.mean_error < 1.2 * 2 * np.pi / 4096 / 4 and waits.mean_error > 5.0 * grows.mean_error
+    assert missed(grows, "pid") == []
+
+
+def test_commands_that_are_logged_late_are_named() -> None:
+    """Each command is logged five rows after it was sent, so the motion precedes it."""
+    log, rows = servo_log("pd"), 5
+    late = dynid.Recording.from_commands(log.t[rows:], log.q[rows:], log.reference[:-rows], joints=("j",))
+    (finding,) = identify_actuators(ROBOT, late, gains=given("pd"), friction="m1").findings
+    assert finding.code == "commands-late" and finding.evidence["rows"] == pytest.approx(rows - RATE * DELAY, abs=1.0)
 
 
 @pytest.mark.slow

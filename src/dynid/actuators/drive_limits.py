@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.actuators import columns as c
 from dynid.actuators.first_stage import first_stage, largest_speed, with_friction
+from dynid.actuators.linear_stage import filtered_logs
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, refine
 from dynid.arrays import Array
@@ -76,11 +77,17 @@ def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Arra
     Where the fit without a limit is poor, its other values are far from those with one, so each limit gets a search.
     """
     before = float(np.sum((fit.residual * weights) ** 2))
-    is_poor = bool(np.any(error_shares(wider, fit) > POOR_FIT))
+    is_poor = bool(np.any(error_shares(wider, fit.residual) > POOR_FIT))
+    # A torque constant that was estimated without a limit is too low where the drive gave less than it was asked for:
+    # the largest torque of the links is about that at the limit.
+    is_scale = np.array([one.name == "kt" and one.joint == wider.unknowns[-1].joint for one in
+                         wider.unknowns[:len(fit.x)]], dtype=bool)
+    needed = _largest_link_torque(wider, wider.unknowns[-1].joint) if is_poor and is_scale.any() else 0.0
     trials = []
     for share in _POOR_LIMIT_SHARES if is_poor else _LIMIT_SHARES:
         x = np.concatenate([fit.x, [share * largest], fit.starts])
         if is_poor:
+            x[:len(fit.x)][is_scale] = needed / (share * largest)
             try:
                 short = refine(wider, x, max_iterations=SHORT_SEARCH, finish=False)
             except NotPossibleError:
@@ -92,7 +99,12 @@ def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Arra
     best = min(trials, key=lambda one: one[0], default=None)
     if best is None or best[0] > before * (1.0 - MIN_DECREASE):
         return None
-    return refine(wider, best[1], max_iterations=15, finish=False)
+    return refine(wider, best[1], finish=False)
+
+
+def _largest_link_torque(problem: ChainProblem, joint: int) -> float:
+    """Largest torque of the links along the filtered motion at a joint, N m."""
+    return max(float(np.max(np.abs(log.link_torque()[log.keep, joint]))) for log in filtered_logs(problem))
 
 
 def _is_settled(problem: ChainProblem, name: str) -> bool:
@@ -135,9 +147,9 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
                     second_fit=True)]
 
 
-def error_shares(problem: ChainProblem, fit: Refinement) -> Array:
+def error_shares(problem: ChainProblem, residual: Array) -> Array:
     """Residuals over motion, root mean squares of each joint (dof,); zero for joints that do not move."""
     moved = np.concatenate([log.signals.q - np.mean(log.signals.q, axis=0) for log in problem.logs])
-    found = np.std(fit.residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
+    found = np.std(residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
     found[list(problem.still)] = 0.0
     return np.asarray(found)

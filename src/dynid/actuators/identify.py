@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.actuators.chains import LARGEST_STEP, STEPS, chains_of
+from dynid.actuators.drive_limits import error_shares
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.first_stage import (
     Stage,
@@ -36,7 +37,10 @@ from dynid.recording import Recording
 from dynid.robot import Robot
 
 Gain = float | Sequence[float] | Mapping[str, float]
-_OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
+# s after which a simulation without a position loop starts anew, since its errors grow with time. The longest that
+# simulates the motion well is used: each start has a state of its own to estimate, and intervals are wrong with many.
+_OPEN_LOOP_RESTARTS = (5.0, 2.0, 1.0, 0.5)
+_MAX_OPEN_LOOP_ERROR = 0.3  # rms over that of the motion: beyond it, a search may end in another minimum
 # Standard errors by which the step of the simulation may move an estimate, at most: a 95 % interval then still contains
 # the truth in 94.5 % of all cases.
 _MAX_STEP_SIGMAS = 0.2
@@ -82,17 +86,19 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     for name in also:
         for table in known:
             table.pop(name, None)
-    restart = _OPEN_LOOP_RESTART if chosen_law.name == "current" else None
     still = still_joints([entry.recording for entry in entries])
     moving = [k for k, chain in enumerate(chains_of(robot)) if not np.isin(chain.joints, still).all()]
     if len(still):
         remarks.append(f"{', '.join(robot.joint_names[j] for j in still)}: does not move in any log (by less than "
                        f"{MIN_MOTION:g} rad), so it is fixed at its position and its values are not estimated.")
-    stages = []
-    for k, chain in enumerate(moving, 1):
-        tell(f"first stage: least squares, chain {k} of {len(moving)}")
-        problem = chain_problem(robot, chain, entries, chosen_law, known, delay, restart, still)
-        stages.append(first_stage(with_friction(problem, "m1", also, delay)))
+    for restart in _OPEN_LOOP_RESTARTS if chosen_law.name == "current" else (None,):
+        stages = []
+        for k, chain in enumerate(moving, 1):
+            tell(f"first stage: least squares, chain {k} of {len(moving)}")
+            problem = chain_problem(robot, chain, entries, chosen_law, known, delay, restart, still)
+            stages.append(first_stage(with_friction(problem, "m1", also, delay)))
+        if restart is None or all(_is_near(stage) for stage in stages):
+            break
 
     def refined(problems: Sequence[ChainProblem], starts: Sequence[Array]) -> list[Refinement]:
         return [refine(problem, start, finish=False,
@@ -125,6 +131,13 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
                    tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
+
+
+def _is_near(stage: Stage) -> bool:
+    """Whether the first stage simulates the motion of every joint well enough to search from it."""
+    problem = stage.problem
+    residual = problem.residuals(problem.start(stage.values))
+    return residual is not None and bool(np.all(error_shares(problem, residual) < _MAX_OPEN_LOOP_ERROR))
 
 
 def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:

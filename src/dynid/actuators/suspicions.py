@@ -62,7 +62,7 @@ class Untested:
 
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
-    """What the data say of a parameter that was given, one value for all joints; None where they agree with it.
+    """Return the value that the data prefer to a given one (the same for all joints); None if they agree with it.
 
     The other parameters are fitted again with a value below and one above the given one. If neither makes the errors
     larger, the data do not test it. If one makes them smaller, the parameter is estimated.
@@ -78,7 +78,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
     step = {"delay": _interval(problem), "bias": items["bias"].typical}.get(name, _TESTED_ERROR * given[0])
     trials = []
     starts = [(given[0] - step, fit.solution), (given[0] + step, fit.solution)]
-    if name == "delay" and np.any(error_shares(problem, fit) > POOR_FIT):
+    if name == "delay" and np.any(error_shares(problem, fit.residual) > POOR_FIT):
         starts.append(_free_delay(problem, fit))
     for value, start in starts:
         changed = replace(problem, known=tuple({**own, name: value} for own in problem.known))
@@ -157,7 +157,7 @@ def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[
         return early, []
     wrong, notes = given_values(problem, fit)
     groups = [group for group in (saturation(problem, fit), speed_limit(problem, fit), wrong) if group]
-    shares = error_shares(problem, fit)
+    shares = error_shares(problem, fit.residual)
     worst = int(np.argmax(shares))
     partly = ""
     if groups:
@@ -179,7 +179,7 @@ def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[
 def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     """A finding where the motion precedes the logged commands by rows, so that no delay of the drive explains it."""
     delay = next((k for k, one in enumerate(problem.unknowns) if one.name == "delay"), None)
-    is_poor = bool(np.any(error_shares(problem, fit) > POOR_FIT))
+    is_poor = bool(np.any(error_shares(problem, fit.residual) > POOR_FIT))
     if delay is None or not is_poor or not fit.at_bound[delay] or fit.x[delay] > 0.0:
         return []
     before, trials = float(np.sum(fit.residual ** 2)), []

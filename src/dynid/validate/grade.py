@@ -55,6 +55,7 @@ CONSEQUENCES = UNPHYSICAL | {"position-beyond-limits", "velocity-beyond-limits",
                              "low-r2", "residuals-coloured", "residual-outliers", "odd-block",
                              "parameters-not-constant", "does-not-carry-over", "overfit"}
 MISSING_TERM = "residual-follows-"
+BAD_ROWS = frozenset({"encoder-stuck", "torque-saturated"})  # rows in which positions or torques are not the machine's
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,12 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
                    sum(not is_known and one.lacking for is_known, one in
                        zip(estimate.well_determined, excitation.parameters, strict=True)),
                    tuple(motion.joint for motion in excitation.motions if not motion.moves), estimate.method, chosen)
+
+
+def explains_misfit(finding: Finding) -> bool:
+    """Whether a finding is a reason for joints to contradict each other."""
+    return (finding.severity == "fatal" or finding.code in CAUSES | BAD_ROWS
+            or (finding.code.startswith(MISSING_TERM) and finding.kind == "suspicious"))
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
