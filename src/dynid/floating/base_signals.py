@@ -7,7 +7,7 @@ Each is recognised by comparison with another signal of the same log.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dynid.dynamics.root_frame import quaternions
 from dynid.errors import RecordingError
 
 QuaternionOrder = Literal["xyzw", "wxyz"]
+Order = TypeVar("Order", bound=str)
 REPEATED_SIGNALS = {"base_position": "position", "base_orientation": "orientation", "base_velocity": "velocity"}
 MIN_CHANGES = 10  # changes of a repeated signal, below which it may as well be at rest
 MAX_UNEVEN = 0.1  # share of the intervals between changes that may be longer than twice the usual one
@@ -64,7 +65,7 @@ def rates_in_radians(t: Array, rate: Array, orientation: Array | None, specific_
     """
     step = max(1, round(RATE_WINDOW * (len(t) - 1) / max(float(t[-1] - t[0]), 1e-9)))
     starts = np.arange(0, len(t) - 2 * step, step)
-    if len(starts) < 3 or (orientation is None and specific_force is None):
+    if len(starts) < 3:
         return rate
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t)[:, None], axis=0)])
     if orientation is not None:
@@ -73,12 +74,14 @@ def rates_in_radians(t: Array, rate: Array, orientation: Array | None, specific_
         # The product of two quaternions does not depend on the order of their components.
         cosine = np.abs(np.sum(unit[starts] * unit[starts + step], axis=1))
         shown, named = 2.0 * np.arccos(np.minimum(cosine, 1.0))[:, None], "orientation of the base"
-    else:
+    elif specific_force is not None:
         means = np.stack([np.mean(specific_force[k:k + step], axis=0) for k in starts])
         means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
         middle = starts + step // 2
         turned = np.cross(sums[middle[1:]] - sums[middle[:-1]], means[:-1])
         shown, named = np.diff(means, axis=0), "direction of gravity"
+    else:
+        return rate
     size, actual = (float(np.sqrt(np.mean(np.sum(one ** 2, axis=1)))) for one in (turned, shown))
     if actual < MIN_TURN or size < DEGREES_RATIO * actual:
         return rate
@@ -86,9 +89,9 @@ def rates_in_radians(t: Array, rate: Array, orientation: Array | None, specific_
     return np.radians(rate)
 
 
-def order_errors(t: Array, rate: Array, choices: Mapping[str, Array]) -> dict[str, float]:
+def order_errors(t: Array, rate: Array, choices: Mapping[Order, Array]) -> dict[Order, float]:
     """Return the squared differences of integrated angular rates and orientations, for quaternions x y z w by order."""
-    step, errors = np.diff(t)[:, None], {}
+    step, errors = np.diff(t)[:, None], dict[Order, float]()
     for order, one in choices.items():
         turns = dynamics.rotations(quaternions(dynamics.rotations(one)))
         between = turns[:-1].transpose(0, 2, 1) @ turns[1:]
@@ -113,9 +116,9 @@ def check_order(t: Array, rate: Array | None, chosen: Array, choices: Mapping[Qu
     """
     if rate is None or float(np.std(rate)) == 0.0:
         return
-    errors = order_errors(t, rate, {"chosen": chosen, **choices})
+    errors = order_errors(t, rate, choices)
     best = min(choices, key=lambda order: errors[order])
-    if errors["chosen"] > WRONG_ORDER * errors[best]:
+    if order_errors(t, rate, {"chosen": chosen})["chosen"] > WRONG_ORDER * errors[best]:
         raise RecordingError(f"{source}: the orientation of the base contradicts the angular rates, but not if its "
                              f"columns are read in the order {best}", f"add --set log.quaternion={best}, or map its "
                              "columns x, y, z, w with --set 'log.base_orientation=[...]'", code="quaternion-order")
