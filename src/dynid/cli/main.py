@@ -19,9 +19,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from dynid.cli.lazy_dataclasses import compile_methods_at_first_use
 from dynid.errors import DynidError
 from dynid.escape import terminal_text
-from dynid.lazy_dataclasses import compile_methods_at_first_use
 from dynid.quantities import is_physical
 from dynid.version import __version__
 

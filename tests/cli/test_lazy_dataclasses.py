@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from dynid import lazy_dataclasses
+from dynid.cli import lazy_dataclasses
 
 pytestmark = pytest.mark.skipif(not hasattr(dataclasses, "_create_fn"),
                                 reason="this Python compiles all methods of a class at once")
@@ -90,7 +90,7 @@ def test_classes_behave_as_those_of_the_standard_library(lazy: dict[str, type[An
 
 def test_results_can_be_sent_to_other_processes() -> None:
     """The classes of a command's process and of a plain one read each other's pickles."""
-    made = ("from dynid.lazy_dataclasses import compile_methods_at_first_use as lazily; lazily(); "
+    made = ("from dynid.cli.lazy_dataclasses import compile_methods_at_first_use as lazily; lazily(); "
             "import pickle, sys; from dynid.findings import Note; "
             "sys.stdout.buffer.write(pickle.dumps(Note('a-code', 'a sentence')))")
     from dynid.findings import Note
