@@ -21,6 +21,7 @@ DATA = Path(os.environ.get("DYNID_DATA", SOURCE.parent / "shared" / "data"))
 SHORT = 8.0  # s of motion that is fitted in a short split
 MOVES = 0.02  # share of a joint's range, over 0.1 s, by which motion is detected
 PARTS = 8  # stretches of a log that are ranked by speed
+FIRST_HALF = "first half"  # name of what is fitted where a machine has one log
 FASTER = 1.3  # ratio of the mean speeds of the fast and the slow half, above which a log has both
 
 
@@ -64,13 +65,13 @@ def splits(wanted: Sequence[str] = ()) -> Iterator[Split]:
 
 def _first_seconds(logs: Sequence[Recording]) -> tuple[Recording] | None:
     """Return the first seconds of motion of the first log; None where it has not twice as much."""
-    log = _in_motion(logs[0])
+    log = in_motion(logs[0])
     if sum(one.duration for one in logs) < 2.0 * SHORT or log.duration < SHORT:
         return None
     return (log.between(float(log.t[0]), float(log.t[0]) + SHORT),)
 
 
-def _in_motion(log: Recording) -> Recording:
+def in_motion(log: Recording) -> Recording:
     """Return a log from the start to the end of its motion."""
     step = max(1, round(0.1 * log.rate))
     shift = np.abs(log.q[step:] - log.q[:-step])
@@ -81,13 +82,13 @@ def _in_motion(log: Recording) -> Recording:
 def _halves(machine: str, robot: Robot, log: Recording, cutoff: float) -> Iterator[Split]:
     middle = float(log.t[0]) + 0.5 * log.duration
     first, second = log.between(float(log.t[0]), middle), log.between(middle, float(log.t[-1]) + 1.0)
-    yield Split(machine, "first half -> second", robot, (first,), (second,), cutoff)
+    yield Split(machine, f"{FIRST_HALF} -> second", robot, (first,), (second,), cutoff)
     yield Split(machine, "second half -> first", robot, (second,), (first,), cutoff)
 
 
 def _by_speed(machine: str, robot: Robot, log: Recording, cutoff: float) -> Iterator[Split]:
     """The slow stretches of a log to fit and the fast ones to predict, where it has both."""
-    log = _in_motion(log)
+    log = in_motion(log)
     edges = float(log.t[0]) + log.duration * np.arange(PARTS + 1) / PARTS
     parts = [log.between(a, b - 1e-9) for a, b in pairwise(edges)]
     spans = np.maximum(np.ptp(log.q, axis=0), 1e-9)

@@ -30,7 +30,7 @@ EXTRA = (0.3, 1.0)  # size of what is beyond plain friction, as a share of Coulo
 CONDITIONS = {
     "cable": "torques that depend on each joint's position, as of cables and hoses",
     "spring": "a linear spring at each joint",
-    "balanced": "a counterweight that takes nine tenths of the second joint's gravity torque",
+    "balanced": "a spring balancer at the second joint that takes nine tenths of its gravity torque in one posture",
     "drift": "friction that falls by three tenths while the fitted log is recorded, as of a warm-up",
     "link-side": "torques without friction and rotors, as of sensors behind the gears",
     "low-rate": "40 rows a second",
@@ -41,7 +41,7 @@ CONDITIONS = {
     "tilted": "a base tilted by two degrees",
 }
 POSITION_SHARE = 0.1  # of a joint's weight torque: amplitude of a cable or a spring
-BALANCED_SHARE = 0.9  # of the gravity torque
+BALANCED_SHARE = 0.9  # of the gravity torque with all other joints at rest
 DRIFT_SHARE = 0.3  # of friction at the start of the fitted log
 LOW_RATE_STEP = 5  # rows of RATE in one of a log of low rate
 TORQUE_STEPS = 30.0  # in the peak of a quantised torque
@@ -192,7 +192,9 @@ class _Arm:
             return np.asarray(POSITION_SHARE * weight * (q - 2.0 * self.draws[:, 0] + 1.0))
         found, still = np.zeros_like(q), np.zeros_like(q)
         if self.condition == "balanced":
-            found[:, 1] = -BALANCED_SHARE * model.inverse_dynamics(bodies, q, still, still)[:, 1]
+            posture = still.copy()
+            posture[:, 1] = q[:, 1]
+            found[:, 1] = -BALANCED_SHARE * model.inverse_dynamics(bodies, posture, still, still)[:, 1]
         return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._cutoff_stability import cutoff_stability
 from benchmarks._open_machines import MACHINES, splits
 from benchmarks._plain_fit import PlainFit, relative_error, residual_of, rows_of
 from benchmarks._random_machines import CONDITIONS, random_machine
@@ -35,6 +36,7 @@ SIMULATED_MACHINES = 200
 FIRST_JUDGED_SEED = 10_000  # rules are chosen on lower seeds
 REAL = "real"  # in `only`: all real machines
 SIMULATED = "simulated"
+CUTOFFS = "cutoffs"
 EVERY_CONDITION, CONDITION_SECONDS = "conditions", 20.0  # in `only`: machines of each condition, with logs of 20 s
 OTHER_MARGINS = (0.5, 2.0)  # standard errors; the default is `friction_choice.STANDARD_ERRORS`
 
@@ -46,15 +48,17 @@ def run(progress: Callable[[str], None], only: Sequence[str] = (), machines: int
     Args:
         only: machines of the data folder by name, "real", "simulated" or one length of simulated logs such as
             "simulated-5"; all of these by default. "simulated-20-cable" are machines of one of the CONDITIONS,
-            "conditions" those of each with logs of 20 s.
+            "conditions" those of each with logs of 20 s. "cutoffs" are the cut-offs of both halves of the real logs.
         machines: number of simulated machines.
         first: seed of the first one of them.
     """
     found: dict[str, Any] = {}
     kinds = [(seconds, condition) for condition in ("", *CONDITIONS) for seconds in LENGTHS
              if _is_asked(seconds, condition, only)]
-    named = [name for name in only if name not in (REAL, EVERY_CONDITION) and not name.startswith(SIMULATED)]
-    if not only or named or REAL in only:
+    named = [name for name in only if name not in (REAL, EVERY_CONDITION, CUTOFFS) and not name.startswith(SIMULATED)]
+    if CUTOFFS in only:
+        found["cutoffs"] = cutoff_stability(progress, named)
+    elif not only or named or REAL in only:
         found["splits"] = [one for one in _real(progress, () if REAL in only else named)]
         found["real"] = _by_machine(found["splits"])
     if kinds:
@@ -211,4 +215,8 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     for length, one in result.get("simulated", {}).items():
         rows.append((f"simulated, {length}: mean", f"{one['mean']:.2f}", f"worst {one['worst']:.2f}",
                      f"{one['above_1.3']} above 1.3", "", "", "", f"{one['failures']} failures"))
+    for one in result.get("cutoffs", {}).get("each", ()):
+        text = one.get("failure") or " and ".join(f"{cutoff:g} Hz" for cutoff in one["cutoffs_hz"])
+        rows.append((f"{one['machine']}, halves of {one['logs']}", text, "" if "change" not in one else
+                     f"changes the error by {100.0 * one['change']:.0f} %", "", "", "", "", ""))
     return rows

@@ -1,8 +1,9 @@
 """The verdict: faults put into logs of many robots, and the causes it names, with the defaults and with named friction.
 
 `--all` runs one machine of each of four small robots with one in eight faults. The whole study runs two machines of
-each robot with half of the faults each. Of so few logs one false alarm may be above 5 %, so there a share is refused
-that as many logs would show once in a hundred where the bar is what truly holds. Real logs: `verdict-real`.
+each robot with half of the faults each, and one of them with named friction too. Of so few logs one false alarm may be
+above 5 %, so there a share is refused that as many logs would show once in a hundred where the bar is what truly holds.
+Real logs: `verdict-real`.
 """
 
 from __future__ import annotations
@@ -35,13 +36,17 @@ def run(progress: Callable[[str], None], seeds: int = SEEDS, turns: int = TURNS,
     whole = seeds >= SEEDS and turns <= TURNS
     tasks = [Task(f"{'robots chosen on' if robot in CHOSEN_ON else 'robots judged on'}, {how}", robot, seed + own,
                   in_turn(robots.index(robot) + own, turns), how)
-             for how in (DEFAULTS, NAMED) for own in range(seeds) for robot in robots if robot in names]
+             for how, machines in ((DEFAULTS, seeds), (NAMED, 1)) for own in range(machines)
+             for robot in robots if robot in names]
     progress(f"faults in logs of {len(tasks)} machines")
     found: dict[int, list[Outcome]] = {}
     for k, outcomes in Workers().each(tried, None, tasks):
         found[k] = outcomes
-        progress(f"{len(found)} of {len(tasks)} machines, last {tasks[k].robot}: {len(outcomes)} logs, "
-                 f"{sum(one.named and not one.wrong for one in outcomes)} judged right")
+        sick, well = [one for one in outcomes if not one.healthy], [one for one in outcomes if one.healthy]
+        progress(f"{len(found)} of {len(tasks)} machines, last {tasks[k].robot}, {tasks[k].how}: "
+                 f"{sum(one.named for one in sick)} of {len(sick)} faults named, "
+                 f"{sum(bool(one.wrong) for one in sick)} wrong; "
+                 f"{sum(bool(one.findings) for one in well)} of {len(well)} healthy logs with a finding")
     return {"seeds": seeds, "turns": turns, **summary([one for k in sorted(found) for one in found[k]], whole)}
 
 

@@ -44,7 +44,8 @@ def as_nobody(installed: Path, *arguments: str, cwd: Path | None = None, **envir
                           timeout=PATIENCE)
 
 
-@pytest.mark.parametrize("home", [{}, {"HOME": "/nonexistent"}], ids=["unset", "missing"])
+@pytest.mark.parametrize("home", [pytest.param({}, marks=pytest.mark.slow, id="unset"),
+                                  pytest.param({"HOME": "/nonexistent"}, id="missing")])
 def test_a_user_without_a_home(installed: Path, tmp_path_factory: pytest.TempPathFactory, home: dict[str, str]) -> None:
     place = Path("/var/tmp") / f"dynid-test-tmp-{os.getpid()}-{len(home)}"
     place.mkdir(mode=0o777)

@@ -14,6 +14,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Yields):\n")
+
 
 def signature_of(thing: Callable[..., Any]) -> str:
     """Arguments with their types and defaults, as a caller writes them; those of settings stand in the text."""
@@ -76,7 +78,10 @@ def described(text: str, names: Iterable[str]) -> list[nodes.Node]:
             code = inspect.cleandoc(block)
             found.append(nodes.literal_block(code, code, language="pycon" if ">>>" in code else "none"))
             continue
-        for name, words in fields_of(block, names):
+        heading = SECTION.match(block)
+        if heading is not None:
+            found.append(nodes.paragraph("", "", nodes.strong(heading[1], heading[1])))
+        for name, words in items_of(block[heading.end():]) if heading is not None else fields_of(block, names):
             if not name:
                 found.append(nodes.paragraph("", "", *inline(words)))
                 continue
@@ -88,12 +93,29 @@ def described(text: str, names: Iterable[str]) -> list[nodes.Node]:
     return found
 
 
+def items_of(text: str) -> list[tuple[str, str]]:
+    """Items of a section such as "Args:", which begin with "name: " and continue on lines that are indented deeper; a
+    text without such a beginning has no name."""
+    lines = inspect.cleandoc(text).splitlines()
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        item = re.match(r"([A-Za-z_*][\w.*]*(?:, [A-Za-z_*][\w.*]*)*): +(.*)", line)
+        if item is not None:
+            found.append((item[1], item[2]))
+        elif found:
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+        else:
+            found.append(("", line))
+    return found
+
+
 def methods_of(thing: type) -> list[tuple[str, Any, bool]]:
     """Name, function and whether it is read like a value, of what a class defines itself and explains."""
     found = []
     for name, value in vars(thing).items():
         function = getattr(value, "__func__", getattr(value, "fget", None) or getattr(value, "func", None) or value)
-        if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
+        own = inspect.isfunction(function) and function.__module__.startswith("dynid")  # not those that pydantic adds
+        if not name.startswith("_") and own and function.__doc__:
             found.append((name, function, not (inspect.isfunction(value) or hasattr(value, "__func__"))))
     return found
 

@@ -54,14 +54,15 @@ def finite_number(text: str) -> float:
     """Return the number in a text. A ValueError is raised if it is no number, or not finite."""
     value = float(text)
     if not is_physical(value):
-        raise ValueError(f"'{text}' is no number of a quantity")
+        raise ValueError(f"'{text}' is not a number of plausible size")
     return value
 
 
 def check_quantity(quantity: Quantity, value: float, what: str, error: type[DynidError] = DynidError) -> None:
     """Raise an error if a number is outside the range of its quantity; what: its name in the message."""
     if not quantity.low <= value <= quantity.high:
-        raise error(f"{what} must be between {quantity.low:g} and {quantity.high:g} {quantity.unit}, got {value:g}")
+        raise error(f"{what} must be between {quantity.low:g} and {quantity.high:g} {quantity.unit}, got {value:g}",
+                    code="out-of-range")
 
 
 def check_samples(duration: float, rate: float) -> None:

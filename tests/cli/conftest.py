@@ -14,6 +14,7 @@ class Outcome(NamedTuple):
     code: int
     out: str
     err: str
+    error: str  # stable code of the error that ended the command, or nothing
 
 
 @pytest.fixture
@@ -25,6 +26,6 @@ def dynid(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(SystemExit) as left:
             main([str(argument) for argument in arguments])
         out, err = capfd.readouterr()
-        return Outcome(int(left.value.code or 0), out, err)
+        return Outcome(int(left.value.code or 0), out, err, getattr(left.value.__context__, "code", ""))
 
     return call

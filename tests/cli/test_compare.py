@@ -40,11 +40,11 @@ def test_a_study_as_json_table_and_page(dynid, tmp_path):
 
 def test_wrong_calls(dynid, tmp_path):
     outcome = dynid("compare", "--monte-carlo", "scara2", "log.csv")
-    assert outcome.code == 2 and "the logs are simulated" in outcome.err
+    assert outcome.code == 2 and outcome.error == "conflicting-options"
     outcome = dynid("compare", "scara2", "log.csv", "--repetitions", 5)
-    assert outcome.code == 2 and "need --monte-carlo" in outcome.err
+    assert outcome.code == 2 and outcome.error == "conflicting-options"
     outcome = dynid("compare", "--monte-carlo", "nobody")
-    assert outcome.code == 2 and "nobody" in outcome.err
+    assert outcome.error == "unknown-robot" and "nobody" in outcome.err
     (tmp_path / "bad.toml").write_text("robot = ")
     outcome = dynid("compare", "--monte-carlo", tmp_path / "bad.toml")
-    assert outcome.code == 2 and "not a TOML file" in outcome.err
+    assert outcome.code == 2 and outcome.error == "not-toml"

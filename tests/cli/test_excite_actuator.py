@@ -28,10 +28,10 @@ def test_a_pendulum(dynid, tmp_path):
 
 
 def test_wrong_calls(dynid, tmp_path):
-    for more, word in ((("--actuator", "voltage"), "--mass"), (("--actuator", "magic"), "magic"),
-                       ((), "--actuator"), (("--actuator", "voltage", "--gain", "kp"), "NAME=NUMBER")):
-        found = dynid("excite", "pendulum", *more, "--gain", "kp=8", *(() if word == "--mass" else (
+    for more, error in ((("--actuator", "voltage"), "wrong-pendulum"), (("--actuator", "magic"), "unknown-law"),
+                        ((), "conflicting-options"), (("--actuator", "voltage", "--gain", "kp"), "not-a-number")):
+        found = dynid("excite", "pendulum", *more, "--gain", "kp=8", *(() if error == "wrong-pendulum" else (
             "--mass", "0.1", "--length", "0.1")), "-o", str(tmp_path / "plan"))
-        assert found.code == 2 and word in found.err and "Traceback" not in found.err
+        assert found.code == 2 and found.error == error and "Traceback" not in found.err
     found = dynid("excite", *PENDULUM, "-o", str(tmp_path / "plan.csv"))
-    assert found.code == 2 and "folder" in found.err
+    assert found.code == 2 and found.error == "output-is-folder"

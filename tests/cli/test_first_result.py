@@ -61,6 +61,20 @@ def test_a_wrong_sign_is_not_usable_named_first_and_corrected_by_what_is_typed(d
     assert again.code == 0 and again.out.startswith("Good model: ")
 
 
+@pytest.mark.parametrize(("factors", "words"), [
+    ((1.0, 2.0, 1.0), "drive gain"), ((150.0, 60.0, 300.0), "torque unit")])
+def test_scales_of_joints_are_corrected_by_what_is_typed(dynid, log, factors, words):
+    """One gain that is wrong by two, and raw counts with another factor for each joint."""
+    table = np.genfromtxt("good.csv", delimiter=",", names=True)
+    for name, factor in zip([one for one in table.dtype.names if one.startswith("torque")], factors, strict=True):
+        table[name] *= factor
+    np.savetxt("scaled.csv", table, delimiter=",", header=",".join(table.dtype.names), comments="")
+    shown = dynid("identify", "arm3r", "scaled.csv", *QUICK)
+    assert shown.out.startswith("Not usable: ") and words in shown.out.splitlines()[0]
+    [typed] = [line.partition("command: ")[2] for line in shown.out.splitlines() if "Add to the command" in line]
+    assert dynid("identify", "arm3r", "scaled.csv", *QUICK, *shlex.split(typed)).out.startswith("Good model: ")
+
+
 def test_a_folder_names_the_logs_that_are_fitted_together(dynid, log):
     """The folder holds a good log and one with a wrong sign: the first screen names both, and how to take one."""
     (log / "later").mkdir()
@@ -111,7 +125,7 @@ def test_the_demonstration_does_the_whole_job_and_a_second_replaces_the_first_bu
     Path("mine").mkdir()
     Path("mine/notes.txt").write_text("mine")
     refused = dynid("demo", "-o", "mine")
-    assert refused.code == 2 and "choose another folder" in refused.err
+    assert refused.code == 2 and refused.error == "folder-in-use"
     said = json.loads(dynid("demo", "-o", "demo", "--json").out)
     assert Path(said["outputs"]["report"]).is_file() and Path("demo/run.toml").is_file()
     assert all(share > 0.95 for share in said["within_three_deviations"].values())

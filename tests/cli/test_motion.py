@@ -35,12 +35,12 @@ def test_through_points_of_a_file_with_its_page(dynid, tmp_path, monkeypatch):
     assert max(np.abs(q - point).max(axis=1).min() for point in points) < 0.001
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("through",), "needs the file of these points"),
-    (("null-space",), "at least seven joints"),
-    (("points", "--home", "1,2"), "home posture must be 3 finite numbers"),
+@pytest.mark.parametrize(("arguments", "error"), [
+    (("through",), "no-points"),
+    (("null-space",), "not-redundant"),
+    (("points", "--home", "1,2"), "wrong-home"),
 ])
-def test_bad_calls(dynid, tmp_path, monkeypatch, arguments, said):
+def test_bad_calls(dynid, tmp_path, monkeypatch, arguments, error):
     monkeypatch.chdir(tmp_path)
     shown = dynid("motion", "arm3r", *arguments, "-o", "m.csv")
-    assert shown.code in (1, 2) and said in shown.err and not (tmp_path / "m.csv").exists()
+    assert shown.code in (1, 2) and shown.error == error and not (tmp_path / "m.csv").exists()

@@ -33,7 +33,7 @@ def here(tmp_path, monkeypatch) -> Path:
 def test_a_place_that_cannot_be_is_a_sentence_before_the_work(dynid, here, call, place):
     start = time.process_time()
     found = dynid(*call, place)
-    assert found.code == 2 and found.err.count("\n") == 1 and "cannot write" in found.err
+    assert found.code == 2 and found.err.count("\n") == 1 and found.error == "cannot-write"
     assert time.process_time() - start < 10 and os.listdir(here) == ["file"]
 
 
@@ -45,14 +45,14 @@ def test_a_full_disk_is_a_sentence_before_the_work(dynid, here, call):
         found = dynid(*call, "out.csv")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert found.code == 2 and "cannot write" in found.err and os.listdir(here) == ["file"]
+    assert found.code == 2 and found.error == "cannot-write" and os.listdir(here) == ["file"]
 
 
 @pytest.mark.parametrize("call", [CALLS["compare"], CALLS["excite"], CALLS["simulate"]])
 def test_a_folder_of_that_name_is_a_sentence(dynid, here, call):
     Path("out.csv").mkdir()
     found = dynid(*call, "out.csv", *(["--force"] if call[0] != "compare" else []))
-    assert found.code == 2 and "it is a folder" in found.err
+    assert found.code == 2 and found.error == "cannot-write"
 
 
 @pytest.mark.parametrize(("command", "file"), [("payload", "payload.json"), ("contact", "wrench.csv"),
@@ -62,7 +62,7 @@ def test_folders_are_looked_at_before_the_work(dynid, tmp_path, command, file):
     (tmp_path / file).write_text("mine")
     logs = () if command == "extract" else ("log.csv",)
     shown = dynid(command, tmp_path / "missing", *logs, "-o", tmp_path)
-    assert shown.code == 2 and f"{tmp_path / file} exists already" in shown.err
+    assert shown.error == "file-exists" and str(tmp_path / file) in shown.err
     assert (tmp_path / file).read_text() == "mine"
 
 
@@ -71,7 +71,7 @@ def test_folders_are_looked_at_before_the_work(dynid, tmp_path, command, file):
 def test_an_empty_output_is_refused(dynid, here, call, given):
     """As a script gives it whose variable is not set: as a path it would be the current folder."""
     found = dynid(*call, *given)
-    assert found.code == 2 and found.err.count("\n") == 1 and "-o is empty" in found.err
+    assert found.code == 2 and found.err.count("\n") == 1 and found.error == "empty-output"
     assert os.listdir(here) == ["file"]
 
 

@@ -109,14 +109,14 @@ def test_a_killed_watch_goes_on(dynid, log: Path, tmp_path: Path) -> None:
     assert "Over time" in page and "Excitation over time" in page and "the source has ended" in page
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["--from", "nothing.csv"], "no log"), (["--from", "udp:x"], "udp:PORT"), (["--from", "tail:none.csv"], "none.csv"),
-    (["--from", "-", "--method", "ols"], "no recursive method"),
-    (["--from", "-", "--forgetting", "x"], "no forgetting"), (["--from", "-", "--every", "0"], "above zero"),
-    (["--from", "-", "--cutoff", "-3"], "above zero")])
-def test_wrong_calls_end_in_a_sentence(dynid, arguments: list[str], words: str) -> None:
+@pytest.mark.parametrize(("arguments", "error"), [
+    (["--from", "nothing.csv"], "no-such-file"), (["--from", "udp:x"], "wrong-source"),
+    (["--from", "tail:none.csv"], "no-such-file"), (["--from", "-", "--method", "ols"], "unknown-method"),
+    (["--from", "-", "--forgetting", "x"], "unknown-forgetting"), (["--from", "-", "--every", "0"], "out-of-range"),
+    (["--from", "-", "--cutoff", "-3"], "out-of-range")])
+def test_wrong_calls_end_in_a_sentence(dynid, arguments: list[str], error: str) -> None:
     shown = dynid("watch", *ARM, *arguments)
-    assert shown.code == 2 and words in shown.err and "Traceback" not in shown.err
+    assert shown.code == 2 and shown.error == error and "Traceback" not in shown.err
 
 
 def test_a_prior_from_a_result_or_a_robot(dynid, log: Path, tmp_path: Path) -> None:

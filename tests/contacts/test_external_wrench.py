@@ -201,7 +201,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
         free_motion(estimate(), replace(free, q=np.zeros_like(free.q)))
     with refused(NotPossibleError, "no-free-motion", "5 s"):
         free_motion(estimate(), free.between(0.0, 2.0))
-    with refused(ModelError, "bad-model", "prior", "wrench", "1e-06", "1e+09 N"):
+    with refused(ModelError, "out-of-range", "prior", "wrench", "1e-06", "1e+09 N"):
         ExternalWrench(estimate(), free=outside().free, prior=(0.0, 1.0))
     with refused(ModelError, "unknown-observer", "guess"):
         free_motion(estimate(), free, "guess")

@@ -56,6 +56,16 @@ def test_nothing_is_loaded_from_a_network(site):
         assert not re.search(r"@import|url\(['\"]?(?:https?:)?//", style.read_text(encoding="utf-8")), style
 
 
+def test_arguments_and_fields_of_public_names_have_a_line_each(site):
+    page = (site / "api" / "runs.html").read_text(encoding="utf-8")
+    settings = page[page.index("RunSettings"):]
+    first = r'<strong>Attributes</strong></p>\s*<dl class="[^"]*fields">\s*<dt><code[^>]*><span class="pre">robot<'
+    assert re.search(first, settings)
+    assert "model_post_init" not in page
+    assert [str(one) for one in (site / "api").glob("*.html")
+            if re.search(r"<p>(Args|Attributes|Returns|Raises): ", one.read_text(encoding="utf-8"))] == []
+
+
 def test_equations_are_mathml(site):
     page = (site / "explain" / "identifiability.html").read_text(encoding="utf-8")
     assert page.count("<math ") > 3 and not re.search("<script[^>]*mathjax", page, flags=re.IGNORECASE)

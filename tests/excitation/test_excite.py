@@ -221,7 +221,7 @@ def test_budget_is_kept_and_a_users_model_works() -> None:
         excite(model("arm3r"), criterion="best")
     with refused(DynidError, "no-budget"):
         Search(budget=None)
-    with refused(DynidError, "bad-call", "rate", "1e+07 Hz"):
+    with refused(DynidError, "out-of-range", "rate", "1e+07 Hz"):
         Measurement(rate=0.0)
 
 

@@ -110,6 +110,7 @@ def test_the_fleet_is_a_prior_for_a_new_robot(fleet_folder: Path, tmp_path: Path
     assert known.sum() >= len(known) - 1 and np.allclose(prior[known], estimate.values[known], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_updates_at_once_leave_one_whole_result(fleet_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with ThreadPoolExecutor(2) as pool:
@@ -137,9 +138,9 @@ def test_a_disk_that_fills_leaves_the_earlier_result(fleet_folder: Path, tmp_pat
 
 
 def test_what_a_fleet_file_must_have(tmp_path: Path) -> None:
-    with refused(DynidError, "bad-call", "[[robots]]"):
+    with refused(DynidError, "wrong-setting", "[[robots]]"):
         FleetSettings.of({"robot": "arm3r"})
-    with refused(DynidError, "bad-call", "'a'"):
+    with refused(DynidError, "wrong-setting", "'a'"):
         FleetSettings.of({"robot": "arm3r", "robots": [{"name": "a", "logs": ["x"]}, {"name": "a", "logs": ["y"]}]})
     with refused(ModelError, "bad-model", "'gears'"):
         from dynid.fleet.shared import shared_columns

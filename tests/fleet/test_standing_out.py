@@ -13,7 +13,7 @@ from dynid.fleet.changes import Series, changes
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.outliers import fleet_parts, standing_out
 from dynid.fleet.pooling import RobotInformation, pool
-from dynid.fleet.prediction_errors import cross_prediction, robots_apart
+from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction, robots_apart
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.scatter import discoveries, scatter
 
@@ -121,6 +121,18 @@ def test_one_of_three_robots_with_another_geometry_stands_out_by_its_prediction_
         assert [one.robot for one in found] == ([] if odd is None else ["robot 2"])
     assert found[0].error > 2.0 * found[0].usual
     assert "another geometry" in found[0].sentence
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_few_robots_that_differ_at_random_do_not_stand_out(count: int) -> None:
+    """Of a thousand fleets whose models differ in three directions, about ten."""
+    rng, apart = np.random.default_rng(31), 0
+    names, every = tuple(map(str, range(count))), tuple(range(count))
+    for _ in range(1000):
+        x = rng.normal(size=(count, 3))
+        errors = np.linalg.norm(x[:, None] - x[None], axis=2)[:, :, None]
+        apart += bool(robots_apart(CrossPrediction(names, ("joint",), errors, every, names, names)))
+    assert apart < 20
 
 
 def longer(pose: Array) -> Array:

@@ -53,3 +53,17 @@ def test_bad_samples_are_left_out_and_a_clock_that_is_set_back_begins_anew() -> 
     assert len(log) == 2001 and np.all(np.diff(log.t) > 0.0)
     np.testing.assert_allclose(log.t[1000], 10.01)
     np.testing.assert_allclose(log.t[1001], 10.01 + GAP_SECONDS)
+
+
+def test_samples_before_a_change_are_dropped() -> None:
+    """Also those of before a clock was set back, whatever their stamps."""
+    excerpt, t = Excerpt(("a", "b")), np.arange(2000) / 100.0
+    fill(excerpt, t)
+    fill(excerpt, t)
+    excerpt.begin_at(12.345)
+    assert np.array_equal(excerpt.recording().t, t[t >= 12.345])
+    np.testing.assert_allclose(excerpt.seconds, t[-1] - 12.345)
+    fill(excerpt, 20.0 + t)
+    log = excerpt.recording()
+    assert np.array_equal(log.t, np.concatenate([t[t >= 12.345], 20.0 + t])) and excerpt.is_whole
+    assert np.array_equal(log.tau, signals(log.t)[2])

@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_refused(raw: tuple[Truth, np.ndarray]) -> None:
         online.feed(t[2000:2002], data.q[2000:2003], data.tau[2000:2003])
     with refused(ModelError, "no-reference"):
         Online(data.model, "riv", forgetting=None).feed(t[0], data.q[0], data.tau[0])
-    with refused(ModelError, "bad-model", "cutoff", "-1.0"):
+    with refused(ModelError, "out-of-range", "cutoff", "-1.0"):
         FeedOptions(cutoff=-1.0)
     with refused(ModelError, "cutoff-above-rate"):
         FeedOptions(cutoff=90.0, rate=100.0)

@@ -107,7 +107,7 @@ def test_what_is_missing_is_said(logs):
         dynid.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
     with refused(RecordingError, "gains-undetermined"):
         dynid.prepare(replace(arm().recording(1), unscaled=True))
-    with refused(RecordingError, "bad-recording", "target_torque", "target_current"):
+    with refused(RecordingError, "wrong-setting", "target_torque", "target_current"):
         dynid.Mapping.of({"current": "i{i}", "drive_gain": "from-log"})
 
 

@@ -183,7 +183,8 @@ def changes_with_gains_off(machine: Arm, seed: int, off: float, noise: float, se
     return [one.t for one in live.events if one.code == "payload-changed"]
 
 
-@pytest.mark.parametrize("noise", [1.0, pytest.param(0.1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [1.0, 0.1])
 def test_gains_off_by_ten_percent_are_no_change_of_the_load(machine, noise):
     """Such gains make the load of one window differ from that of another; a change by 40 % is still seen in time."""
     assert changes_with_gains_off(machine, 300, 0.1, noise, 120.0) == []

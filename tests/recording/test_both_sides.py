@@ -43,7 +43,7 @@ def test_motor_positions_of_the_motor_side_in_degrees(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.q, log.q, atol=1e-12)
     np.testing.assert_allclose(found.sensed_torque, log.sensed_torque, atol=1e-12)
     np.testing.assert_allclose(found.tau, log.tau, atol=1e-12)
-    with refused(RecordingError, "bad-recording", "motor_position"):
+    with refused(RecordingError, "wrong-setting", "motor_position"):
         read(path, time="t", position=["q0", "q1"], torque=["i0", "i1"], motor_position=["m0", "m1"], side="motor",
              ratio=100.0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import numpy as np
 import pytest
 from refusals import refused
@@ -26,7 +28,7 @@ def written(folder, t=T, q=Q, names=("time", "q1", "q2", "q3", "tau1", "tau2", "
 @pytest.mark.parametrize(("unit", "factor"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
 def test_time_in_another_unit_is_refused_by_name_and_read_as_advised(tmp_path, unit, factor):
     path = written(tmp_path, np.round(T * factor))
-    with refused(RecordingError, "bad-recording", f"--set log.time_unit={unit},") as found:
+    with refused(RecordingError, "time-unit", f"--set log.time_unit={unit},") as found:
         read(path, robot=ROBOT)
     assert found.value.where == "log.time_unit"
     np.testing.assert_allclose(read(path, {"time_unit": unit}, ROBOT).t, T, atol=1e-9)
@@ -57,8 +59,9 @@ def test_a_missing_column_lists_the_columns_and_a_mapping_that_works(tmp_path):
 def test_a_robot_behind_its_log_is_told_with_the_command_in_order(tmp_path):
     log, robot = written(tmp_path), tmp_path / "arm.urdf"
     robot.write_text("<robot/>")
-    with refused(DynidError, "bad-call", f"dynid identify {robot} {log}"):
-        run_settings(str(log), [str(robot)])
+    for named in (str(robot), "arm3r"):
+        with refused(DynidError, "wrong-order", f"dynid identify {named} {log}"):
+            run_settings(str(log), [named])
 
 
 @pytest.mark.parametrize("places", [(700,), (500, 1200, 1201 + 300)])
@@ -80,3 +83,29 @@ def test_a_motion_a_spike_and_a_held_position_do_not_jump():
     resting = np.zeros_like(Q)
     resting[1000:1100] = 0.5 * (1.0 - np.cos(np.linspace(0.0, 2.0 * np.pi, 100)))[:, None]
     assert find_jumps(T, resting) is None
+
+
+def test_tables_of_spreadsheets_are_read(tmp_path):
+    """Decimal commas with semicolons, "Unicode text" (UTF-16 with tabs), and both: as Excel saves them."""
+    plain = written(tmp_path)
+    text = plain.read_text()
+    for name, encoding, separator, comma in (("semicolon.csv", "utf-8", ";", ","), ("unicode.txt", "utf-16", "\t", "."),
+                                             ("both.csv", "utf-16", ";", ",")):
+        path = tmp_path / name
+        path.write_text(text.replace(",", separator).replace(".", comma), encoding=encoding)
+        np.testing.assert_allclose(read(path, robot=ROBOT).q, read(plain, robot=ROBOT).q, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "content", "code"), [
+    ("empty.csv", b"", "no-rows"), ("header.csv", b"time,q1,q2,q3,tau1,tau2,tau3\n", "no-rows"),
+    ("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0", "unknown-format"),
+    ("sheet.xlsx", None, "unknown-format"), ("missing.csv", "", "no-such-file")])
+def test_a_file_without_a_log_is_one_sentence(tmp_path, name, content, code):
+    path = tmp_path / name
+    if content is None:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("xl/workbook.xml", "<workbook/>")
+    elif content != "":
+        path.write_bytes(content)
+    with refused(RecordingError, code, name):
+        read(path, robot=ROBOT)

@@ -238,12 +238,12 @@ def test_one_joint_without_torque_is_said() -> None:
     (log(), {"slow": [0.1, 0.2, 0.3]}, RecordingError, (RecordingError, "bad-recording", "'slow'", "3 values")),
     (log(), {"method": "savitzky-golay", "window": 0.004}, NotPossibleError,
      (NotPossibleError, "window-too-short", "degree 4")),
-    (log(), {"cutof": 3.0}, RecordingError, (RecordingError, "bad-recording", "'cutof'", "'cutoff'")),
-    (log(), {"cutoff": -3.0}, RecordingError, (RecordingError, "bad-recording", "'cutoff'", "-3.0")),
-    (log(), {"slow": [-1.0, 0.0]}, RecordingError, (RecordingError, "bad-recording", "'slow'", "-1.0")),
+    (log(), {"cutof": 3.0}, RecordingError, (RecordingError, "wrong-setting", "'cutof'", "'cutoff'")),
+    (log(), {"cutoff": -3.0}, RecordingError, (RecordingError, "wrong-setting", "'cutoff'", "-3.0")),
+    (log(), {"slow": [-1.0, 0.0]}, RecordingError, (RecordingError, "wrong-setting", "'slow'", "-1.0")),
     (log(), {"torque_cutoff": "low"}, RecordingError,
-     (RecordingError, "bad-recording", "'torque_cutoff'", "'low'", "'same'")),
-    (log(), {"thin": 2, "decimate": 2}, RecordingError, (RecordingError, "bad-recording", "'thin'", "'decimate'")),
+     (RecordingError, "wrong-setting", "'torque_cutoff'", "'low'", "'same'")),
+    (log(), {"thin": 2, "decimate": 2}, RecordingError, (RecordingError, "wrong-setting", "'thin'", "'decimate'")),
 ])
 def test_what_cannot_be_done_is_one_sentence(recording: Recording, options: dict[str, Any], error: type[DynidError],
                                              words: tuple[Any, ...]) -> None:

@@ -124,7 +124,7 @@ def test_logs_without_torque_are_refused_with_the_reason(tmp_path: Path) -> None
                                         **{f"R_FB_VEL_RJ{j}": np.zeros(ROWS) for j in range(1, 7)}})
     with refused(RecordingError, "bad-recording", "log.csv", "ABB"):
         read(path)
-    with refused(RecordingError, "bad-recording", "ABB"):
+    with refused(RecordingError, "wrong-setting", "ABB"):
         Mapping.of({"preset": "abb-egm"})
 
 
@@ -152,7 +152,7 @@ def test_openarm_dataset_by_names_of_an_array(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.tau, true["tau"][half:], rtol=1e-12)
     with refused(RecordingError, "bad-recording", "episode 9", "'episode_index'", "4 to 5"):
         read(folder / "file-000.parquet", robot=robot, preset="lerobot-openarm", episode=9)
-    with refused(RecordingError, "bad-recording", "--set log.episode"):
+    with refused(RecordingError, "time-backwards", "--set log.episode"):
         read(folder / "file-000.parquet", robot=robot, preset="lerobot-openarm")
     (tmp_path / "meta" / "info.json").write_text("[]")
     with refused(RecordingError, "bad-dataset-description", "info.json"):
@@ -181,7 +181,7 @@ def test_torque_scale(tmp_path: Path) -> None:
     np.testing.assert_allclose(read(path, torque_scale=[1.0, 0.5]).tau, true["tau"] * [1.0, 0.5], rtol=1e-15)
     with refused(RecordingError, "bad-torque-scale"):
         read(path, torque_scale=-1.0)
-    with refused(RecordingError, "bad-recording", "torque_scale", "drive_gain"):
+    with refused(RecordingError, "wrong-setting", "torque_scale", "drive_gain"):
         Mapping.of({"current": "i{i}", "drive_gain": 1.0, "torque_scale": 2.0})
 
 
@@ -217,7 +217,7 @@ def test_a_preset_gives_way_and_bad_names_are_said(tmp_path: Path) -> None:
     found = read(path, preset="libfranka", velocity="cmd.q_d[{i}]", time_unit="s")
     np.testing.assert_array_equal(found.dq, true["other"])
     assert found.t[-1] == ROWS - 1
-    with refused(RecordingError, "bad-recording", "'libfranke'", "'libfranka'"):
+    with refused(RecordingError, "wrong-setting", "'libfranke'", "'libfranka'"):
         read(path, preset="libfranke")
 
 

@@ -52,7 +52,7 @@ def test_a_bad_cell_is_named_or_its_row_dropped(tmp_path: Path, rows: list[list[
                                                 named: tuple[str, ...]) -> None:
     rows[120][column] = cell  # the 121st row after the header, row 122 of the file
     path = write(tmp_path / "log.csv", rows)
-    with refused(RecordingError, "bad-recording", "log.csv row 122", *named, "bad_rows"):
+    with refused(RecordingError, "bad-row", "log.csv row 122", *named, "bad_rows"):
         read(path)
     recording = read(path, bad_rows="drop")
     assert len(recording) == 199
@@ -77,7 +77,7 @@ def test_many_bad_rows_are_counted(tmp_path: Path, rows: list[list[str]]) -> Non
 def test_a_truncated_last_line(tmp_path: Path, rows: list[list[str]], cut: str) -> None:
     path = write(tmp_path / "log.csv", rows, end="\n2.0" + cut)
     have = 1 + cut.count(",")
-    with refused(RecordingError, "bad-recording", "log.csv row 202", f"'{NAMES[have - 1]}'"):
+    with refused(RecordingError, "bad-row", "log.csv row 202", f"'{NAMES[have - 1]}'"):
         read(path)
     recording = read(path, bad_rows="drop")
     assert len(recording) == 200
@@ -86,7 +86,7 @@ def test_a_truncated_last_line(tmp_path: Path, rows: list[list[str]], cut: str) 
 
 def test_two_rows_in_one_line_and_a_missing_line_end(tmp_path: Path, rows: list[list[str]]) -> None:
     rows[10] += rows[11]
-    with refused(RecordingError, "bad-recording", "log.csv", "row 12", "10 cells"):
+    with refused(RecordingError, "bad-row", "log.csv", "row 12", "10 cells"):
         read(write(tmp_path / "log.csv", rows))
     rows[10] = rows[10][:5]
     recording = read(write(tmp_path / "log.csv", rows, end=""))
@@ -99,7 +99,7 @@ def test_rows_are_counted_as_an_editor_does(tmp_path: Path, rows: list[list[str]
             *(",".join(row) for row in rows[50:])]
     text[60] = "0.5x,1,1,1,1"
     (tmp_path / "log.csv").write_text("\n".join(text) + "\n")
-    with refused(RecordingError, "bad-recording", "log.csv", "row 61", "'t'", "'0.5x'"):
+    with refused(RecordingError, "bad-row", "log.csv", "row 61", "'t'", "'0.5x'"):
         read(tmp_path / "log.csv")
 
 
@@ -107,7 +107,7 @@ def test_time_running_backwards(tmp_path: Path, rows: list[list[str]]) -> None:
     rows[80][0] = "0.2"
     path = write(tmp_path / "log.csv", rows)
     for bad_rows in ("error", "drop"):
-        with refused(RecordingError, "bad-recording", "log.csv", "row 82", "0.790000 s", "0.200000 s"):
+        with refused(RecordingError, "time-backwards", "log.csv", "row 82", "0.790000 s", "0.200000 s"):
             read(path, bad_rows=bad_rows)
 
 
@@ -135,7 +135,7 @@ def test_jitter_gaps_and_a_changing_rate_are_measured(tmp_path: Path, rows: list
     assert "1 gap longer than 5 intervals, the longest 0.51 s at t = 0.99 s" in text
     assert "rate changes along the log, from 33.33 to 100 Hz" in text
     slow = [[repr(1000.0 * i), *row[1:]] for i, row in enumerate(rows)]
-    with refused(RecordingError, "bad-recording", "1000 s", "--set log.time_unit=us"):
+    with refused(RecordingError, "time-unit", "1000 s", "--set log.time_unit=us"):
         read(write(tmp_path / "slow.csv", slow))
     assert any("log.time_unit" in note for note in read(tmp_path / "slow.csv", time_unit="s").notes)
 
@@ -193,14 +193,14 @@ def test_flat_files(tmp_path: Path, rows: list[list[str]]) -> None:
     rules = {"rate": 100, "position": {"file": "q.txt", "width": 2}, "torque": {"file": "tau.txt", "width": 2}}
     np.testing.assert_array_equal(read(tmp_path, rules).tau, np.array(rows, dtype=float)[:, 3:])
     lines = (tmp_path / "q.txt").read_text().splitlines()
-    for text, message in (("1e282", ("bad-recording", "q.txt", "row 8", "'values[2]'", "1e+282")),
-                          ("x", ("bad-recording", "q.txt", "row 8", "'values[2]'", "'x'"))):
+    for text, message in (("1e282", ("bad-row", "q.txt", "row 8", "'values[2]'", "1e+282")),
+                          ("x", ("bad-row", "q.txt", "row 8", "'values[2]'", "'x'"))):
         (tmp_path / "q.txt").write_text("\n".join([*lines[:7], text, *lines[8:]]) + "\n")
         with refused(RecordingError, *message):
             read(tmp_path, rules)
         assert len(read(tmp_path, rules, bad_rows="drop")) == 199
     (tmp_path / "q.txt").write_text("\n".join(lines[:-1]) + "\n")
-    with refused(RecordingError, "bad-recording", "q.txt", "row 399", "2 numbers"):
+    with refused(RecordingError, "bad-row", "q.txt", "row 399", "2 numbers"):
         read(tmp_path, rules)
     assert len(read(tmp_path, rules, bad_rows="drop")) == 199
 
@@ -217,7 +217,7 @@ def test_bad_samples_in_arrays(tmp_path: Path, rows: list[list[str]]) -> None:
     table = np.array(rows, dtype=float)
     table[30, 4] = np.nan
     np.savez(tmp_path / "log.npz", t=table[:, 0], q=table[:, 1:3], tau=table[:, 3:])
-    with refused(RecordingError, "bad-recording", "log.npz", "sample 31", "'tau[2]'", "nan"):
+    with refused(RecordingError, "bad-row", "log.npz", "sample 31", "'tau[2]'", "nan"):
         read(tmp_path / "log.npz")
     np.savez(tmp_path / "short.npz", t=table[:150, 0], q=table[:, 1:3], tau=table[:, 3:])
     with refused(RecordingError, "lengths-differ", "'q'", "200", "2", "150"):
@@ -230,6 +230,6 @@ def test_empty_cells_in_parquet(tmp_path: Path, rows: list[list[str]], request: 
     columns = dict(zip(NAMES, np.array(rows, dtype=float).T.tolist(), strict=True))
     columns["tau1"][40] = None
     pq.write_table(pa.table(columns), tmp_path / "log.parquet")
-    with refused(RecordingError, "bad-recording", "log.parquet", "row 41", "'tau1'"):
+    with refused(RecordingError, "bad-row", "log.parquet", "row 41", "'tau1'"):
         read(tmp_path / "log.parquet")
     assert len(read(tmp_path / "log.parquet", bad_rows="drop")) == 199

@@ -151,7 +151,7 @@ def test_guesses_units_and_references_from_names(tmp_path: Path) -> None:
     (("q1", "tau1"), ("no-column", "log.csv", "time")),
     (("t", "q1", "current1"), ("bad-recording", "current1", "--set")),
     (("t", "q1", "q3", "tau1", "tau3"), ("bad-recording", "position", "number 2")),
-    (("t", "q1", "q2", "tau1"), ("bad-recording", "position", "torque")),
+    (("t", "q1", "q2", "tau1"), ("column-count", "position", "torque")),
 ])
 def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path, columns: tuple[str, ...],
                                              message: tuple[str, ...]) -> None:
@@ -169,19 +169,19 @@ def test_two_time_columns_prefer_the_plain_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rules", "message"), [
-    ({"posision": "q"}, ("bad-recording", "'posision'", "'position'")),
-    ({"position": {"files": "x"}}, ("bad-recording", "'position'")),
-    ({"position": {"file": "x.txt", "width": 3, "columns": "q"}}, ("bad-recording", "'position'", "columns", "width")),
-    ({"time": "t", "rate": 100}, ("bad-recording", "time", "rate")),
-    ({"rate": -1}, ("bad-recording", "'rate'")),
-    ({"current": "i"}, ("bad-recording", "drive_gain", "current")),
-    ({"torque": "i", "drive_gain": 2}, ("bad-recording", "drive_gain", "current")),
-    ({"side": "motor"}, ("bad-recording", "ratio", "coupling")),
-    ({"ratio": [50]}, ("bad-recording", "log.side=motor")),
-    ({"sign": [2]}, ("bad-recording", "sign")),
-    ({"unit": "inch"}, ("bad-recording", "'unit'")),
-    ({"joints": ["a", "a"]}, ("bad-recording", "joints")),
-    ({"delimiter": "||"}, ("bad-recording", "delimiter")),
+    ({"posision": "q"}, ("wrong-setting", "'posision'", "'position'")),
+    ({"position": {"files": "x"}}, ("wrong-setting", "'position'")),
+    ({"position": {"file": "x.txt", "width": 3, "columns": "q"}}, ("wrong-setting", "'position'", "columns", "width")),
+    ({"time": "t", "rate": 100}, ("wrong-setting", "time", "rate")),
+    ({"rate": -1}, ("wrong-setting", "'rate'")),
+    ({"current": "i"}, ("wrong-setting", "drive_gain", "current")),
+    ({"torque": "i", "drive_gain": 2}, ("wrong-setting", "drive_gain", "current")),
+    ({"side": "motor"}, ("wrong-setting", "ratio", "coupling")),
+    ({"ratio": [50]}, ("wrong-setting", "log.side=motor")),
+    ({"sign": [2]}, ("wrong-setting", "sign")),
+    ({"unit": "inch"}, ("wrong-setting", "'unit'")),
+    ({"joints": ["a", "a"]}, ("wrong-setting", "joints")),
+    ({"delimiter": "||"}, ("wrong-setting", "delimiter")),
 ])
 def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: tuple[str, ...]) -> None:
     with refused(RecordingError, *message) as problem:
@@ -202,7 +202,7 @@ def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: tup
     ({"torque": None, "current": "i_{joint}", "drive_gain": "kt"}, ("bad-recording", "'kt'", "drive_gain")),
     ({"time": ["t", "q_a", "q_b"]}, ("bad-recording", "time", "got 3")),
     ({"wrench": ["t", "q_a"]}, ("bad-recording", "wrench", "6 columns")),
-    ({"velocity": ["q_a"]}, ("bad-recording", "position", "velocity")),
+    ({"velocity": ["q_a"]}, ("column-count", "position", "velocity")),
     ({"joints": ["a", "b", "c"]}, ("no-column", "position")),
     ({"torque": {"file": "other.csv"}}, ("no-such-file", "other.csv")),
     ({"position": {"width": 2}}, ("bad-recording", "width", "5 columns")),
@@ -242,6 +242,6 @@ def test_files_that_follow_each_other_are_one_log(tmp_path: Path) -> None:
     recording = read(paths)
     np.testing.assert_allclose(recording.t, t, atol=1e-12)
     np.testing.assert_array_equal(recording.q[:, 0], t)
-    with refused(RecordingError, "bad-recording", "log_0.csv", "row 2"):
+    with refused(RecordingError, "time-backwards", "log_0.csv", "row 2"):
         read(paths[::-1])
     np.testing.assert_allclose(read(paths, position="q1", torque="tau1", rate=10).t, np.arange(40) / 10)

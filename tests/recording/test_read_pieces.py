@@ -91,7 +91,7 @@ def test_flat_files_and_bad_rows_and_repeats_across_borders(tmp_path: Path) -> N
         notes = " ".join(pieces.notes)
         assert "row 152" in notes and "row 303" in notes and "1 rows repeat the previous time stamp" in notes
         assert "all are copies" in notes
-    with refused(RecordingError, "bad-recording", "log.csv", "row 152", "'torque_b'"):
+    with refused(RecordingError, "bad-row", "log.csv", "row 152", "'torque_b'"):
         read(tmp_path / "log.csv", at_once=50)
 
 

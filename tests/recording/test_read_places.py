@@ -75,7 +75,7 @@ def test_the_axis_of_square_arrays_is_declared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("said", "message"), [
     ({"array": "date"}, ("bad-recording", "log.npz", "'date'")),
     ({"array": "version"}, ("bad-recording", "log.npz", "'version'")),
-    ({"array": "data", "axis": 2}, ("bad-recording", "'axis'")),
+    ({"array": "data", "axis": 2}, ("wrong-setting", "'axis'")),
 ])
 def test_a_wrong_array_is_a_sentence(tmp_path: Path, said: dict[str, Any], message: tuple[str, ...]) -> None:
     path, _ = one_array(tmp_path / "log.npz", TABLE)

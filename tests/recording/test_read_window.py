@@ -81,7 +81,7 @@ def test_a_log_that_comes_from_afar_is_kept(tmp_path: Path) -> None:
 
 def test_two_runs_in_one_file_stay_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", [*cells(), *cells()])
-    with refused(RecordingError, "bad-recording", "row 502"):
+    with refused(RecordingError, "time-backwards", "row 502"):
         read(path, bad_rows="drop")
 
 
@@ -106,16 +106,16 @@ def test_damage_outside_the_window_does_not_matter(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", rows)
     recording = read(path, start=1.0, stop=3.0)
     assert len(recording) == 200 and recording.dropped == 0
-    with refused(RecordingError, "bad-recording", "row 402", "'q2'"):
+    with refused(RecordingError, "bad-row", "row 402", "'q2'"):
         read(path, start=1.0)
 
 
 @pytest.mark.parametrize(("window", "message"), [
-    ({"start": 2.0, "stop": 1.0}, ("bad-recording", "start = 2 s", "stop = 1 s")),
-    ({"start": -1.0}, ("bad-recording", "'start'")),
-    ({"stop": float("nan")}, ("bad-recording", "'stop'")),
-    ({"start": "soon"}, ("bad-recording", "'start'", "'soon'")),
-    ({"start": 50.0, "stop": 60.0}, ("bad-recording", "log.csv", "50 s", "60 s", "4.99 s")),
+    ({"start": 2.0, "stop": 1.0}, ("wrong-setting", "start = 2 s", "stop = 1 s")),
+    ({"start": -1.0}, ("wrong-setting", "'start'")),
+    ({"stop": float("nan")}, ("wrong-setting", "'stop'")),
+    ({"start": "soon"}, ("wrong-setting", "'start'", "'soon'")),
+    ({"start": 50.0, "stop": 60.0}, ("empty-window", "log.csv", "50 s", "60 s", "4.99 s")),
 ])
 def test_a_bad_window_is_a_sentence(tmp_path: Path, window: dict[str, float], message: tuple[str, ...]) -> None:
     path = write(tmp_path / "log.csv", cells())

@@ -61,15 +61,15 @@ def test_entries_with_the_torque_switched_off_are_left_out(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("change", "names"), [
-    ({"entries": []}, ("entries",)), ({"entries": 3}, ("entries",)),
-    ({"entries": [{"timestamp": 0.0, "position": 1.0}]}, ("entry 1", "goal_position")),
-    ({"entries": [{"timestamp": 0, "position": "x", "goal_position": 0}]}, ("entry 1", "position")),
+    ({"entries": []}, ("bad-recording", "entries")), ({"entries": 3}, ("bad-recording", "entries")),
+    ({"entries": [{"timestamp": 0.0, "position": 1.0}]}, ("bad-recording", "entry 1", "goal_position")),
+    ({"entries": [{"timestamp": 0, "position": "x", "goal_position": 0}]}, ("bad-recording", "entry 1", "position")),
     ({"entries": [{"timestamp": k, "position": None if k == 2 else k, "goal_position": 0} for k in range(5)]},
-     ("entry 3", "position")),
+     ("bad-row", "entry 3", "position")),
 ])
 def test_other_json_files_are_refused(tmp_path: Path, change: dict, names: tuple[str, ...]) -> None:
     (tmp_path / "log.json").write_text(json.dumps({"mass": 1.0, **change}))
-    with refused(RecordingError, "bad-recording", "log.json", *names):
+    with refused(RecordingError, *names, "log.json"):
         read(tmp_path / "log.json")
 
 
@@ -132,7 +132,7 @@ def test_a_lerobot_dataset_is_read_episode_by_episode(tmp_path: Path) -> None:
         assert found.joints == JOINTS and found.rate == pytest.approx(30, rel=1e-3) and found.is_torque_free
     with refused(RecordingError, "bad-recording", "degrees or normalised", "log.unit=deg"):
         read(folder, episode=0)
-    with refused(RecordingError, "bad-recording", "log.episode=N"):
+    with refused(RecordingError, "time-backwards", "log.episode=N"):
         read(folder, unit="deg")
 
 
@@ -408,7 +408,7 @@ def test_a_lost_packet_is_named_by_its_row(tmp_path: Path) -> None:
     cells = lines[50].split(",")
     lines[50] = ",".join([*cells[:2], *[""] * (len(cells) - 2)])
     (tmp_path / "log.csv").write_text("\n".join(lines))
-    with refused(RecordingError, "bad-recording", "row 51", "log.bad_rows=drop"):
+    with refused(RecordingError, "bad-row", "row 51", "log.bad_rows=drop"):
         read(tmp_path / "log.csv")
     assert len(read(tmp_path / "log.csv", bad_rows="drop")) == ROWS - 1
 
@@ -449,5 +449,5 @@ def test_a_joint_that_rests_where_it_is_commanded_is_no_fault(tmp_path: Path) ->
 
 
 def test_factors_of_other_signals_only(tmp_path: Path) -> None:
-    with refused(RecordingError, "bad-recording", "position"):
+    with refused(RecordingError, "wrong-setting", "position"):
         read(plain(tmp_path / "log.csv", np.arange(9.0), np.zeros(9)), torque_free=True, scale={"position": 2.0})

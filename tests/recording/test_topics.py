@@ -113,7 +113,7 @@ def test_topics_that_are_not_there_are_named(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "log.bag", "ros1", {MEASURED: (t, signal(t, 1.0)), COMMANDED: (t, signal(t, 2.0))}, t)
     with refused(RecordingError, "bad-recording", "'/wrong'", "reference", "/jointCommanded"):
         read(path, {"position": {"topic": MEASURED}, "reference": {"topic": "/wrong"}}, ARM)
-    with refused(RecordingError, "bad-recording", "'position'", "topic"):
+    with refused(RecordingError, "wrong-setting", "'position'", "topic"):
         read(path, {"position": {"topic": MEASURED, "file": "x.bag"}}, ARM)
     log = tmp_path / "log.csv"
     log.write_text("time,q1,q2,tau1,tau2\n0,0,0,0,0\n1,0,0,0,0\n")

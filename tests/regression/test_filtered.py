@@ -134,9 +134,9 @@ def test_unmeasured_joints_have_kernels_but_no_power():
 
 def test_what_does_not_go_together_is_refused():
     model, _, log = simulated("arm3r", seconds=8.0)
-    with refused(RecordingError, "bad-recording", "'kernel'", "'thin'"):
+    with refused(RecordingError, "wrong-setting", "'kernel'", "'thin'"):
         prepare(log, equations="kernel", thin=4)
-    with refused(RecordingError, "bad-recording", "'equations'", "'work'"):
+    with refused(RecordingError, "wrong-setting", "'equations'", "'work'"):
         prepare(log, equations="work")
     with refused(NotPossibleError, "no-kernel"):
         prepare(log, equations="energy", suppress=50.0, cutoff=8.0)

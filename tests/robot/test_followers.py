@@ -183,7 +183,7 @@ def _link(name: str, numbers: Array) -> str:
     ('<mimic joint="nobody"/>', ("bad-robot", "'nobody'")),
     ("<mimic/>", ("bad-robot", "<mimic>", "'b'")),
     ('<mimic joint="b"/>', ("bad-robot", "'b' mimics 'b'")),
-    ('<mimic joint="a" multiplier="x"/>', ("bad-robot", "'multiplier'", '"x"')),
+    ('<mimic joint="a" multiplier="x"/>', ("not-a-number", "'multiplier'", '"x"')),
 ])
 def test_refusals(mimic: str, message: tuple[str, ...]) -> None:
     with refused(RobotError, *message):

@@ -107,20 +107,20 @@ def changed(old: str, new: str) -> str:
 
 BAD = {
     "not toml": ("name = ", ("not-toml", "'bad.toml'")),
-    "no convention": (changed('convention = "mdh"', ""), ("bad-robot", '"dh"', '"mdh"', '"tree"', '"urdf"')),
+    "no convention": (changed('convention = "mdh"', ""), ("wrong-setting", '"dh"', '"mdh"', '"tree"', '"urdf"')),
     "notation": (changed('angles = "degrees"', 'notation = "paul"'), ("bad-robot", "'paul'")),
     "notation of dh": ('convention = "dh"\nnotation = "craig"', ("bad-robot", "'craig'", "notation")),
     "angles": (changed('"degrees"', '"grad"'), ("bad-robot", '"radians"', '"degrees"', "'grad'")),
-    "no joints": ('convention = "dh"', ("bad-robot", "[[joint]]")),
-    "joint not a table": ('convention = "dh"\njoint = 3', ("bad-robot", "[[joint]]")),
-    "top key": ("gravitation = 3\n" + TABLE, ("bad-robot", "'gravitation'")),
-    "joint key": (changed("effort", "efort"), ("bad-robot", "[[joint]] 1", "'efort'", "'effort'")),
-    "dh key": (changed('convention = "mdh"', 'convention = "dh"'), ("bad-robot", "[[joint]] 1", "'r'")),
+    "no joints": ('convention = "dh"', ("no-joint", "[[joint]]")),
+    "joint not a table": ('convention = "dh"\njoint = 3', ("no-joint", "[[joint]]")),
+    "top key": ("gravitation = 3\n" + TABLE, ("unknown-setting", "'gravitation'")),
+    "joint key": (changed("effort", "efort"), ("unknown-setting", "[[joint]] 1", "'efort'", "'effort'")),
+    "dh key": (changed('convention = "mdh"', 'convention = "dh"'), ("unknown-setting", "[[joint]] 1", "'r'")),
     "missing key": (changed("d = 0.5\n", ""), ("bad-robot", "DH row 2", "'d'")),
     "angle": (changed('"pi/2"', '"tau/4"'), ("bad-robot", "'alpha'", "[[joint]] 2", '"pi/2"', "'tau/4'")),
     "zero divisor": (changed('"pi/2"', '"pi/0"'), ("bad-robot", "'alpha'", "[[joint]] 2", "'pi/0'")),
     "boolean": (changed("r = 0.4", "r = true"), ("bad-robot", "'r'", "'two'", "DH row 1")),
-    "boolean angle": (changed("lower = -90", "lower = true"), ("bad-robot", "'lower'", "[[joint]] 1")),
+    "boolean angle": (changed("lower = -90", "lower = true"), ("not-a-number", "'lower'", "[[joint]] 1")),
     "nan": (changed("r = 0.4", "r = nan"), ("bad-robot", "'r'", "'two'", "DH row 1")),
     "limit": (changed("lower = -90", "lower = nan"), ("bad-robot", "'lower'", "'shoulder'")),
     "inertia keys": (changed("about_com", "about"), ("bad-robot", "inertia", "[[joint]] 1")),
@@ -136,7 +136,7 @@ BAD = {
     "name": (changed('name = "two"', "name = 2"), ("bad-robot", "'name'")),
     "gravity": (changed("[0, -9.81, 0]", "[0, -9.81]"), ("bad-gravity", "gravity", "'two'")),
     "gravity word": (changed("[0, -9.81, 0]", '"down"'), ("bad-robot", "gravity", "'two'")),
-    "base": (changed("rpy = [0, 0, 90]", "turn = 3"), ("bad-robot", "'base'", "'turn'")),
+    "base": (changed("rpy = [0, 0, 90]", "turn = 3"), ("unknown-setting", "'base'", "'turn'")),
     "base count": (changed("xyz = [0, 0, 0.3]", "xyz = [0, 0]"), ("bad-robot", "xyz", "'base'")),
     "tool": (changed("tool = [[1,", "tool = [[2,"), ("bad-pose", "'tool'")),
 }
@@ -153,9 +153,9 @@ def test_bad_files_give_one_sentence(case: str, tmp_path: Path) -> None:
 
 
 def test_names_and_files_that_are_not_there(tmp_path: Path) -> None:
-    with refused(RobotError, "bad-robot", "'kuka-lwr'", "kuka-lwr4"):
+    with refused(RobotError, "unknown-robot", "'kuka-lwr'", "kuka-lwr4"):
         load("kuka-lwr")
-    with refused(RobotError, "bad-robot", "'qqq'", "arm3r"):
+    with refused(RobotError, "unknown-robot", "'qqq'", "arm3r"):
         Robot.builtin("qqq")
     with refused(RobotError, "no-such-file"):
         load(tmp_path / "none.toml")

@@ -87,7 +87,7 @@ def test_a_urdf_with_closures_is_the_same_robot(tmp_path: Path) -> None:
     ('kind = "axis"', 'kind = "rod"', ("bad-robot", "rod", "0.0")),
     ('first = {link = "b"', 'first = {link = "z"', ("unknown-frame", "'z'")),
     ('parent = "a"', 'parent = "z"', ("bad-robot", "'z'")),
-    ("follows = true\nat = -0.5", "follow = true", ("bad-robot", "'follow'", "'follows'")),
+    ("follows = true\nat = -0.5", "follow = true", ("unknown-setting", "'follow'", "'follows'")),
     ("xyz = [0.2, 0, 0]", "xyz = [0.2, 0]", ("bad-robot", "xyz", "[[joint]] 2")),
     ("xyz = [0.2, 0, 0]", "axis = [0, 0, 0]", ("zero-axis", "[[joint]] 2")),
     ("at = -0.5", 'at = "left"', ("bad-robot", "'at'", "'pin'")),
@@ -132,7 +132,7 @@ def test_mimic_joints_of_a_urdf_stay_and_may_be_measured(tmp_path: Path) -> None
                                dynamics.inverse_dynamics(plain, None, q, dq, ddq), atol=1e-12)
     for wrong, words in (("measured = 1", ("bad-robot", "'measured'", "'pin'")),
                          ("driven = false", ("bad-robot", "driven", "'bar.toml'")),
-                         ("held = 3\nnose = 1", ("bad-robot", "'nose'", "pin"))):
+                         ("held = 3\nnose = 1", ("unknown-setting", "'nose'", "pin"))):
         text = f'convention = "urdf"\nurdf = "gear.urdf"\n[[joint]]\nname = "pin"\n{wrong}\n'
         with refused(RobotError, *words):
             Robot.load(written(tmp_path, text))

@@ -54,7 +54,7 @@ def test_settings_of_a_run_file_or_of_a_robot_and_logs(folder):
 
 
 @pytest.mark.parametrize(("source", "words"),
-                         [("one.csv", ("bad-call", "'one.csv'")), ("arm3r", ("bad-call", "'arm3r'"))])
+                         [("one.csv", ("no-robot", "'one.csv'")), ("arm3r", ("no-log", "'arm3r'"))])
 def test_logs_and_robots_alone_are_no_run(folder, source, words):
     with refused(DynidError, *words):
         run_settings(source)

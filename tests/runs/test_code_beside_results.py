@@ -72,7 +72,7 @@ def test_from_the_command_line(settings, tmp_path, capfd, monkeypatch):
 
 
 def test_unknown_languages_are_refused_before_the_work(settings):
-    with refused(DynidError, "bad-call", "output.code", "'julia'"):
+    with refused(DynidError, "wrong-setting", "output.code", "'julia'"):
         RunSettings.of({**settings, "output": {"code": ["fortran"]}})
 
 

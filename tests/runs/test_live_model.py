@@ -120,3 +120,19 @@ def test_a_change_is_an_event_with_its_likely_cause(cause: str, words: str) -> N
     assert event.code == "model-changed" and words in event.text
     # The samples come in blocks of 2.6 s, the first of which is mostly from before the change.
     assert 50.0 < float(event.text.partition("about ")[2].partition(" s")[0]) < 56.0
+
+
+def test_a_changed_robot_is_identified_from_its_own_samples(case: tuple[RunSettings, Robot, Recording]) -> None:
+    """All torques half as large again after twenty seconds: so are all parameters, with the model chosen before."""
+    settings, robot, log = case
+    live = fed(LiveModel(settings, robot, LiveOptions()), log)
+    before = live.online.estimate()
+    fed(live, replace(log, tau=1.5 * log.tau), after=float(log.t[-1] + np.median(np.diff(log.t))))
+    live.finish()
+    after = live.online.estimate()
+    codes = [one.code for one in live.online.events]
+    assert codes.count("model-changed") == 1 and codes[0] == "friction-chosen"
+    assert after.names == before.names and after.diagnostics.relative_error < 1.0
+    sure = before.well_determined & after.well_determined
+    errors = (after.values - 1.5 * before.values) / np.hypot(after.std, 1.5 * before.std)
+    assert sure.sum() > 10 and np.sqrt(np.mean(errors[sure] ** 2)) < 1.5

@@ -84,8 +84,8 @@ def test_a_run_file_with_a_payload(desk):
     assert gripper.label == "gripper"
     assert abs(gripper.mass - MASS) < 3 * gripper.mass_std
     assert len(found.samples) == 1  # the robot itself is identified without it
-    for wrong, words in (({**settings, "payloads": {}}, ("bad-call", "gripper")),
-                         ({**settings, "logs": settings["logs"][1:]}, ("bad-call", "payload"))):
+    for wrong, words in (({**settings, "payloads": {}}, ("wrong-setting", "gripper")),
+                         ({**settings, "logs": settings["logs"][1:]}, ("wrong-setting", "payload"))):
         with refused(DynidError, *words):
             RunSettings.of(wrong)
 

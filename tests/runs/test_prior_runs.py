@@ -104,5 +104,5 @@ def test_a_run_takes_the_folder_of_a_fleet(tmp_path: Path) -> None:
     assert errors[1] < errors[0] and errors[2] < errors[0] and folded.notes
     with refused(DynidError, "bad-call", "'pc-wls'"):
         run(RunSettings.of({**settings, "prior": str(tmp_path / "fleet"), "method": "pc-wls"}))
-    with refused(DynidError, "bad-call", "manifest.json"):
+    with refused(DynidError, "no-result", "manifest.json"):
         run(RunSettings.of({**settings, "prior": str(tmp_path)}))

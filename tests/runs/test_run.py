@@ -134,11 +134,11 @@ def text(tmp_path: Path) -> list[str]:
 
 @pytest.mark.parametrize(("spoil", "message"), [
     (lambda lines: [*lines[:99], lines[99].replace(lines[99].split(",")[1], "1e282"), *lines[100:]],
-     ("bad-recording", "row 100")),
+     ("bad-row", "row 100")),
     (lambda lines: [*lines[:99], lines[99].replace(lines[99].split(",")[2], "nan"), *lines[100:]],
-     ("bad-recording", "row 100")),
-    (lambda lines: [*lines[:-1], lines[-1][:20]], ("bad-recording", f"row {12 * 200 + 1}")),
-    (lambda lines: [*lines[:50], *lines[40:]], ("bad-recording", "row 51")),
+     ("bad-row", "row 100")),
+    (lambda lines: [*lines[:-1], lines[-1][:20]], ("bad-row", f"row {12 * 200 + 1}")),
+    (lambda lines: [*lines[:50], *lines[40:]], ("time-backwards", "row 51")),
     (lambda lines: [lines[0].replace("position_joint2", "temperature"), *lines[1:]],
      ("no-column", "joint2")),
 ])
@@ -199,9 +199,9 @@ def test_a_motion_of_one_joint_says_what_is_missing(settings, tmp_path):
 
 # -- settings ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("text", "message"), [
-    ("robot = 'arm3r'", ("bad-call", "'logs'")), ("robot = 'arm3r'\nlogs = []", ("bad-call", "'logs'")),
-    ("robot = 'arm3r'\nlogs = ['a.csv']\nspeed = 3", ("bad-call", "'speed'")),
-    ("robot = 'arm3r'\nlogs = ['a.csv']\n[model]\nrotors = true", ("bad-call", "'model.rotors'")),
+    ("robot = 'arm3r'", ("wrong-setting", "'logs'")), ("robot = 'arm3r'\nlogs = []", ("wrong-setting", "'logs'")),
+    ("robot = 'arm3r'\nlogs = ['a.csv']\nspeed = 3", ("unknown-setting", "'speed'")),
+    ("robot = 'arm3r'\nlogs = ['a.csv']\n[model]\nrotors = true", ("unknown-setting", "'model.rotors'")),
     ("robot =", ("not-toml",)),
 ])
 def test_bad_run_files(tmp_path, text, message):
@@ -212,9 +212,9 @@ def test_bad_run_files(tmp_path, text, message):
 
 def test_missing_files_and_unknown_names(tmp_path):
     base = {"robot": "arm3r", "logs": [str(tmp_path / "no.csv")]}
-    for change, message in (({}, (RecordingError, "bad-recording", "no.csv")),
-                            ({"robot": "arm3"}, (RobotError, "bad-robot", "'arm3'")),
-                            ({"prepare": {"cutof": 3}}, (RecordingError, "bad-recording", "[prepare]", "'cutof'")),
+    for change, message in (({}, (RecordingError, "no-such-file", "no.csv")),
+                            ({"robot": "arm3"}, (RobotError, "unknown-robot", "'arm3'")),
+                            ({"prepare": {"cutof": 3}}, (RecordingError, "wrong-setting", "[prepare]", "'cutof'")),
                             ({"model": {"friction": ["sticky"]}},
                              (ModelError, "bad-model", "'sticky'"))):
         with refused(*message):

@@ -104,7 +104,7 @@ def test_a_log_in_files_is_simulated_as_one_in_memory(settings: RunSettings) -> 
 @pytest.mark.parametrize(("horizon", "message"), [(-0.5, "greater than 0"), (0.0, "greater than 0"),
                                                   (float("nan"), "number"), ("long", "number")])
 def test_a_horizon_that_is_no_time_is_refused(horizon: object, message: str) -> None:
-    with refused(DynidError, "bad-call", "'simulation.horizon'") as problem:
+    with refused(DynidError, "wrong-setting", "'simulation.horizon'") as problem:
         RunSettings.of({"robot": "scara2", "logs": ["one.csv"], "simulation": {"horizon": horizon}}, "run.toml")
     assert message in str(problem.value)
 

@@ -15,6 +15,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -41,9 +42,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def opened(place: Path) -> Iterator[Opened]:
-    """A studio whose logs may unpack to 256 MB."""
+    """A studio whose logs may unpack to 64 MB."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DYNID_MAX_UNPACKED_MB", "256")
+        patch.setenv("DYNID_MAX_UNPACKED_MB", "64")
         with served(place / "workspace") as found:
             yield found
 
@@ -181,25 +182,27 @@ def test_a_browser_enters_by_that_file(chrome: object, opened: Opened) -> None:
 
 
 # -- logs that are bombs, and reading that takes long ----------------------------------------------------
+@cache
 def gzip_bomb() -> bytes:
-    """A table of more than four times 256 MB of text, packed to a few MB, whose last bytes say that it is small."""
+    """A table of five times 64 MB of text, which is 1.3 GB as numbers, whose last bytes say that it is small."""
     held = io.BytesIO()
     with gzip.GzipFile(fileobj=held, mode="wb", compresslevel=1) as file:
         file.write(b"time,q1,q2,tau1,tau2\n")
         block = b"0,0,0,0,0\n" * (1 << 20)
-        for _ in range(125):
+        for _ in range(32):
             file.write(block)
     return held.getvalue()[:-4] + (1000).to_bytes(4, "little")
 
 
 def npz_bomb() -> bytes:
+    """Three arrays of 32 MB, of which two fit into 64 MB."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name in ("time", "q", "tau"):
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False,
-                                                            "shape": (1 << 24,)})
-                for _ in range(128):
+                                                            "shape": (1 << 22,)})
+                for _ in range(32):
                     file.write(bytes(1 << 20))
     return held.getvalue()
 

@@ -213,12 +213,12 @@ def test_names_that_are_no_identifiers(name, is_called):
 def test_what_cannot_be_generated_is_a_sentence():
     robot = Robot.builtin("scara2")
     for call, words in (
-            (lambda: generate(robot, ["torque"]), (ModelError, "bad-model", "'torque'")),
-            (lambda: generate(robot, ["jacobian"]), (ModelError, "bad-model", "'jacobian'")),
+            (lambda: generate(robot, ["torque"]), (ModelError, "unknown-function", "'torque'")),
+            (lambda: generate(robot, ["jacobian"]), (ModelError, "no-frame", "'jacobian'")),
             (lambda: generate(robot, ["gravity"], parameters="some"), (ModelError, "bad-model", "'some'")),
             (lambda: generate(robot, ["gravity"], values={"XX9": 1.0}), (ModelError, "bad-model", "'XX9'")),
             (lambda: generate(robot, ["gravity"]).c("half"), (ModelError, "bad-model", "'half'")),
-            (lambda: generate(robot, ["gravity"]).c(batch=3), (ModelError, "bad-model", "not 3")),
+            (lambda: generate(robot, ["gravity"]).c(batch=3), (ModelError, "wrong-batch", "not 3")),
             (lambda: generate(robot, ["gravity"], name="***").c(), (ModelError, "bad-model", "'***'")),
             (lambda: generate(robot, ["inertia"], parameters="fixed")("inertia", q=[0.0]),
              (ModelError, "bad-model", "q of inertia", "(1,)")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from dynid.estimate import Problem, identify
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Scara, Viscous
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.validate.data_excitation import data_excitation, deviations
+from dynid.validate.data_excitation import ExcitedParameter, data_excitation, deviations
 from dynid.validate.joint_motion import JointMotion, joint_motions
 
 
@@ -179,6 +180,32 @@ def test_one_direction_and_one_speed(simulate):
     assert found["Fc1"].status == "not-excited"
     advice = found["Fc1"].remedy.advice
     assert (advice.code, advice.evidence) == ("move-both-ways", {"forward": 1.0})
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_friction_and_offset_of_a_joint_that_does_not_turn_back(way):
+    """A ridge on the offset divides what one direction shows: both are named, with their sum and the motion that helps.
+    A joint that turns back needs no such advice."""
+    model = Model(Robot.builtin("emps"), (RigidBodies(), Viscous(), Coulomb(), Offset(ridge=1e-3)))
+    t = np.arange(4000) / 1000.0
+    rng = np.random.default_rng(0)
+
+    def found(turns: float) -> dict[str, ExcitedParameter]:
+        dq = way * (0.1 + turns * np.sin(5.0 * t))[:, None]
+        q, ddq = np.cumsum(dq, axis=0) / 1000.0, np.gradient(dq, 1e-3, axis=0)
+        tau = model.inverse_dynamics([0] * 9 + [95.0, 200.0, 20.0, -3.0], q, dq, ddq) + 0.1 * rng.normal(size=q.shape)
+        problem = Problem.of(model, Samples.of(q, dq, ddq, tau))
+        return {one.name: one for one in data_excitation(problem, identify(problem, method="wls")).missing}
+
+    one_way = found(0.08)
+    for name, other in (("Fc1", "Fo1"), ("Fo1", "Fc1")):
+        one = one_way[name]
+        assert one.confounded == (other,) and one.remedy.advice.code == "move-both-ways"
+        assert one.sentence.startswith(f"{name} cannot be distinguished from {other}")
+    shown = re.search(r"Fc1 ([+-]) Fo1 = (\S+) \+- (\S+) N alone", one_way["Fc1"].sentence)
+    sign, value, std = shown[1], float(shown[2]), float(shown[3])
+    assert sign == ("+" if way > 0 else "-") and abs(value - (20.0 - way * 3.0)) < 3.0 * std < 1.0
+    assert not {"Fc1", "Fo1"} & set(found(0.3))
 
 
 def test_a_model_of_ones_own_and_a_saved_fold(simulate):

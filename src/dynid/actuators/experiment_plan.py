@@ -94,7 +94,7 @@ def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
         lines += [f"## {k}. {part.title}", "",
                   f"Commands: `{file}`, {part.t[-1]:g} s. Why: {PART_KINDS[part.kind][1]}."]
         if part.separates:
-            lines += ["Without it the expected standard errors would grow: " + ", ".join(
+            lines += ["Without this recording the expected standard errors would grow: " + ", ".join(
                 f"{name} {factor:.2g} times" for name, factor in part.separates.items()) + "."]
         lines.append("")
     lines += ["## Expected standard errors", "",

@@ -52,7 +52,7 @@ class Unknown:
 
     @property
     def is_nuisance(self) -> bool:
-        """Whether it is a state at the start of a simulation, and not a parameter of the joint."""
+        """Whether an unknown is a state at the start of a simulation, and not a parameter of the joint."""
         return self.segment >= 0
 
 

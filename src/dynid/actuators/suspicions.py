@@ -62,7 +62,7 @@ class Untested:
 
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
-    """What the data say of a parameter that was given, one value for all joints; None where they agree with it.
+    """Return the value that the data prefer to a given one (the same for all joints); None if they agree with it.
 
     The other parameters are fitted again with a value below and one above the given one. If neither makes the errors
     larger, the data do not test it. If one makes them smaller, the parameter is estimated.

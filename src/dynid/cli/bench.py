@@ -19,9 +19,9 @@ def command(
                                       help="Parts of the benchmark, comma-separated, where it has parts, such as "
                                            "machines of `defaults`.")] = "",
     machines: Annotated[int | None, typer.Option("--machines", min=1, show_default=False,
-                                                 help="Number of simulated machines, where it simulates some.")] = None,
+                                                 help="Number of simulated machines, in place of the usual.")] = None,
     first: Annotated[int | None, typer.Option("--seed", min=0, show_default=False,
-                                              help="Seed of the first of them.")] = None,
+                                              help="Seed of the first simulated machine.")] = None,
     json: Json = False,
 ) -> None:
     """Compare the speed of dynid with that of other tools, in one process."""

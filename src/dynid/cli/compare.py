@@ -51,7 +51,7 @@ def command(
     if Path(source).is_dir():
         if monte_carlo or methods or only or lock or assignments or output is not None:
             raise DynidError("two results are compared as they are: give both folders, and logs to compare their "
-                             "torques on other motions")
+                             "torques on other motions", code="conflicting-options")
         _results(source, logs or [], (mapping, start, stop), trust, json)
         return
     if output is not None:
@@ -59,12 +59,13 @@ def command(
     if monte_carlo:
         if logs or mapping is not None or assignments or start is not None or stop is not None or only or lock:
             raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, without logs and "
-                             "without options to read, cut or lock")
+                             "without options to read, cut or lock", code="conflicting-options")
         changes = {"methods": words(methods or "") or None, "repetitions": repetitions, "seed": seed}
         _study(source, changes, (workers, scheduler, tls_files(tls)), output, json)
         return
     if repetitions is not None or seed is not None or workers is not None or scheduler is not None:
-        raise DynidError("--repetitions, --seed, --workers and --scheduler need --monte-carlo")
+        raise DynidError("--repetitions, --seed, --workers and --scheduler need --monte-carlo",
+                         code="conflicting-options")
     from dynid.cli.tables import print_comparison, print_dropped, print_outputs
     from dynid.report import write_report
     from dynid.runs.arguments import lock_table, log_table, run_settings
@@ -95,7 +96,8 @@ def _results(first: str, others: list[str], reading: tuple[Path | None, float | 
     from dynid.runs.compared_results import compare_results
 
     if not others or not Path(others[0]).is_dir():
-        raise DynidError(f"{first} is a result folder; give the folder of a second result to compare it with")
+        raise DynidError(f"{first} is a result folder; give the folder of a second result to compare it with",
+                         code="no-result")
     with progress("compare") as tell:
         found = compare_results(first, others[0], others[1:], log_table(*reading), tell, trust=trust)
     if json:

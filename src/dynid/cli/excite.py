@@ -153,7 +153,7 @@ def command(
             60.0 if duration is None else duration, part, rate, seed), machine, output, force, json)
         return
     if gain or value or mass or length is not None:
-        raise DynidError("--gain, --value, --mass and --length need --actuator LAW")
+        raise DynidError("--gain, --value, --mass and --length need --actuator LAW", code="conflicting-options")
     if not repeat:
         motion_output.check_outputs(output, report, force)
     posture, noises, corners = numbers(home, "--home"), numbers(noise, "--noise"), numbers(box, "--box")
@@ -211,7 +211,8 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
     from dynid.runs.actuator_experiment import design_experiment, experiment_facts, write_experiment
 
     if output.suffix.lower() in motion_output.SUFFIXES:
-        raise DynidError(f"{output} looks like a file; with --actuator the output is a folder of several recordings")
+        raise DynidError(f"{output} looks like a file; with --actuator the output is a folder of several recordings",
+                         code="output-is-folder")
     try_folder(output)
     with progress("excite") as tell:
         plan = design_experiment(request, machine, tell)
@@ -222,7 +223,7 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
     to = console()
     to.print(f"{len(plan.parts)} recordings for {', '.join(plan.joints)}. Collisions are not checked: watch the first "
              "run, hand on the stop.", markup=False)
-    to.print(table(["part", "without it, standard errors grow"], [
+    to.print(table(["part", "standard errors would grow without it"], [
         (part.title, ", ".join(f"{name} {factor:.2g} times" for name, factor in part.separates.items()) or "-")
         for part in plan.parts]))
     to.print(table(["parameter", "assumed", "standard error", "unit"], [

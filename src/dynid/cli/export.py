@@ -10,6 +10,7 @@ import typer
 
 from dynid.cli.options import Trust, refuse_to_replace
 from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.errors import DynidError
 
 if TYPE_CHECKING:
     from dynid.estimate.simulators.exports import Exported
@@ -68,10 +69,10 @@ def command(
     from dynid.runs.simulator_files import draw_result, export_result, output_paths
 
     if target is None and not draws:
-        raise typer.BadParameter(f"name one of {', '.join(SimulatorTarget)}, or draw models with --draws N",
-                                 param_hint="--for")
+        raise DynidError(f"--for is missing: give one of {', '.join(SimulatorTarget)}, or draw models with --draws N",
+                         code="no-target")
     if draws < 0:
-        raise typer.BadParameter(f"the number of draws must be above 0, got {draws}", param_hint="--draws")
+        raise DynidError(f"--draws must be above 0, got {draws}", code="out-of-range")
     options = ExportOptions("" if target is None else target.value, drives, source, with_payload,
                             isaaclab_friction.value)
     refuse_to_replace(output_paths(output, options.target, draws), force)

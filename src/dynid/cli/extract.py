@@ -9,6 +9,7 @@ import typer
 
 from dynid.cli.options import Trust
 from dynid.cli.output import Json, console, print_json, progress, saved, table
+from dynid.errors import DynidError
 
 if TYPE_CHECKING:
     from dynid.runs.extracted_sets import ExtractedSets
@@ -70,7 +71,7 @@ def _form(name: str) -> Literal["exact", "penalty"]:
     known: tuple[Literal["exact", "penalty"], ...] = ("exact", "penalty")
     found = next((one for one in known if one == name), None)
     if found is None:
-        raise typer.BadParameter(f"the form is exact or penalty, not '{name}'", param_hint="--form")
+        raise DynidError(f"--form is exact or penalty, not '{name}'", code="unknown-name")
     return found
 
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from dynid.cli.lazy_dataclasses import compile_methods_at_first_use
 from dynid.errors import DynidError
 from dynid.escape import terminal_text
 from dynid.quantities import is_physical
@@ -129,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # At the end it goes through all of them again, a fifth of a run, before their memory is given back as a whole.
     gc.set_threshold(500_000)
     atexit.register(gc.freeze)
+    compile_methods_at_first_use()
     try:
         _refuse_empty_output(sys.argv[1:] if arguments is None else arguments)
         code = app(arguments, prog_name="dynid", standalone_mode=False)
@@ -157,7 +159,7 @@ def _refuse_empty_output(arguments: Sequence[str]) -> None:
     """Raise for `-o ""`, which an unset variable of a script gives: as a path it would be the current folder."""
     if "--output=" in arguments or any(option in ("-o", "--output") and value == ""
                                        for option, value in pairwise(arguments)):
-        raise DynidError("-o is empty", "name a file or folder, or write . for the current folder")
+        raise DynidError("-o is empty", "name a file or folder, or write . for the current folder", code="empty-output")
 
 
 def _drop_output() -> None:

@@ -42,7 +42,8 @@ Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 def check_outputs(output: Path, report: Path | None, force: bool) -> None:
     """Raise if the motion's file has an unknown ending, or if a file exists and may not be replaced."""
     if output.suffix.lower() not in SUFFIXES:
-        raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory")
+        raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory",
+                         code="unknown-extension")
     refuse_to_replace([output, *([report] if report else [])], force)
 
 

@@ -63,7 +63,8 @@ def numbers(text: str, option: str) -> list[float] | None:
     try:
         return [finite_number(part) for part in text.split(",")]
     except ValueError:
-        raise DynidError(f"{option} takes comma-separated numbers, such as 0.1,0.2, got '{text}'") from None
+        raise DynidError(f"{option} takes comma-separated numbers, such as 0.1,0.2, got '{text}'",
+                         code="not-a-number") from None
 
 
 def named_numbers(entries: Sequence[str], option: str) -> dict[str, list[float]]:
@@ -73,7 +74,7 @@ def named_numbers(entries: Sequence[str], option: str) -> dict[str, list[float]]
         name, sign, text = entry.partition("=")
         values = numbers(text, option) if sign else None
         if not name.strip() or not values:
-            raise DynidError(f"{option} needs NAME=NUMBER, got '{entry[:80]}'")
+            raise DynidError(f"{option} needs NAME=NUMBER, got '{entry[:80]}'", code="not-a-number")
         found[name.strip()] = values
     return found
 
@@ -85,7 +86,8 @@ def deviating(text: str, option: str) -> float | tuple[float, float] | None:
     try:
         found = [finite_number(part) for part in text.split("+-", 1)]
     except ValueError:
-        raise DynidError(f"{option} takes a number such as 4.1 or 4.1+-0.01, got '{text}'") from None
+        raise DynidError(f"{option} takes a number such as 4.1 or 4.1+-0.01, got '{text}'",
+                         code="not-a-number") from None
     return found[0] if len(found) == 1 else (found[0], found[1])
 
 

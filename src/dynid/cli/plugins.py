@@ -18,7 +18,7 @@ OUTPUT = record("Plugins", plugins=array_of(_LISTED))
 
 
 def command(
-    check: Annotated[bool, typer.Option("--check", help="Run dynid's contract checks on each of them.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Run dynid's contract checks on each plugin.")] = False,
     json: Json = False,
 ) -> None:
     """List robots, terms, methods, presets, laws and report sections of other packages; exit code 1 if one fails."""

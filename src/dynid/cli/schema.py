@@ -22,5 +22,5 @@ def command(
     from dynid.runs.schema import run_file_schema
 
     if name != RUN_FILE and name not in FORMS:
-        raise DynidError(f"there is no schema '{name}'; there are {', '.join((RUN_FILE, *FORMS))}")
+        raise DynidError(f"there is no schema '{name}'; there are {', '.join((RUN_FILE, *FORMS))}", code="unknown-name")
     print_json(run_file_schema() if name == RUN_FILE else command_schema(name))

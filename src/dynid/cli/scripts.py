@@ -87,18 +87,18 @@ class Scripts:
         taken = signature(module.run).parameters
         refused = next((key for key in options if every or key not in taken), None)
         if refused is not None:
-            raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "leave it out")
+            raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "leave it out", code="unknown-option")
 
     def chosen(self, name: str | None, every: bool, json: bool) -> list[str]:
         """Return the names to run. If none is requested, print the list of all and return none."""
         if name and every:
-            raise DynidError(f"give either the {self.noun} '{name}' or --all, not both")
+            raise DynidError(f"give either the {self.noun} '{name}' or --all, not both", code="conflicting-options")
         known = self.names()
         if not name and not every:
             self._list(known, json)
             return []
         if name and name not in known:
-            raise DynidError(f"there is no {self.noun} '{name}'; there are {', '.join(known)}")
+            raise DynidError(f"there is no {self.noun} '{name}'; there are {', '.join(known)}", code="unknown-name")
         return [name] if name else list(known)
 
     def show(self, module: ModuleType, name: str, result: dict[str, Any]) -> None:
@@ -138,4 +138,4 @@ class Scripts:
 
     def _not_there(self, name: str, error: ModuleNotFoundError) -> NotPossibleError:
         return NotPossibleError(f"{self.noun} '{name}' {self.missing} '{error.name}', which is not installed: run pip "
-                                "install 'dynid[dev]'")
+                                "install 'dynid[dev]'", code="missing-package")

@@ -166,6 +166,7 @@ def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     from rich.text import Text
 
     from dynid.runs.improvement import improve_command
+    from dynid.validate.conclusion import ONE_WAY
 
     missing = result.verdict.excitation.missing
     if not missing:
@@ -173,7 +174,9 @@ def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     if result.robot.has_free_base:  # no motion is designed for it
         return [f"{len(missing)} parameters need more excitation (listed {_more(written)})."]
     folder = Path(written["parameters"]).parent if written else Path("RESULT")
-    return [f"Design a motion for the {len(missing)} parameters that need more excitation (listed {_more(written)}):",
+    one_way = [f"- {one.text}" for one in result.verdict.findings if one.code == ONE_WAY[0]]
+    return [*one_way,
+            f"Design a motion for the {len(missing)} parameters that need more excitation (listed {_more(written)}):",
             Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
 
 

@@ -67,11 +67,11 @@ def command(
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
     if limits is not None and method != "mrls":
-        raise DynidError(f"--limits applies to --method mrls, not to '{method}'")
+        raise DynidError(f"--limits applies to --method mrls, not to '{method}'", code="conflicting-options")
     if payload is not None:
         if friction or rotor or method != "rls" or forgetting is not None:
             raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
-                             "--rotor do not apply")
+                             "--rotor do not apply", code="conflicting-options")
         _payload(robot, payload, log_table(mapping), WatchOptions(
             source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
             equations=equations, trust=trust), json)
@@ -136,7 +136,7 @@ def _view(look: Look) -> Any:
     rate, cutoff = online.filter
     words_ = [f"{online.method}, t = {look.t:.2f} s, {online.samples} rows, {online.left_out} not used",
               f"grid {rate:g} Hz, cut-off {cutoff:g} Hz, {online.delay:.2f} s delay" if rate and cutoff
-              else "listening for rate and cut-off", "determining rate and cut-off"]
+              else "determining rate and cut-off" if online.has_moved else "waiting for the robot to move"]
     parts: list[Any] = ["; ".join(words_), *(f"- {one.text}" for one in online.events[-5:])]
     if estimate is not None:  # the longest table last: a small terminal cuts it off
         errors = estimate.diagnostics.relative_error_per_joint

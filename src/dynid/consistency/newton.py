@@ -103,14 +103,15 @@ def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | No
     error = matrix @ theta - misfit.rho
     total, length, decrement = state.total, limits.length, np.inf
     for _ in range(limits.steps):
-        goals = state.goals(theta, length)
-        gradient, hessian = state.system(theta, goals)
+        at = _Conditions.at(state.barrier, theta)
+        goals = state.goals(at, length)
+        gradient, hessian = state.system(at, goals)
         gradient += matrix.T @ error
         hessian += normal
         step = _step(hessian, gradient, free)
         decrement = -float(step @ gradient)
-        changes = state.changes(theta, step, goals)
-        length = state.length(theta, step, changes)
+        changes = state.changes(at, step, goals)
+        length = state.length(at, step, changes)
         theta, error = theta + length * step, error + length * (matrix @ step)
         state = state.moved(changes, length)
         if (
@@ -120,6 +121,27 @@ def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | No
         ):
             return theta, state
     return (theta, state) if decrement < limits.enough * total and max(goals) == 1.0 else None
+
+
+class _Conditions(NamedTuple):
+    """The conditions of a barrier at a point.
+
+    Attributes:
+        matrices: P (b, n, n) of each group of matrices.
+        inverses: their inverses.
+        slacks: of the planes (k,).
+    """
+
+    matrices: tuple[Array, ...]
+    inverses: tuple[Array, ...]
+    slacks: Array
+
+    @staticmethod
+    def at(barrier: Barrier, theta: Array) -> _Conditions:
+        rows, offset = barrier.planes
+        matrices = tuple(group.at(theta) for group in barrier.groups)
+        return _Conditions(matrices, tuple(np.asarray(np.linalg.inv(p), dtype=float) for p in matrices),
+                           rows @ theta + offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,53 +180,49 @@ class _Multipliers:
         """Sum of the weights over all eigenvalues and planes."""
         return sum(group.total for group in self.barrier.groups) + self.barrier.other * max(len(self.planes), 1)
 
-    def goals(self, theta: Array, length: float) -> list[float]:
+    def goals(self, at: _Conditions, length: float) -> list[float]:
         """Return factors by which the weights of each group, and of the planes, exceed their final values after this
         step.
 
         They are smaller if the last step was longer.
         """
         keep = 0.1 if length > 0.7 else 0.4 if length > 0.2 else 1.0
-        rows, offset = self.barrier.planes
-        now = [float(np.sum(group.at(theta) * s)) / group.total
-               for group, s in zip(self.barrier.groups, self.matrices, strict=True)]
-        now.append(float((rows @ theta + offset) @ self.planes) / (self.barrier.other * max(len(offset), 1)))
+        now = [float(np.sum(p * s)) / group.total
+               for group, p, s in zip(self.barrier.groups, at.matrices, self.matrices, strict=True)]
+        now.append(float(at.slacks @ self.planes) / (self.barrier.other * max(len(at.slacks), 1)))
         return [max(1.0, keep * x) for x in now]
 
-    def system(self, theta: Array, goals: list[float]) -> tuple[Array, Array]:
+    def system(self, at: _Conditions, goals: list[float]) -> tuple[Array, Array]:
         """Return the gradient (parameters,) of the barrier with weights multiplied by `goals`, and the matrix of its
         Newton step."""
-        rows, offset = self.barrier.planes
-        s = rows @ theta + offset
-        gradient = -goals[-1] * self.barrier.other * (rows.T @ (1.0 / s))
-        hessian = rows.T @ (rows * (self.planes / s)[:, None])
-        for group, own, goal in zip(self.barrier.groups, self.matrices, goals[:-1], strict=True):
-            inverse = group.inverses(theta)
+        rows, _ = self.barrier.planes
+        gradient = -goals[-1] * self.barrier.other * (rows.T @ (1.0 / at.slacks))
+        hessian = rows.T @ (rows * (self.planes / at.slacks)[:, None])
+        for group, inverse, own, goal in zip(self.barrier.groups, at.inverses, self.matrices, goals[:-1], strict=True):
             slopes = group.traces(group.inverse_nominal - goal * inverse)
             np.add.at(gradient, group.places, group.weights[:, None] * slopes)
             hessian[group.places[:, :, None], group.places[:, None, :]] += group.products(inverse, own)
         return gradient, hessian
 
-    def changes(self, theta: Array, step: Array, goals: list[float]) -> _Multipliers:
+    def changes(self, at: _Conditions, step: Array, goals: list[float]) -> _Multipliers:
         """Return the change of the multipliers by a step of theta."""
-        rows, offset = self.barrier.planes
-        s = rows @ theta + offset
+        rows, _ = self.barrier.planes
         matrices = []
-        for group, own, goal in zip(self.barrier.groups, self.matrices, goals[:-1], strict=True):
-            inverse = group.inverses(theta)
+        for group, inverse, own, goal in zip(self.barrier.groups, at.inverses, self.matrices, goals[:-1], strict=True):
             half = inverse @ group.along(step) @ own
             aim = goal * group.weights[:, None, None] * inverse
             matrices.append(aim - own - 0.5 * (half + np.swapaxes(half, 1, 2)))
-        planes = goals[-1] * self.barrier.other / s - self.planes - self.planes * (rows @ step) / s
+        planes = goals[-1] * self.barrier.other / at.slacks - self.planes - self.planes * (rows @ step) / at.slacks
         return _Multipliers(self.barrier, tuple(matrices), planes)
 
-    def length(self, theta: Array, step: Array, changes: _Multipliers) -> float:
+    def length(self, at: _Conditions, step: Array, changes: _Multipliers) -> float:
         """Return the fraction of the step that keeps conditions and multipliers inside their cones."""
-        rows, offset = self.barrier.planes
-        worst = max(float((-(rows @ step) / (rows @ theta + offset)).max(initial=0.0)),
+        rows, _ = self.barrier.planes
+        worst = max(float((-(rows @ step) / at.slacks).max(initial=0.0)),
                     float((-changes.planes / self.planes).max(initial=0.0)))
-        for group, own, change in zip(self.barrier.groups, self.matrices, changes.matrices, strict=True):
-            matrices, moves = np.concatenate([group.at(theta), own]), np.concatenate([group.along(step), change])
+        for group, inside, own, change in zip(self.barrier.groups, at.matrices, self.matrices, changes.matrices,
+                                              strict=True):
+            matrices, moves = np.concatenate([inside, own]), np.concatenate([group.along(step), change])
             worst = max(worst, -float(np.linalg.eigvals(np.linalg.solve(matrices, moves)).real.min()))
         return min(1.0, MAX_SHARE_TO_BORDER / worst) if worst > 0 else 1.0
 

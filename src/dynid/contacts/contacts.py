@@ -32,7 +32,7 @@ _MAX_FREE_NOISE = 20.0  # times the level of normal noise, beyond which free mot
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """One contact.
+    """One contact of the robot with its environment.
 
     Attributes:
         start, stop: times of its first and last row, s.

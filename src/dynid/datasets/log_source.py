@@ -94,7 +94,7 @@ class LogSource:
 
 @dataclass(frozen=True)
 class LogFacts:
-    """What reading a log gave.
+    """Facts that reading a log gave: rows, duration, notes and rows that were dropped.
 
     Attributes:
         source: name of the log.

@@ -249,7 +249,7 @@ def spread_ten(source, first, step, target, at, width, m):
 
 @njit(**INNER)
 def spread_four(source, first, step, target, at, width, m):
-    """As `spread_ten`, four rows."""
+    """Copy four rows of a tile as `spread_ten` copies ten."""
     for t in range(0, m - 3, 4):
         transpose_four(source, first * TILE + t, step * TILE, target, at + t * width, width)
     for t in range(m - m % 4, m):

@@ -150,7 +150,7 @@ class Slopes:
 
     @property
     def channels(self) -> int:
-        """One for each shape parameter and joint, if the terms have memory."""
+        """Channels of memory: one for each shape parameter and joint, if the terms have memory."""
         return self.dependence.touches.size if complete(self.dependence.part).channels else 0
 
     def memory(self, motion: MotionSegment) -> Array:

@@ -124,7 +124,8 @@ def _read_table(path: Path) -> dict[str, float]:
     try:
         text = read_small(path).decode("utf-8")
     except OSError as problem:
-        raise ModelError(f"cannot read the table of base values {path}: {problem.strerror}") from None
+        raise ModelError(f"cannot read the table of base values {path}: {problem.strerror}",
+                         code="no-such-file") from None
     except UnicodeDecodeError:
         raise ModelError(f"{path} is not a text file; a table of base values is CSV or TOML") from None
     if path.suffix.lower() == ".toml":

@@ -99,7 +99,7 @@ class Extraction:
 
     @property
     def reason(self) -> Reason:
-        """Why it is not physically consistent: inertia, centres of mass outside their links, or both (s. 5.1)."""
+        """Why a set is not physically consistent: inertia, centres of mass outside their links, or both (s. 5.1)."""
         return reason_of(self.violations)
 
     def parameters(self) -> dict[str, float]:

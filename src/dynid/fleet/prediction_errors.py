@@ -13,7 +13,10 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.linear import solve
 from dynid.fleet.robot_fold import RobotFold
 
-APART_RATIO = 2.0  # of prediction errors: friction of robots of one type differs by a half, geometry by several times
+# Ratio of prediction errors above which a robot is apart: friction of robots of one type differs by a half, geometry by
+# several times. Three or four robots show few differences among the others. One in a hundred such fleets has a larger
+# ratio, if the robots differ at random in three directions.
+APART_RATIO, APART_RATIO_OF_FEW = 2.0, {3: 6.8, 4: 2.5}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,7 @@ def robots_apart(table: CrossPrediction) -> tuple[ApartRobot, ...]:
         others = [j for j in range(count) if j != k]
         among = pairs[np.ix_(others, others)][~np.eye(count - 1, dtype=bool)]
         error, usual = float(np.min([pairs[k, others], pairs[others, k]])), float(np.max(among))
-        if error > APART_RATIO * usual:
+        if error > APART_RATIO_OF_FEW.get(count, APART_RATIO) * usual:
             found.append(ApartRobot(table.robots[k], error, usual))
     return tuple(found)
 
@@ -110,7 +113,7 @@ def _without_each(robot: RobotFold) -> list[Array | None]:
 
 
 def only(table: CrossPrediction, places: Sequence[int]) -> CrossPrediction:
-    """The same table for some of the robots."""
+    """The table of cross-predictions for some of the robots."""
     logs = [k for k, j in enumerate(table.owner) if j in places]
     where = {j: n for n, j in enumerate(places)}
     return replace(table, robots=tuple(table.robots[i] for i in places),

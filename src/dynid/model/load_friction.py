@@ -81,7 +81,7 @@ class LoadFriction:
         yield from self.under_load(robot, self._link_torques(robot, q, dq, ddq), dq)
 
     def under_load(self, robot: Robot, torques: Array, dq: Array) -> Entries:
-        """Yield its entries for given torques of the bodies (samples, dof)."""
+        """Yield the entries of load friction for given torques of the bodies (samples, dof)."""
         count = len(self._symbols)
         for k, j in enumerate(chosen(robot, self.joints)):
             friction = np.abs(torques[:, j]) * self.sign.of_joint(j)(dq[:, j])

@@ -332,7 +332,7 @@ class Model:
                      if entry == "bodies")
 
     def bind(self, context: DataContext) -> Model:
-        """Return the model whose terms have taken from logs and estimates what they need of it."""
+        """Return the model with the quantities that its terms take from logs and estimates."""
         terms = tuple(bind(term, context) for term in self.terms)
         return self if all(map(operator.is_, terms, self.terms)) else replace(self, terms=terms)
 

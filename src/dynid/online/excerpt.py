@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -90,6 +90,19 @@ class Excerpt:
             self._stretches = [one for one in self._stretches if one.number % self._every == 0]
         self._stretches.append(SampleSegment(self._next))
         self._next += 1
+
+    def begin_at(self, stamp: float) -> None:
+        """Drop all samples before a stamp (s) of the last stretches, such as those before a change of the robot."""
+        kept: list[SampleSegment] = []
+        for one in reversed([one for one in self._stretches if one.blocks]):
+            t, q, tau = one.joined()
+            late = t >= stamp
+            if late.any():
+                kept.insert(0, replace(one, blocks=[(t[late], q[late], tau[late])]))
+            if not late.all():
+                break
+        self._stretches, self._every = kept, 1
+        self.seconds = max(self._last - stamp, 0.0)
 
     def blocks(self) -> Iterator[tuple[Array, ...]]:
         """Yield the intervals in order: stamps (m,), positions and torques (m, dof), commanded positions if they were

@@ -74,7 +74,7 @@ class FeedOptions:
         for name in ("cutoff", "rate", "gap", "kernel_window", "step"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value > 0.0):
-                raise ModelError(f"{name} of a stream must be above zero, got {value}")
+                raise ModelError(f"{name} of a stream must be above zero, got {value}", code="out-of-range")
         if self.rate is not None:
             check_quantity(RATE, self.rate, "the rate of a stream", ModelError)
         if self.cutoff is not None:

@@ -94,7 +94,7 @@ def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterat
     try:
         file = open(path, encoding="utf-8", errors="replace")
     except OSError as problem:
-        raise RecordingError(f"cannot read {path}: {problem.strerror}") from None
+        raise RecordingError(f"cannot read {path}: {problem.strerror}", code="no-such-file") from None
     with file:
         kept, quiet = "", time.monotonic()
         while time.monotonic() - quiet < patience:

@@ -189,7 +189,8 @@ def open_npz(path: Path) -> Arrays:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             if not members or not all(member.filename.endswith(".npy") for member in members):
-                raise RecordingError(f"{path}: is a zip archive but not one of numpy's arrays (npz)")
+                raise RecordingError(f"{path}: is a zip archive or a spreadsheet, not arrays of numpy (npz)", "unpack "
+                                     "it and give the log inside, or save the sheet as CSV", code="unknown-format")
             outside = next((member.filename for member in members if _leads_outside(member.filename)), None)
             if outside is not None:
                 raise RecordingError(f"{path}: has a member '{outside[:80]}', which leads outside of the archive",

@@ -181,7 +181,7 @@ def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[
     if current.mapping.bad_rows == "error":
         raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; "
                              "correct it, or add --set log.bad_rows=drop to "
-                             "ignore such rows", where=current.setting(*faults[where[0]]))
+                             "ignore such rows", where=current.setting(*faults[where[0]]), code="bad-row")
     shown = "; ".join(_sentence(current, blocks, row, faults[row]) for row in where[:MAX_BAD_ROWS_SHOWN])
     more = f"; and {len(where) - MAX_BAD_ROWS_SHOWN} more" if len(where) > MAX_BAD_ROWS_SHOWN else ""
     notes.append(f"{len(where)} of {count} rows ignored: {shown}{more}")
@@ -376,7 +376,7 @@ def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: 
         raise RecordingError(f"{source.path} {source.row} {place(first)}: time runs backwards, from "
                              f"{before:.6f} s to {t[first]:.6f} s after the start of the log; if "
                              "the file contains several runs, split it there or choose one with "
-                             "--set log.episode=N", where="log.time")
+                             "--set log.episode=N", where="log.time", code="time-backwards")
     fresh = steps > 0
     again = np.flatnonzero(~fresh)
     if len(again):

@@ -212,13 +212,13 @@ def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], li
             return Match((name, other)), None
     found = {name: reading for group in groups.values() for reading, name in group}
     if not found:
-        raise RecordingError(f"{source.path}: cannot tell which column is the time; say it with time = \"...\", or "
-                             f"give the rate in Hz, the columns are {listed(known)}", code="no-column",
+        raise RecordingError(f"{source.path}: cannot tell which column is the time. Columns: {listed(known)}. Name it "
+                             "with --set log.time=NAME, or give the rate in Hz with --set log.rate=N", code="no-column",
                              where="log.time")
     preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]
     if len(found) > 1 and not preferred:
         raise RecordingError(f"{source.path}: which column is the time, {' or '.join(found)}? "
-                             f"Say it with time = \"...\"", where="log.time")
+                             f"Choose with --set log.time={next(iter(found))}", where="log.time")
     name = preferred[0] if preferred else next(iter(found))
     others = [other for other in found if other != name]
     unit = found[name].unit

@@ -65,4 +65,4 @@ def check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> No
             continue
         if signal not in WITHOUT_JOINTS and len(found) != count:
             raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}",
-                                 where=f"log.{signal}")
+                                 where=f"log.{signal}", code="column-count")

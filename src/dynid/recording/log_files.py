@@ -24,7 +24,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class LogFile:
-    """One log.
+    """One log file, in a folder or in an object store.
 
     Attributes:
         source: a path or an address such as s3://bucket/log.parquet.
@@ -49,7 +49,8 @@ class LogFile:
         try:
             parts = [path.stat() for path in _files(Path(self.source))]
         except OSError as problem:
-            raise RecordingError(f"there is no log {self.source} that can be read: {problem.strerror}") from None
+            raise RecordingError(f"there is no log {self.source} that can be read: {problem.strerror}",
+                                 code="no-such-file") from None
         return "-".join(f"{one.st_size}.{one.st_mtime_ns}" for one in parts)
 
     @contextmanager
@@ -75,7 +76,8 @@ def content_hash(path: Path) -> str:
                 while chunk := file.read(_BYTES_AT_ONCE):
                     digest.update(chunk)
     except OSError as problem:
-        raise RecordingError(f"there is no log {path} that can be read: {problem.strerror}") from None
+        raise RecordingError(f"there is no log {path} that can be read: {problem.strerror}",
+                             code="no-such-file") from None
     return digest.hexdigest()
 
 

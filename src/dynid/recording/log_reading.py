@@ -83,7 +83,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
                 unit_notes(extremes, robot, part.unit_said, str(paths[0]))
     if extremes is None and window_of(rules):
         raise RecordingError(f"{paths[0]}: has no row {window_of(rules)} that can be used; the log ends at "
-                             f"{until:.6g} s")
+                             f"{until:.6g} s", code="empty-window")
     if extremes is None:
         raise RecordingError(f"{paths[0]}: contains no row that can be used", code="no-usable-row")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}

@@ -284,8 +284,8 @@ class Mapping(BaseModel):
             return Mapping(**settings)
         except ValidationError as problem:
             place = problem.errors(include_url=False)[0]["loc"]
-            raise RecordingError(f"{source}: {sentence(problem)}", where=f"log.{place[0]}" if place else "log"
-                                 ) from None
+            raise RecordingError(f"{source}: {sentence(problem)}", code="wrong-setting",
+                                 where=f"log.{place[0]}" if place else "log") from None
 
     @staticmethod
     def load(path: str | Path) -> Mapping:

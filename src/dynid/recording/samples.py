@@ -228,7 +228,7 @@ class Samples:
 
 
 def check_ranges(ranges: Ints, rows: int, name: str, source: str) -> None:
-    """Raise unless `ranges` are half-open row ranges (k, 2) within so many rows."""
+    """Raise unless `ranges` are half-open row ranges (k, 2) within `rows` rows."""
     if np.ndim(ranges) != 2 or np.shape(ranges)[1] != 2:
         raise RecordingError(f"{source}: {name} must be row ranges (k, 2), got shape {np.shape(ranges)}")
     wrong = np.flatnonzero((ranges[:, 0] < 0) | (ranges[:, 0] > ranges[:, 1]) | (ranges[:, 1] > rows))

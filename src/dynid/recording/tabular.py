@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -39,17 +40,20 @@ class Text:
         self.path = path
         self.notes: list[str] = []
         self._compressed = is_compressed_text(path)
+        with self._bytes() as start:  # spreadsheets write "Unicode text" as UTF-16
+            self._encoding = "utf-16" if start.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else "utf-8-sig"
         with self._open() as file:
             lines = iter(lambda: file.readline(_MOST_CELLS), "")
             head = [line for _, line in zip(range(skip + 200), lines, strict=False)]
         if any(len(line) == _MOST_CELLS for line in head):
             raise RecordingError(f"{path}: has a row of more than {_MOST_CELLS} characters, so it is not a table of a "
                                  "log")
-        if any("\0" in line for line in head[:1]):
-            raise RecordingError(f"{path}: is neither a text file nor another supported kind of log")
+        if any("\0" in line for line in head):
+            raise RecordingError(f"{path}: is neither a text file nor another supported kind of log",
+                                 "write the log as CSV or NPZ", code="unknown-format")
         content = [(i, line) for i, line in enumerate(head) if i >= skip and _holds_data(line)]
         if not content:
-            raise RecordingError(f"{path}: contains no rows")
+            raise RecordingError(f"{path}: contains no rows", code="no-rows")
         chosen = _delimiter(line for _, line in content) if delimiter is None else delimiter
         self.delimiter = None if chosen == " " else chosen  # None: any white space
         self.decimal = decimal or _decimal(self.delimiter, [line for _, line in content[1:]] or [content[0][1]])
@@ -73,7 +77,7 @@ class Text:
             content = content[1:]
         self.names = self._unique_names(names)
         if not content:
-            raise RecordingError(f"{path}: has a header but no rows")
+            raise RecordingError(f"{path}: has a header but no rows", code="no-rows")
         self._start = content[0][0]  # lines before the first row
         rows = [line for _, line in content[:_ROWS_FOR_TYPES]]  # what most of them have: the first ones may be damaged
         self._dates = _most([self._dates_in(line) for line in rows])
@@ -105,7 +109,7 @@ class Text:
             -> Generator[FileRows, None, tuple[int, bool]]:
         """Return rows up to a batch with other text than numbers, their number, and whether the file ended."""
         done = 0
-        if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices):
+        if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices) or self._encoding == "utf-16":
             return done, False
         try:
             import pyarrow
@@ -263,9 +267,11 @@ class Text:
         self.notes.append(f"column names were taken from the comment in row {first}")
         return names
 
+    def _bytes(self) -> IO[bytes]:
+        return open_compressed_text(self.path) if self._compressed else self.path.open("rb")
+
     def _open(self) -> IO[str]:
-        file = open_compressed_text(self.path) if self._compressed else self.path.open("rb")
-        return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline=None)
+        return io.TextIOWrapper(self._bytes(), encoding=self._encoding, errors="replace", newline=None)
 
 
 class Flat:

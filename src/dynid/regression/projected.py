@@ -28,7 +28,7 @@ class ProjectedEquations(TorqueEquations):
 
     @cached_property
     def plain(self) -> TorqueEquations:
-        """The same data before the multiplication."""
+        """The data before they are multiplied by `Samples.mixing`."""
         return TorqueEquations(self.model, self.logs, self.base)
 
     @cached_property

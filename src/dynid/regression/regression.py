@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import IO, Any
 
@@ -196,13 +196,17 @@ class Regression:
             raise ModelError("a regression with only one block is empty without it", code="no-block-left")
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
 
-    def without_each(self) -> list[Regression]:
+    def without_each(self) -> tuple[Regression, ...]:
         """Return all data except one block, for each block in turn, in fewer sums than `without`."""
         if len(self.blocks) < 2:
             raise ModelError("a regression with only one block is empty without it")
+        return self._without_each
+
+    @cached_property
+    def _without_each(self) -> tuple[Regression, ...]:
         sums = sums_without_each([block.factors for block in self.blocks])
-        return [replace(self, factors=factors, blocks=self.blocks[:k] + self.blocks[k + 1:])
-                for k, factors in enumerate(sums)]
+        return tuple(replace(self, factors=factors, blocks=self.blocks[:k] + self.blocks[k + 1:])
+                     for k, factors in enumerate(sums))
 
     def only(self, block: int) -> Regression:
         """Return the data of one block."""

@@ -86,7 +86,7 @@ def text(name: str) -> str:
 
 
 def numbers(values: ArrayLike, digits: int = 5) -> list[float | None]:
-    """Round values to so many digits of the largest one, as plain numbers; None for values that are not finite."""
+    """Round values to `digits` digits of the largest one, as plain numbers; None for values that are not finite."""
     x = np.asarray(values, dtype=float)
     good = np.isfinite(x)
     top = float(np.abs(x[good]).max()) if good.any() else 0.0
@@ -97,7 +97,7 @@ def numbers(values: ArrayLike, digits: int = 5) -> list[float | None]:
 
 
 def significant(values: ArrayLike, digits: int = 4) -> list[float | None]:
-    """Round each value to so many significant digits, for logarithmic axes; None for values that are not finite."""
+    """Round each value to `digits` significant digits, for logarithmic axes; None for values that are not finite."""
     return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float).tolist()]
 
 

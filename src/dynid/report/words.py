@@ -9,7 +9,7 @@ NOTHING = "\u2013"  # a dash
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Format a number with so many significant digits; a dash for no number."""
+    """Format a number with `digits` significant digits, or a dash if it is None or not finite."""
     if value is None or not math.isfinite(value):
         return NOTHING
     text = f"{value:.{digits}g}"

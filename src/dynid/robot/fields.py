@@ -28,7 +28,7 @@ def known_keys(table: Mapping[str, Any], keys: Sequence[str], where: str) -> Non
         if key not in keys:
             close = difflib.get_close_matches(key, keys, n=1)
             raise RobotError(f"{where} has an unknown key '{key}'" + (f", did you mean '{close[0]}'" if close else "")
-                             + f"; it may have {', '.join(keys)}")
+                             + f"; it may have {', '.join(keys)}", code="unknown-setting")
 
 
 def text_of(value: Any, what: str) -> str:
@@ -48,7 +48,7 @@ def angle_of(value: Any, unit: float, what: str) -> float:
             raise RobotError(f"{what} divides by zero: {value!r}")
         return (-1.0 if sign == "-" else 1.0) * float(factor or 1) * math.pi / float(divisor or 1)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise RobotError(f"{what} must be a number or text such as \"pi/2\", got {value!r}")
+        raise RobotError(f"{what} must be a number or text such as \"pi/2\", got {value!r}", code="not-a-number")
     return float(value) * unit
 
 

@@ -49,7 +49,8 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
     """
     root, file, stem, _ = parse_xml(source, "MJCF")
     if root.tag != "mujoco":
-        raise RobotError(f"{file} has <{root.tag}> as its root element; an MJCF file has <mujoco>")
+        raise RobotError(f"{file} has <{root.tag}> as its root element; an MJCF file has <mujoco>",
+                         code="wrong-root-element")
     if isinstance(source, Path) or not source.lstrip().startswith("<"):
         root = with_included(root, file, Path(source).parent)
     text = MjcfText(file, root)

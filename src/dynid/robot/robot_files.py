@@ -171,7 +171,8 @@ def builtin(name: str) -> Robot:
         close = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.4)
         raise RobotError(f"unknown built-in robot '{name}'; "
                          + (f"did you mean {' or '.join(close)}, or" if close else "there are")
-                         + f" {'one of ' if close else ''}{', '.join(n for n in names if n not in close)}")
+                         + f" {'one of ' if close else ''}{', '.join(n for n in names if n not in close)}",
+                         code="unknown-robot")
     text = (resources.files("dynid.robot") / "builtin" / f"{name}.toml").read_text(encoding="utf-8")
     return _from_toml(text, f"{name}.toml", name)
 
@@ -200,14 +201,14 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     known_keys(table, _TOP_KEYS, f"robot file '{file}'")
     if convention not in ("dh", "mdh"):
         raise RobotError(f"robot file '{file}' must set convention = \"dh\", \"mdh\", \"tree\" or \"urdf\", got "
-                         f"{convention!r}")
+                         f"{convention!r}", code="wrong-setting")
     if notation not in ("khalil", "craig") or ("notation" in table and convention == "dh"):
         raise RobotError(f"robot file '{file}' has notation {notation!r}; only a modified DH table has a notation, "
                          '"khalil" or "craig"')
     unit = angle_unit(table, file)
     joints = table.get("joint")
     if not isinstance(joints, list) or not joints or not all(isinstance(row, dict) for row in joints):
-        raise RobotError(f"robot file '{file}' has no [[joint]] tables; it needs one for each joint")
+        raise RobotError(f"robot file '{file}' has no [[joint]] tables; it needs one for each joint", code="no-joint")
     keys = STANDARD if convention == "dh" else KHALIL if notation == "khalil" else CRAIG
 
     rows, names, links, inertias = [], [], [], []

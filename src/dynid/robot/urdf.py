@@ -127,9 +127,10 @@ class _Reader:
         try:
             values = [float(word) for word in words]
         except ValueError:
-            raise self.error(f"{what} must be {'numbers' if count > 1 else 'a number'}, got \"{text}\"") from None
+            raise self.error(f"{what} must be {'numbers' if count > 1 else 'a number'}, got \"{text}\"",
+                             code="not-a-number") from None
         if any(math.isnan(v) or (math.isinf(v) and not infinite) for v in values):
-            raise self.error(f"{what} must be finite, got \"{text}\"")
+            raise self.error(f"{what} must be finite, got \"{text}\"", code="not-a-number")
         if not infinite and any(abs(v) > LARGEST for v in values):
             raise self.error(f'{what} has a number above {LARGEST:g}, which is not plausible for a robot, got "{text}"')
         if infinite:  # limits: some files write 1e16, or the largest double, for none
@@ -180,7 +181,7 @@ class _Reader:
                       for shape in self.shapes(collision, name, where)]
             links[name] = _Link(name, self.inertia(element, where), tuple(shapes))
         if not links:
-            raise self.error("<link> is missing")
+            raise self.error("<link> is missing", code="no-link")
         return links
 
     def inertia(self, link: Element, where: str) -> Array | None:
@@ -257,7 +258,7 @@ class _Reader:
             if not link:
                 raise self.error(f"{where} has no <{tag} link=...>")
             if link not in links:
-                raise self.error(f"{where} has the {tag} link '{link}', which is not in the file")
+                raise self.error(f"{where} has the {tag} link '{link}', which is not in the file", code="unknown-link")
             ends.append(link)
         kind = element.get("type")
         if kind == "floating" and ends[0] not in self.children and not self.fixed_base:

@@ -17,7 +17,7 @@ def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
     """Parse as `parse_xml` does, for a file that must be a URDF without macros."""
     root, file, stem, data = parse_xml(source, "URDF")
     if root.tag != "robot":
-        raise RobotError(f"{file} has <{root.tag}> as its root element; a URDF has <robot>")
+        raise RobotError(f"{file} has <{root.tag}> as its root element; a URDF has <robot>", code="wrong-root-element")
     _refuse_xacro(root, file)
     return root, file, stem, data
 

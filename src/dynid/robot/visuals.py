@@ -62,7 +62,7 @@ def visuals(robot: Robot, file: str | Path | None = None) -> tuple[Visual, ...]:
 
 
 def _places(robot: Robot) -> Mapping[str, tuple[int, Array]]:
-    """Return, for every link, the number of its body in the whole tree, and its pose there."""
+    """Return, for every link, the number of its body in the whole tree, and its pose in that body."""
     tree = robot if robot.followers is None else robot.followers.tree
     known = {body.name: (i, np.eye(4)) for i, body in enumerate(tree.bodies)}
     known |= {part.link: (i, part.pose) for i, body in enumerate(tree.bodies) for part in body.parts}

@@ -13,6 +13,7 @@ from dynid.errors import DynidError
 from dynid.files import toml_table
 from dynid.quantities import finite_number
 from dynid.recording import mapping
+from dynid.robot import builtin_names
 from dynid.runs.settings import RunSettings, read_table
 
 Kind = Literal["settings", "robot", "log"]
@@ -37,18 +38,20 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
     Python files named by the run file or its prior may be run; model.python in an assignment always may.
     """
     if logs:
-        if kind_of(source) == "log" and any(Path(log).suffix.lower() in _ROBOT_SUFFIXES for log in logs):
-            robots = [log for log in logs if Path(log).suffix.lower() in _ROBOT_SUFFIXES]
+        robots = [log for log in logs if Path(log).suffix.lower() in _ROBOT_SUFFIXES or log in builtin_names()]
+        if robots and kind_of(source) == "log":
             others = [source, *(log for log in logs if log not in robots)]
             raise DynidError(f"'{source}' is a log and '{robots[0]}' a robot: the robot comes first",
-                             f"dynid identify {shlex.join([robots[0], *others])}")
+                             f"dynid identify {shlex.join([robots[0], *others])}", code="wrong-order")
         values: dict[str, Any] = {"robot": source, "logs": list(logs)}
     else:
         kind = kind_of(source)
         if kind == "log":
-            raise DynidError(f"'{source}' is a log; give the robot first (dynid identify ROBOT LOG ...), or a run file")
+            raise DynidError(f"'{source}' is a log; give the robot first (dynid identify ROBOT LOG ...), or a run file",
+                             code="no-robot")
         if kind == "robot":
-            raise DynidError(f"'{source}' is a robot; give logs as well (dynid identify ROBOT LOG ...), or a run file")
+            raise DynidError(f"'{source}' is a robot; give logs as well (dynid identify ROBOT LOG ...), or a run file",
+                             code="no-log")
         values = RunSettings.load(source).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     values = merged(values, given or {})
     direct: dict[str, Any] = {}
@@ -89,7 +92,7 @@ def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
     """Return the settings with one more, given as 'table.name=value'; the value is TOML or plain text."""
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip():
-        raise DynidError(f"--set takes KEY=VALUE such as prepare.cutoff=8, got '{assignment}'")
+        raise DynidError(f"--set takes KEY=VALUE such as prepare.cutoff=8, got '{assignment}'", code="not-key-value")
     try:
         value = toml_table(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
@@ -122,7 +125,8 @@ def known_table(texts: Sequence[str]) -> dict[str, Any]:
         try:
             found = [finite_number(number) for number in numbers.split("+-", 1)]
         except ValueError:
-            raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.1, got '{text}'") from None
+            raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.1, got '{text}'",
+                             code="not-key-value") from None
         table[name.strip()] = found[0] if len(found) == 1 else found
     return table
 
@@ -135,5 +139,6 @@ def lock_table(texts: Sequence[str]) -> dict[str, float]:
         try:
             table[name.strip()] = finite_number(number) if equals else 0.0
         except ValueError:
-            raise DynidError(f"--lock takes JOINT or JOINT=POSITION such as finger_joint1=0.02, got '{text}'") from None
+            raise DynidError(f"--lock takes JOINT or JOINT=POSITION such as finger_joint1=0.02, got '{text}'",
+                             code="not-key-value") from None
     return table

@@ -50,7 +50,8 @@ class CodeOptions:
     def __post_init__(self) -> None:
         for language in self.languages:
             if language not in ENDINGS:
-                raise DynidError(f"there is no language '{language}' to generate; there are {', '.join(ENDINGS)}")
+                raise DynidError(f"there is no language '{language}' to generate; there are {', '.join(ENDINGS)}",
+                                 code="unknown-language")
         if not self.languages:
             raise DynidError(f"give a language: {', '.join(ENDINGS)}")
 

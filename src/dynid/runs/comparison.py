@@ -49,7 +49,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     A method that fails is listed with its reason.
     """
     if not names:
-        raise DynidError("give at least one method to compare")
+        raise DynidError("give at least one method to compare", code="no-method")
     options = {name: method_options(settings, name) for name in names}
     tell, robot = Progress.of(tell), make_robot(settings)
     loaded = load_problem(settings, robot, tell.part(0.0, 0.35))

@@ -62,7 +62,7 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
     if folder.is_dir() and (names := {path.name for path in folder.iterdir()}) and (
             names - own - {"report.html"} or "run.toml" not in names):
         raise DynidError(f"{folder} has files that are not of a demonstration; choose another folder: "
-                         "dynid demo -o FOLDER")
+                         "dynid demo -o FOLDER", code="folder-in-use")
     settings = simulate_logs(folder, "exciting.csv", "other.csv", tell, seed=seed)
     with write_whole(folder / "run.toml") as file:
         file.write(settings.as_toml("Identify the demonstration's log again: dynid identify run.toml -o FOLDER"))

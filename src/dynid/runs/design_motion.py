@@ -121,14 +121,15 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
         return standing_motion(robot, request, request.standing)
     refuse_without_feet(robot)
     if request.improve is not None and (request.friction or request.rotor):
-        raise DynidError("--improve takes the terms of the earlier result, so remove --friction and --rotor")
+        raise DynidError("--improve takes the terms of the earlier result, so remove --friction and --rotor",
+                         code="conflicting-options")
     past = None
     if request.improve is not None:
         robot = _locked_as(robot, Path(request.improve))
         past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof), trust=request.trust)
         if past.known.joints[:robot.dof] != robot.joint_names:
             raise DynidError(f"{request.improve} is the result of another robot, with the joints "
-                             f"{', '.join(past.known.joints)}")
+                             f"{', '.join(past.known.joints)}", code="another-robot")
     limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
     home = None if request.home is None else checked_posture(request.home, limits)
     care: tuple[str, ...] = ()
@@ -260,13 +261,14 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
     """Return the home posture; raise an error if it is not within the limits, before the search."""
     posture = np.asarray(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
-        raise DynidError(f"the home posture must be {limits.dof} finite numbers, one per joint, got {posture.size}")
+        raise DynidError(f"the home posture must be {limits.dof} finite numbers, one per joint, got {posture.size}",
+                         code="wrong-home")
     limits = limits.reaching(posture)
     outside = (posture < limits.lower) | (posture > limits.upper)
     if outside.any():
         j = int(np.argmax(outside))
         raise DynidError(f"the home posture puts joint '{limits.names[j]}' at {posture[j]:g}, outside its limits "
-                         f"{limits.lower[j]:g} to {limits.upper[j]:g}")
+                         f"{limits.lower[j]:g} to {limits.upper[j]:g}", code="wrong-home")
     return posture
 
 
@@ -277,7 +279,7 @@ def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
     values = np.atleast_1d(np.asarray(noise, dtype=float))
     if values.shape not in ((1,), (dof,)) or not np.isfinite(values).all() or not (values > 0).all():
         raise DynidError(f"the noise must be one number above zero or {dof}, one per joint, got "
-                         f"{', '.join(f'{x:g}' for x in values)}")
+                         f"{', '.join(f'{x:g}' for x in values)}", code="wrong-noise")
     for value in values.tolist():
         check_quantity(TORQUE_NOISE, value, "the noise of a torque")
     return np.broadcast_to(values, (dof,)).copy()

@@ -53,7 +53,7 @@ def checked_losses(names: Sequence[str]) -> tuple[Loss, ...]:
     known = {str(one): one for one in LOSSES}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise DynidError(f"there is no loss '{unknown[0]}'; there are {', '.join(known)}")
+        raise DynidError(f"there is no loss '{unknown[0]}'; there are {', '.join(known)}", code="unknown-name")
     return tuple(known[name] for name in names)
 
 
@@ -73,7 +73,8 @@ def base_values_of(source: str | Path, table: str | Path | None = None, *, folde
             return BaseValues.load(table, estimate.model)
         return BaseValues.of(estimate, _stacked(folder, estimate) if folded else None)
     if table is None:
-        raise DynidError(f"{source} is not a result folder; with a robot give a table of base values, --base TABLE")
+        raise DynidError(f"{source} is not a result folder; with a robot give a table of base values, --base TABLE",
+                         code="no-result")
     robot = Robot.load(source)
     refuse_free_base(robot, "the extraction of full parameters")
     return BaseValues.load(table, Model(robot, make_terms(robot)))

@@ -23,11 +23,13 @@ def make_program(robot: Robot, options: CodeOptions, *, friction: Sequence[str] 
     if result is None:
         return model_program(terms_model(robot, tuple(friction), rotor), options)
     if friction or rotor:
-        raise DynidError("--from takes the terms of the earlier result, so remove --friction and --rotor")
+        raise DynidError("--from takes the terms of the earlier result, so remove --friction and --rotor",
+                         code="conflicting-options")
     estimate, _ = load(result, trust=trust)
     model = robot_model(estimate.model)
     if model is None or model.robot.joint_names != robot.joint_names:
-        raise DynidError(f"{result} is the result of another robot than '{robot.name}': their joints differ")
+        raise DynidError(f"{result} is the result of another robot than '{robot.name}': their joints differ",
+                         code="another-robot")
     return estimate_program(estimate, options)
 
 

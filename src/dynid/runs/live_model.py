@@ -2,7 +2,8 @@
 
 The rule is that of `dynid identify`. The stream starts with viscous and Coulomb friction and an offset. The choice is
 made after ten seconds, forty seconds, and so on, and at the end of the source, on an `Excerpt` of the stream. If the
-model or the cut-off changes, the estimate restarts from the excerpt.
+model or the cut-off changes, the estimate is computed again from the excerpt. If the robot changes, the excerpt begins
+anew.
 """
 
 from __future__ import annotations
@@ -167,6 +168,9 @@ class LiveModel:
         for cause in causes or ["something else"]:
             self.remark("model-changed", f"the robot changed at about {self._changed_at:.1f} s; the likely cause is "
                                          f"{cause}; the estimate restarts from there")
+        if self._excerpt is not None:  # the model in use stays until as much is known of the changed robot
+            self._excerpt.begin_at(self._changed_at)
+            self._due = max(FIRST_CHOICE, self._done)
         self._named, self._changed_at = count, float("nan")
 
     def _new(self, settings: RunSettings, model: LinearModel, base: BaseParameters, feeding: FeedOptions) -> Online:
@@ -194,8 +198,8 @@ class LiveModel:
             return
         self._chosen = found
         self._restart(found, excerpt)
-        self.remark("friction-chosen", f"{found.text}; the estimate restarts from {excerpt.seconds:.0f} s of the stream"
-                    + ("" if found.cutoff is None else f", cut-off {found.cutoff:g} Hz"))
+        self.remark("friction-chosen", f"{found.text}; the estimate is computed again from the last "
+                    f"{excerpt.seconds:.0f} s" + ("" if found.cutoff is None else f", cut-off {found.cutoff:g} Hz"))
 
     def _restart(self, found: StreamChoice, excerpt: Excerpt) -> None:
         """Create a new estimate of the chosen model from the excerpt, keeping the events."""

@@ -129,7 +129,7 @@ def _through(file: Path | None, limits: Limits) -> Trajectory:
     """Return quintic motions that stop at every row of a table of postures, as fast as the limits allow."""
     if file is None:
         raise DynidError("a motion through points needs the file of these points, one row per posture",
-                         "give it with --through")
+                         "give it with --through", code="no-points")
     source = Text(file)
     try:
         names = list(source.fields)

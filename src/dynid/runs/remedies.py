@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.recording.column_guess import GUESSED
+from dynid.validate.thresholds import UNIT_SPREAD
 
 if TYPE_CHECKING:
     from dynid.runs.identification import Run
@@ -66,8 +67,33 @@ def _guessed(run: Run, setting: str, count: int) -> list[str]:
 
 
 def _unit(finding: Finding, run: Run) -> str:
-    factor = float(np.median(_numbers(finding, "nominal") or [1.0]))
-    return _set(f"log.torque_scale={10.0 ** -round(float(np.log10(factor))):g}") if factor > 0 else ""
+    """Return the power of ten of a unit that all joints share, or the factor of each joint by the nominal model."""
+    factors = _numbers(finding, "nominal")
+    if not factors or min(factors) <= 0:
+        return ""
+    if np.ptp(np.log(factors)) < 2.0 * UNIT_SPREAD or len(factors) != len(finding.joints):
+        return _set(f"log.torque_scale={10.0 ** -round(float(np.log10(np.median(factors)))):g}")
+    return _scales(finding, run, factors, float(np.median(factors)))
+
+
+def _gain(finding: Finding, run: Run) -> str:
+    """Return the correction of a wrong gain; none if another joint may have it."""
+    gains = _numbers(finding, "gain")
+    return "" if any(_numbers(finding, "rivals")) or min(gains, default=0.0) <= 0 else _scales(finding, run, gains)
+
+
+def _scales(finding: Finding, run: Run, factors: list[float], of_others: float = 1.0) -> str:
+    """Return the scale of each torque that undoes the factors of the finding's joints, and `of_others` elsewhere; none
+    if the log has a scale already."""
+    if {"torque_scale", "current", "drive_gain"} & set(run.settings.log):
+        return ""
+    known = dict(zip(finding.joints, factors, strict=False))
+    scales = [f"{1.0 / known.get(name, of_others):.3g}" for name in run.reconstruction.names]
+    return _set(f"log.torque_scale={_list(scales)}")
+
+
+def _friction_choice(finding: Finding, run: Run) -> str:
+    return "" if run.friction is not None else "--friction auto"
 
 
 def _gravity(finding: Finding, run: Run) -> str:
@@ -82,14 +108,15 @@ def _consistent(finding: Finding, run: Run) -> str:
 REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
     "torque-sign": _signs("torque_sign"), "position-sign": _signs("sign"),
     "positions-swapped": _swapped("position"), "torques-swapped": _swapped("torque"), "torque-unit": _unit,
+    "drive-gain": _gain,
     "gravity-direction": _gravity, "degrees-for-radians": lambda finding, run: _set("log.unit=deg"),
     "negative-friction": _consistent, "negative-rotor-inertia": _consistent, "unphysical-inertia": _consistent,
     "indefinite-inertia": _consistent, "impossible-links": _consistent, "energy-grows": _consistent,
-    "residual-follows-delay": lambda finding, run: "--friction auto",
+    "residual-follows-delay": _friction_choice,
     "residual-follows-reversal": lambda finding, run: "--friction viscous,coulomb,offset,dahl",
-    "residual-follows-speed-squared": lambda finding, run: "--friction auto",
-    "residual-follows-load": lambda finding, run: "--friction auto",
-    "residual-follows-low-speed": lambda finding, run: "--friction auto",
+    "residual-follows-speed-squared": _friction_choice,
+    "residual-follows-load": _friction_choice,
+    "residual-follows-low-speed": _friction_choice,
     "residual-follows-velocity": lambda finding, run: "--friction viscous,coulomb,offset",
     "residual-follows-velocity-sign": lambda finding, run: "--friction viscous,coulomb,offset",
     "residual-follows-offset": lambda finding, run: "--friction viscous,coulomb,offset",

@@ -130,13 +130,14 @@ def _compare(folder: Path) -> None:
     files = manifest(folder)
     if not files:
         raise DynidError(f"{folder} contains no result: {MANIFEST}, its list of files, is missing",
-                         "identify again with -o")
+                         "identify again with -o", code="no-result")
     for name, wanted in files.items():
         try:
             found = _facts(folder / name)
         except OSError as problem:
             raise DynidError(f"{folder} contains no {name} that can be read "
-                             f"({problem.strerror}), which is part of its result", "identify again with -o") from None
+                             f"({problem.strerror}), which is part of its result", "identify again with -o",
+                             code="no-result") from None
         if found != wanted:
             raise DynidError(f"{folder} contains no complete result: {name} was edited, is damaged "
                              "or belongs to another result", "identify again")

@@ -29,7 +29,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     where = _not_a_number(values)
     if where is not None:
         raise DynidError(f"{source}: setting '{where}' is not a number (nan); give a number, or remove the setting",
-                         where=where)
+                         code="wrong-setting", where=where)
     try:
         return kind.model_validate(dict(values))
     except ValidationError as problem:
@@ -37,10 +37,11 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
         name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int)) or "the file"
         if first["type"] == "extra_forbidden":
             known = f"; the settings are {', '.join(kind.model_fields)}" if len(first["loc"]) == 1 else ""
-            raise DynidError(f"{source}: there is no setting '{name}'{known}", where=name) from None
+            raise DynidError(f"{source}: there is no setting '{name}'{known}", code="unknown-setting",
+                             where=name) from None
         message = str(first["msg"]).removeprefix("Value error, ")
-        raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}", where=name
-                         ) from None
+        raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}",
+                         code="wrong-setting", where=name) from None
 
 
 def _not_a_number(value: Any) -> str | None:
@@ -61,7 +62,8 @@ def read_table(path: Path, what: str = "") -> dict[str, Any]:
     try:
         return toml_table(read_small(path).decode("utf-8"))
     except OSError as problem:
-        raise DynidError(f"cannot read {f'the {what} ' if what else ''}{path}: {problem.strerror}") from None
+        raise DynidError(f"cannot read {f'the {what} ' if what else ''}{path}: {problem.strerror}",
+                         code="no-such-file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise DynidError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
 

@@ -112,11 +112,13 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
     """Return the model, the true parameters, the controller's parameters, and notes."""
     if truth is not None:
         if friction or rotor:
-            raise DynidError("--truth takes the terms of the earlier result, so remove --friction and --rotor")
+            raise DynidError("--truth takes the terms of the earlier result, so remove --friction and --rotor",
+                             code="conflicting-options")
         estimate, _ = load(truth, trust=trust)
         links = estimate.model.links if isinstance(estimate.model, FlexibleModel) else robot_model(estimate.model)
         if links is None or links.robot.joint_names != robot.joint_names:
-            raise DynidError(f"{truth} is the result of another robot than '{robot.name}': their joints differ")
+            raise DynidError(f"{truth} is the result of another robot than '{robot.name}': their joints differ",
+                             code="another-robot")
         if isinstance(estimate.model, FlexibleModel):
             return estimate.model, estimate.full, estimate.model.rigid_values(estimate.full), (_RIGID_CONTROLLER_NOTE,)
         belief = known_values(links.parameters)
@@ -127,7 +129,7 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
         bare = robot.bodies_without_inertia
         who = "any link" if len(bare) == robot.dof else ", ".join(bare)
         raise NotPossibleError(f"robot '{robot.name}' cannot be simulated: its file gives no inertia for {who}; add "
-                               "it, or give an earlier result with --truth")
+                               "it, or give an earlier result with --truth", code="no-inertia")
     missing = [p.name for p in model.parameters if p.nominal is None]
     notes: tuple[str, ...] = ()
     if missing:
@@ -177,7 +179,7 @@ def log_writer(path: str | Path) -> Any:
     """Return the function that writes a log with that extension."""
     writer = WRITERS.get(Path(path).suffix.lower())
     if writer is None:
-        raise DynidError(f"{path} should end in {' or '.join(WRITERS)}")
+        raise DynidError(f"{path} should end in {' or '.join(WRITERS)}", code="unknown-extension")
     return writer
 
 

@@ -128,7 +128,7 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     source."""
     losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
-        raise DynidError("speed must not be negative, and every and patience must be above zero")
+        raise DynidError("speed must not be negative, and every and patience must be above zero", code="out-of-range")
     due = time.monotonic() + options.every
     for block in _blocks(settings, options, robot, stream, losses):
         if len(block.t):
@@ -154,7 +154,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: 
     if source.startswith("udp:"):
         host, _, port = source.removeprefix("udp:").rpartition(":")
         if not port.isdigit():
-            raise DynidError(f"a UDP source is udp:PORT or udp:HOST:PORT, got '{source}'")
+            raise DynidError(f"a UDP source is udp:PORT or udp:HOST:PORT, got '{source}'", code="wrong-source")
         return datagrams(int(port), dof, complain, options.patience, host or "127.0.0.1", options.rate, losses)
     if source.startswith("tail:"):
         return growing(Path(source.removeprefix("tail:")), dof, complain, options.patience)

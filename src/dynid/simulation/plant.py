@@ -333,5 +333,6 @@ def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
     except (TypeError, ValueError):
         raise ModelError(f"{name} must be one number or {dof}, one per joint") from None
     if values.shape not in ((1,), (dof,)) or not np.isfinite(values).all():
-        raise ModelError(f"{name} must be one finite number or {dof}, one per joint, got shape {values.shape}")
+        raise ModelError(f"{name} must be one finite number or {dof}, one per joint, got shape {values.shape}",
+                         code="wrong-size")
     return np.broadcast_to(values, (dof,)).copy()

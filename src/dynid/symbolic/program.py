@@ -212,9 +212,10 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
     known = [*RECIPES, *OF_FRAME, ONLINE, OBSERVER]
     for one in what:
         if one not in known:
-            raise ModelError(f"there is no function '{one}' to generate; there are {', '.join(known)}")
+            raise ModelError(f"there is no function '{one}' to generate; there are {', '.join(known)}",
+                             code="unknown-function")
         if one in OF_FRAME and not frame:
-            raise ModelError(f"'{one}' needs a frame of the robot; give its name")
+            raise ModelError(f"'{one}' needs a frame of the robot; give its name", code="no-frame")
         if one in OF_BODIES and parameters == "base":
             raise ModelError(f"'{one}' depends on numbers of the bodies that are no base parameters",
                              "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")

@@ -121,7 +121,7 @@ def _starts(t: Array, q: Array) -> list[_Start]:
 
 
 def departures(q: Array, still: float, rows: int) -> Ints:
-    """Return rows (n, 2) of all rests of at least so many rows: the first row of a rest of q (samples,) within
+    """Return rows (n, 2) of all rests of at least `rows` rows: the first row of a rest of q (samples,) within
     `still`, and the first row after it."""
     found = np.empty((len(q) // max(rows, 1) + 1, 2), np.int64)
     return found[:_departures(q, float(still), rows, found)]

@@ -134,7 +134,7 @@ class CandidateFit:
 
     @property
     def doubt(self) -> str:
-        """Causes it cannot be distinguished from; empty if there are none."""
+        """Causes from which a candidate cannot be distinguished; empty if there are none."""
         others = [CANDIDATES[name].name for name in self.rivals]
         own = CANDIDATES[self.candidate].name
         return f" (the data do not distinguish {own} from {listed(others)})" if others else ""

@@ -21,7 +21,7 @@ from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
-from dynid.validate.grade import Grade, Summary, summarize
+from dynid.validate.grade import Grade, Summary, explains_misfit, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.hypotheses.trial import contradiction, own_score
 from dynid.validate.physical import Physics
@@ -30,6 +30,7 @@ from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.thresholds import CONTRADICTION_ASKED, CONTRADICTION_WEIGHT, MATERIAL
+from dynid.validate.unrepeated_blocks import unrepeated_blocks, unrepeated_finding
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
@@ -39,6 +40,7 @@ _SHARP_RELATIVE_ERROR = 0.1  # standard error over value of a parameter that is 
 LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
                                         "poorly-determined": ("poorly-determined", "poorly determined"),
                                         "weak": ("weakly-excited", "weakly excited")}
+ONE_WAY = ("one-way-joint", "friction and offset not distinguished")
 _MIN_INFLATION_REPORTED = 1.2  # factor of standard errors by autocorrelation above which it is reported
 
 
@@ -119,7 +121,7 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
             found: Sequence[Finding] = ()) -> Verdict:
     """Return the verdict on an estimate.
 
-    If a fault of the data is found, they are fitted again with it corrected: see `Verdict.refit`.
+    If the data contain a fault, the fit is repeated with the fault corrected: see `Verdict.refit`.
 
     Args:
         estimate: the subject of the verdict.
@@ -148,11 +150,15 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
                 () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
-    wrong = [*found, *suspected, *(() if free or cause.findings else _unexplained(case, cause.weighed))]
+    is_explained = free or cause.findings or any(explains_misfit(one) for one in (*found, *suspected))
+    wrong = [*found, *suspected, *(() if is_explained else _unexplained(case, cause.weighed))]
     more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
-    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more)
+    # Contacts come and go, so that a block of a walking robot may show what no other does.
+    alone = unrepeated_blocks(problem, estimate, cross) if free and cross is not None and not tried else None
+    seldom = () if alone is None or cross is None else (unrepeated_finding(problem, cross, alone),)
+    findings = (*wrong, *seldom, *_missing(case.excitation), *_identified(case), *_errors(case), *more)
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
-    summary = summarize(estimate, own, case.validations, cross, wrong, corrected, case.excitation)
+    summary = summarize(estimate, own, case.validations, cross, [*wrong, *seldom], corrected, case.excitation, alone)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
 
 
@@ -167,11 +173,11 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
     for parameter in excited.missing:
         remedy = parameter.remedy
         key = None if remedy is None else (remedy.joints, remedy.advice.code)
-        groups.setdefault((parameter.status, key), []).append(parameter)
+        groups.setdefault((parameter.status, key, bool(parameter.confounded)), []).append(parameter)
     for members in groups.values():
         first, names = members[0], [member.name for member in members]
         remedy, weak = first.remedy, first.status != "not-excited"
-        code, title = LACKS[first.status]
+        code, title = ONE_WAY if weak and first.confounded else LACKS[first.status]
         text = first.sentence
         if len(members) > 1:
             help_ = remedy.advice.text if remedy is not None else LONGER_LOG if weak else ""

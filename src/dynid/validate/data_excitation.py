@@ -38,6 +38,7 @@ _WEAK_RELATIVE_STD = 0.3  # deviation as a share of the parameter's size, above 
 _NEGLIGIBLE_PERCENT = 0.2  # percent of a joint's torque: a deviation worth less needs no better excitation
 _SMALL_PARAMETER = 0.2  # share of the usual size of its kind below which a parameter counts as small
 _MIN_IMPROVEMENT = 1.5  # factor by which a motion must reduce the standard error to be recommended
+_SUM_SHARE = 1.0 / 3.0  # of the smaller standard error of two parameters: a sum known better is all that is known
 _SINGULAR_SHARE = 1e-10  # singular values below this share of the largest are rounding
 
 
@@ -141,16 +142,19 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     size = _sizes(problem, values, known, std)
     doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * torque_share, np.nan)
     weak = known & (std > _WEAK_RELATIVE_STD * size) & (doubt > _NEGLIGIBLE_PERCENT) & (problem.base.ridge == 0)
-    poor = estimate.poorly_determined if same else np.zeros(len(names), dtype=np.bool_)
+    poor = estimate.poorly_determined.copy() if same else np.zeros(len(names), dtype=np.bool_)
     motions = joint_motions(problem.model, problem.data, regression.joints)
     wanted = np.flatnonzero(weak | ~known)
     remedies = _remedies(problem, r, weights, now, motions, wanted, size) if len(wanted) and problem.data else {}
-    confounded = estimate.diagnostics.get("confounded", {})
+    confounded = dict(estimate.diagnostics.get("confounded", {}))
+    for i, (other, both_ways) in (_one_way_pairs(problem, estimate, motions) if same else {}).items():
+        confounded[names[i]], remedies[i] = (names[other],), both_ways
+        weak[i] = poor[i] = True
     found = []
     for i, name in enumerate(names):
         status: Status = ("not-excited" if not known[i] else "poorly-determined" if poor[i] else "weak" if weak[i]
                           else "identified")
-        alike = tuple(confounded.get(name, ())) if not known[i] else ()
+        alike = tuple(confounded.get(name, ()))
         remedy = remedies.get(i)
         value = float(values[i]) if known[i] else None
         found.append(ExcitedParameter(
@@ -160,6 +164,34 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
             finite(doubt[i]), alike, bool(weak[i] or not known[i]), remedy,
             _sentence(name, status, value, float(std[i]), bool(norms[i] > 0), alike, remedy)))
     return DataExcitation(tuple(found), motions)
+
+
+def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[JointMotion]
+                   ) -> dict[int, tuple[int, Remedy]]:
+    """Return Coulomb friction and offset of each joint that hardly turns back and shows only their sum, or their
+    difference: by index the index of the other, and the motion that distinguishes them."""
+    leads = [problem.model.parameters.items[c] for c in problem.base.independent]
+    found: dict[int, tuple[int, Remedy]] = {}
+    for j, motion in enumerate(motions):
+        own = [[i for i, item in enumerate(leads) if item.body is None and item.owner == j and is_kind(item)]
+               for is_kind in (lambda item: item.symbol == "Fc", lambda item: item.kind.group == "offset")]
+        if not motion.is_one_way or any(len(places) != 1 for places in own):
+            continue
+        pair, sign = [places[0] for places in own], 1.0 if motion.forward > 0.5 else -1.0
+        if not estimate.identified[pair].all():
+            continue
+        along = np.array([1.0, sign])  # Fc + Fo of a joint that moves forward, Fc - Fo of one that moves backward
+        value = float(along @ estimate.values[pair])
+        std = float(np.sqrt(max(along @ estimate.covariance[np.ix_(pair, pair)] @ along, 0.0)))
+        least = float(estimate.std[pair].min())
+        if std > _SUM_SHARE * least or least < _WEAK_RELATIVE_STD * np.abs(estimate.values[pair]).max():
+            continue
+        names = [problem.base.names[i] for i in pair]
+        advice = motion.both_ways(f", which shows {names[0]} {'+' if sign > 0.0 else '-'} {names[1]} = {value:.3g} +- "
+                                  f"{std:.2g} {problem.base.units[pair[0]]} alone")
+        for i, other in (pair, pair[::-1]):
+            found[i] = other, Remedy((j,), "more", std / float(estimate.std[i]), advice)
+    return found
 
 
 def deviations(r: Array) -> Array:
@@ -277,7 +309,7 @@ def _sentence(name: str, status: Status, value: float | None, std: float, seen: 
               remedy: Remedy | None) -> str:
     if status == "identified":
         return ""
-    seldom = status in ("weak", "poorly-determined")
+    seldom = status in ("weak", "poorly-determined") and not alike
     help_ = remedy.advice.text if remedy else LONGER_LOG if seldom else ""
     before = ": "
     if seldom:

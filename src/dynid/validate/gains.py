@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -66,18 +67,29 @@ class Gain:
 
 def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
     """Return the scale of every joint's torque, relative to all others, and relative to the nominal model."""
-    regression = problem.regression
     inflation = max(1.0, float(estimate.uncertainty.facts.get("deviation_inflation", 1.0)))
+    if problem not in _gains_of_independent_rows:
+        _gains_of_independent_rows[problem] = _for_independent_rows(problem)
+
+    def one(found: Gain) -> Gain:
+        if found.std is None or found.std * inflation > GAIN_KNOWN:
+            return replace(found, gain=None, std=None, improvement=0.0)
+        return replace(found, std=found.std * inflation)
+
+    return tuple(map(one, _gains_of_independent_rows[problem]))
+
+
+# They do not depend on the estimate, and a second fit of the same data asks for them again.
+_gains_of_independent_rows: WeakKeyDictionary[Problem, tuple[Gain, ...]] = WeakKeyDictionary()
+
+
+def _for_independent_rows(problem: Problem) -> tuple[Gain, ...]:
+    """Return the gains with their standard errors for independent rows."""
+    regression = problem.regression
     weights = joint_weights(regression)
     [nominal] = side_by_side(_nominal, [problem], threads=1)
-
-    def one(j: int) -> Gain:
-        gain, std, improvement = _against_others(regression, weights, j)
-        if std is None or std * inflation > GAIN_KNOWN:
-            gain, std, improvement = None, None, 0.0
-        return Gain(regression.joints[j], gain, None if std is None else std * inflation, improvement, *nominal[j])
-
-    return tuple(side_by_side(one, range(regression.dof), problem.threads))
+    return tuple(side_by_side(lambda j: Gain(regression.joints[j], *_against_others(regression, weights, j),
+                                             *nominal[j]), range(regression.dof), problem.threads))
 
 
 def _against_others(regression: Regression, weights: Array, j: int) -> tuple[float | None, float | None, float]:

@@ -20,6 +20,7 @@ from dynid.plain import finite
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.data_excitation import DataExcitation
 from dynid.validate.reconstruction import Reconstruction
+from dynid.validate.unrepeated_blocks import UnrepeatedBlocks
 from dynid.validate.words import joints_listed, listed
 
 Grade = Literal["good", "usable", "not usable"]
@@ -47,12 +48,14 @@ UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysic
                         "driving-friction", "impossible-links", "energy-grows", "consistency-price"})
 # Other data, or a part of the robot, that the result does not hold for.
 LIMITED = frozenset({"joint-at-rest", "does-not-carry-over", "overfit", "another-machine", "gain-or-load-changed",
-                     "load-changed", "friction-changed", "logs-differ", "worse-than-zero", "worse-than-mean"})
+                     "load-changed", "friction-changed", "logs-differ", "worse-than-zero", "worse-than-mean",
+                     "unrepeated-block"})
 # What a cause leaves behind in residuals, limits and comparisons.
 CONSEQUENCES = UNPHYSICAL | {"position-beyond-limits", "velocity-beyond-limits", "large-offset", "cutoff-dependent",
                              "low-r2", "residuals-coloured", "residual-outliers", "odd-block",
                              "parameters-not-constant", "does-not-carry-over", "overfit"}
 MISSING_TERM = "residual-follows-"
+BAD_ROWS = frozenset({"encoder-stuck", "torque-saturated"})  # rows in which positions or torques are not the machine's
 
 
 @dataclass(frozen=True)
@@ -127,23 +130,24 @@ def percent(error: float) -> str:
 
 
 def unseen_error(own: Reconstruction, validations: Sequence[Reconstruction],
-                 cross: CrossValidation | None) -> tuple[float | None, Unseen]:
+                 cross: CrossValidation | None, alone: UnrepeatedBlocks | None = None) -> tuple[float | None, Unseen]:
     """Return the relative torque error on unseen data, percent, and what these data are.
 
     It is the one definition that headline, report, studio and grade share: that of the worst validation log; without
-    one the mean over blocks of time in cross-validation; without that the error on the fitted data.
+    one the mean over blocks of time in cross-validation, but for blocks that the others do not determine (`alone`);
+    without that the error on the fitted data.
     """
     others = [one.relative_error for one in validations if one.total.relative_error is not None]
     if others:
         return max(others), "validation"
     if cross is not None and np.isfinite(cross.mean):
-        return float(cross.mean), "cross-validation"
+        return float(cross.mean) if alone is None else alone.error, "cross-validation"
     return (None if own.total.relative_error is None else own.relative_error), "none"
 
 
 def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Reconstruction],
               cross: CrossValidation | None, findings: Sequence[Finding], corrected_error: float | None,
-              excitation: DataExcitation) -> Summary:
+              excitation: DataExcitation, alone: UnrepeatedBlocks | None = None) -> Summary:
     """Return the summary of an estimate.
 
     Args:
@@ -154,8 +158,9 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
         findings: problems, in any order.
         corrected_error: relative error of a second fit with the causes corrected, percent; None without one.
         excitation: of the parameters by the data.
+        alone: blocks of time that the others do not determine.
     """
-    error, unseen = unseen_error(own, validations, cross)
+    error, unseen = unseen_error(own, validations, cross, alone)
     fit = own.total.relative_error
     explains = corrected_error is not None and fit is not None and corrected_error < CAUSE_EXPLAINS * fit
     reversed_joints = {joint for one in findings if one.code == "negative-friction" for joint in one.joints}
@@ -177,6 +182,12 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
                    sum(not is_known and one.lacking for is_known, one in
                        zip(estimate.well_determined, excitation.parameters, strict=True)),
                    tuple(motion.joint for motion in excitation.motions if not motion.moves), estimate.method, chosen)
+
+
+def explains_misfit(finding: Finding) -> bool:
+    """Whether a finding is a reason for joints to contradict each other."""
+    return (finding.severity == "fatal" or finding.code in CAUSES | BAD_ROWS
+            or (finding.code.startswith(MISSING_TERM) and finding.kind == "suspicious"))
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:

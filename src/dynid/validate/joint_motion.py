@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.estimate.offset_ridge import ONE_WAY_SHARE
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.output_fields import output_fields
@@ -17,7 +18,6 @@ from dynid.recording import Samples
 from dynid.recording.preparation.selection import AT_REST
 from dynid.validate.words import joint_label, listed
 
-_ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
 _USED_LIMIT_SHARE = 0.9  # share of a limit above which it counts as used
 STANDSTILL_SPEED = 0.03  # share of a joint's RMS speed below which it does not move
 STANDSTILL_SECONDS = 0.1  # s: a joint that stays below that speed as long stands still, one that reverses does not
@@ -132,15 +132,24 @@ class JointMotion:
         return Note("record-longer", f"{joint_label(self.joint)} already uses its limits; record longer, in "
                                      "other postures and with more joints moving at once", evidence)
 
+    @property
+    def is_one_way(self) -> bool:
+        """Whether the joint hardly turns back: Coulomb friction then acts as an offset does."""
+        return self.moves and min(self.forward, 1.0 - self.forward) <= ONE_WAY_SHARE
+
+    def both_ways(self, shown: str = "") -> Note:
+        """Return the advice to move the joint in both directions. shown: what one direction shows alone."""
+        way = "forward" if self.forward > 0.5 else "backward"
+        return Note("move-both-ways", f"move {joint_label(self.joint)} in both directions; it moved only {way}{shown}",
+                    {"forward": self.forward})
+
     def advice_for_friction(self) -> Note:
         """Return advice for identifying the joint's own friction and rotor inertia."""
         who = joint_label(self.joint)
         if not self.moves:
             return self.advice("more")
-        if min(self.forward, 1.0 - self.forward) < _ONE_WAY:
-            way = "forward" if self.forward > 0.5 else "backward"
-            return Note("move-both-ways", f"move {who} in both directions; it moved only "
-                                          f"{way}", {"forward": self.forward})
+        if self.is_one_way:
+            return self.both_ways()
         if self.spread < _ONE_SPEED:
             return Note("move-at-several-speeds",
                         f"move {who} at several speeds; it had only {self._of(self.speed, None, '/s')}",

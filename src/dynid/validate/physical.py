@@ -105,7 +105,7 @@ class FreeFall:
 
     @property
     def stable(self) -> bool:
-        """Whether it fell to the end without an increase of energy beyond integration errors."""
+        """Whether the model fell to the end without an increase of energy beyond integration errors."""
         return (
             not self.diverged and self.growth <= _MAX_ENERGY_GROWTH * self.in_play and float(self.kinetic.min()) >= 0.0
         )

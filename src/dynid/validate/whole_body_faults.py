@@ -24,7 +24,7 @@ from dynid.floating.preparation import WholeBody, expanded
 from dynid.floating.whole_body import whole_bodies
 from dynid.model import Model, robot_model
 from dynid.recording import Samples
-from dynid.recording.sample_preparation import prepare
+from dynid.recording.sample_preparation import on_grid, prepare_gridded
 from dynid.robot import Robot
 
 FAULT_ROWS = 1500  # samples of a log at which faults are compared: enough for a few unknowns
@@ -203,7 +203,7 @@ def _derivative(whole: WholeBody, samples: Samples, model: Model, theta: Array, 
         log = fault.apply(whole.log, size)
         recording = expanded(_robot_with(whole.robot, fault, size), log, whole.equations, noise=whole.noise,
                              guard=whole.guard)
-        changed = prepare(recording, samples.preparation)
+        changed = prepare_gridded(on_grid(recording, samples.preparation, spectrum=False), samples.preparation)
         left, _, _ = _residuals(whole, changed, model, theta, rows)
         columns.append(((left - residual) * weight)[keep] / fault.step)
     return np.column_stack(columns)

@@ -68,7 +68,7 @@ class Cluster:
         return self._client.submit(_summed, self._there, one, other, pure=False)
 
     def value(self, handle: Any) -> Any:
-        """Return the part of a future; waits for it."""
+        """Wait for a future and return its part of the result."""
         self._wait(handle.done)
         return self._fetched({0: handle}, None)[0]
 

@@ -82,7 +82,7 @@ class Processes:
         return found
 
     def value(self, handle: PartialSum) -> Any:
-        """Return a part; waits for it."""
+        """Wait for one part of the result and return it."""
         while handle.packed is None:
             self._step()
         return pickle.loads(handle.packed)

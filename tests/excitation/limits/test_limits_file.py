@@ -49,11 +49,11 @@ def test_numbers_lie_over_the_robots_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("speed = 1.0", ("bad-call", "'speed'")),
-    ("[joint.elbow]\nvelocity = 1.0", ("bad-call", "'elbow'")),
-    ("[[space.obstacle]]\nradius = 1.0", ("bad-call", "'obstacle'")),
+    ("speed = 1.0", ("unknown-setting", "'speed'")),
+    ("[joint.elbow]\nvelocity = 1.0", ("unknown-joint", "'elbow'")),
+    ("[[space.obstacle]]\nradius = 1.0", ("wrong-setting", "'obstacle'")),
     ("margin = ", ("not-toml", "limits.toml")),
-    ("margin = 0.7", ("bad-call", "'margin'")),
+    ("margin = 0.7", ("wrong-setting", "'margin'")),
 ])
 def test_what_is_wrong_is_named_with_the_file(tmp_path: Path, text: str, message: tuple[str, ...]) -> None:
     path = tmp_path / "limits.toml"

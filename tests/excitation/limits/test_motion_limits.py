@@ -11,9 +11,9 @@ from dynid.robot import Robot
 
 
 @pytest.mark.parametrize(("given", "match"), [
-    ({"velocity": [1.0, 0.0, 1.0]}, ("bad-call", "velocity", "'joint2'")),
-    ({"lower": [0.0, 1.0, 0.0], "upper": [1.0, 0.5, 1.0]}, ("bad-call", "'joint2'", "0.5")),
-    ({"start": [9.0, 0.0, 0.0]}, ("bad-call", "start", "'joint1'", "9")),
+    ({"velocity": [1.0, 0.0, 1.0]}, ("wrong-limit", "velocity", "'joint2'")),
+    ({"lower": [0.0, 1.0, 0.0], "upper": [1.0, 0.5, 1.0]}, ("wrong-limit", "'joint2'", "0.5")),
+    ({"start": [9.0, 0.0, 0.0]}, ("wrong-home", "start", "'joint1'", "9")),
     ({"bandwidth": 0.0}, ("bad-call", "bandwidth", "0 Hz")),
     ({"speed": 1.0}, ("bad-call", "'speed'")),
 ])

@@ -100,7 +100,7 @@ def test_without_conditions_everything_is_free() -> None:
 def test_wrong_options_are_named() -> None:
     with refused(DynidError, "unknown-motion-family", "'sine'"):
         family_named("sine", 1.0, 2)
-    with refused(DynidError, "bad-call", "duration", "1e+06 s"):
+    with refused(DynidError, "out-of-range", "duration", "1e+06 s"):
         Fourier(0.0)
     with refused(DynidError, "no-harmonic"):
         FourierPlusQuintic(5.0, 0)

@@ -55,7 +55,7 @@ class Projected:
         return beta
 
     def stacked(self) -> Stacked:
-        """The same criterion as a least-squares problem on all base parameters."""
+        """The criterion of instrumental variables as a least-squares problem on all base parameters."""
         wide, rho = np.zeros((self.base, self.base)), np.zeros(self.base)
         wide[:len(self.kept), self.kept], rho[:len(self.kept)] = self.r, self.rho
         return Stacked(wide, rho, self.rest, self.rows)

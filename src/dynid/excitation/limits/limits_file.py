@@ -99,7 +99,8 @@ class ObstacleTable(_Table):
         if given == {"lower", "upper"}:
             assert self.lower is not None and self.upper is not None
             if not np.all(np.less(self.lower, self.upper)):
-                raise DynidError(f"obstacle '{self.name}' needs three lower bounds below its three upper bounds")
+                raise DynidError(f"obstacle '{self.name}' needs three lower bounds below its three upper bounds",
+                                 code="wrong-setting")
             return box(self.lower, self.upper, self.name)
         if given == {"centre", "radius"}:
             assert self.centre is not None and self.radius is not None
@@ -108,7 +109,8 @@ class ObstacleTable(_Table):
             assert self.radius is not None
             return Capsule(BASE, np.array(self.a), np.array(self.b), self.radius, self.name)
         raise DynidError(f"obstacle '{self.name}' is a box (lower, upper), a ball (centre, radius) or a capsule "
-                         f"(a, b, radius), got {', '.join(sorted(given)) or 'none of them'}")
+                         f"(a, b, radius), got {', '.join(sorted(given)) or 'none of them'}",
+                         code="wrong-setting")
 
 
 class SphereTable(_Table):
@@ -157,7 +159,7 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
     try:
         values = toml_table(read_small(path).decode("utf-8"))
     except OSError as problem:
-        raise DynidError(f"cannot read the limits {path}: {problem.strerror}") from None
+        raise DynidError(f"cannot read the limits {path}: {problem.strerror}", code="no-such-file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise DynidError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
     try:
@@ -166,10 +168,10 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
         first = problem.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise DynidError(f"{path}: there is no limit '{name}'") from None
-        raise DynidError(f"{path}: '{name}' is wrong: {first['msg'].lower()}") from None
+            raise DynidError(f"{path}: there is no limit '{name}'", code="unknown-setting") from None
+        raise DynidError(f"{path}: '{name}' is wrong: {first['msg'].lower()}", code="wrong-setting") from None
     except DynidError as problem:
-        raise type(problem)(f"{path}: {problem}") from None
+        raise type(problem)(f"{path}: {problem}", code=problem.code) from None
 
 
 def limits_of(table: LimitsTable, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
@@ -203,7 +205,7 @@ def _place(name: str, robot: Robot) -> int:
         return robot.joint_names.index(name)
     if name.isdigit() and 1 <= int(name) <= robot.dof:
         return int(name) - 1
-    raise DynidError(f"there is no joint '{name}'; the joints are {', '.join(robot.joint_names)}")
+    raise DynidError(f"there is no joint '{name}'; the joints are {', '.join(robot.joint_names)}", code="unknown-joint")
 
 
 def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
@@ -215,7 +217,8 @@ def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
     spheres = []
     for ball in table.sphere:
         if ball.link not in robot.body_names:
-            raise DynidError(f"there is no link '{ball.link}'; the links are {', '.join(robot.body_names)}")
+            raise DynidError(f"there is no link '{ball.link}'; the links are {', '.join(robot.body_names)}",
+                             code="unknown-link")
         spheres.append(sphere(robot.body_names.index(ball.link), ball.centre, ball.radius, ball.link))
     return Workspace.of(robot, planes=tuple(table.planes()), obstacles=[one.capsule() for one in table.obstacle],
                         spheres=spheres, radius=table.radius, margin=table.margin,

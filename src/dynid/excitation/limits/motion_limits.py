@@ -54,12 +54,13 @@ class Limits:
                 raise DynidError(f"the {name} limit of joint '{self.names[j]}' is not a number")
             if name not in ("lower", "upper") and (values <= 0).any():
                 j = int(np.argmax(values <= 0))
-                raise DynidError(f"the {name} limit of joint '{self.names[j]}' must be above zero, got {values[j]:g}")
+                raise DynidError(f"the {name} limit of joint '{self.names[j]}' must be above zero, got {values[j]:g}",
+                                 code="wrong-limit")
             object.__setattr__(self, name, values)
         if (self.lower >= self.upper).any():
             j = int(np.argmax(self.lower >= self.upper))
             raise DynidError(f"joint '{self.names[j]}' cannot move between {self.lower[j]:g} and {self.upper[j]:g}; "
-                             "its lower limit must be below its upper limit")
+                             "its lower limit must be below its upper limit", code="wrong-limit")
         if not self.bandwidth > 0:
             raise DynidError(f"the bandwidth must be above zero, got {self.bandwidth:g} Hz")
         for name in ("start", "end"):
@@ -73,7 +74,7 @@ class Limits:
             if outside.any():
                 j = int(np.argmax(outside))
                 raise DynidError(f"the {name} posture puts joint '{self.names[j]}' at {posture[j]:g}, outside its "
-                                 f"limits {self.lower[j]:g} to {self.upper[j]:g}")
+                                 f"limits {self.lower[j]:g} to {self.upper[j]:g}", code="wrong-home")
             object.__setattr__(self, name, posture)
 
     @staticmethod
@@ -83,7 +84,8 @@ class Limits:
         margin: share of the range kept free at each end, and of the robot's own velocities and torques.
         """
         if not 0.0 <= margin < 0.5:
-            raise DynidError(f"the margin must be a share of the limits, from 0 to below 0.5, got {margin:g}")
+            raise DynidError(f"the margin must be a share of the limits, from 0 to below 0.5, got {margin:g}",
+                             code="wrong-margin")
         lower, upper = robot.limit("lower"), robot.limit("upper")
         kept = np.where(np.isfinite(upper - lower), upper - lower, 0.0) * margin
         own: dict[str, Any] = {

@@ -107,7 +107,7 @@ def feasible_motion(problem: MotionProblem) -> Array:
     for j in range(problem.family.dof):
         found = _feasible_joint(problem, j, range(4))
         if found is None:
-            raise NotPossibleError(_conflict(problem, j))
+            raise NotPossibleError(_conflict(problem, j), code="limits-conflict")
         z[j] = found
     return z
 

@@ -54,7 +54,7 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Slowed:
-    """The same path in `stretch` times the duration."""
+    """A motion along the path of another one, in `stretch` times its duration."""
 
     inner: Trajectory
     stretch: float

@@ -36,7 +36,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
     try:
         t, parts = reader(path, tuple(joints))
     except OSError as problem:
-        raise DynidError(f"cannot read the motion {path}: {problem.strerror or problem}") from None
+        raise DynidError(f"cannot read the motion {path}: {problem.strerror or problem}", code="no-such-file") from None
     if len(t) < 3 or not np.isfinite(t).all():
         raise DynidError(f"the motion {path} needs at least three rows with a finite time, got {len(t)}")
     period = (t[-1] - t[0]) / (len(t) - 1)
@@ -58,9 +58,10 @@ def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
             head = next(csv.reader(file), [])
             rows = np.loadtxt(file, delimiter=",", ndmin=2)
         except (ValueError, csv.Error) as problem:
-            raise DynidError(f"{path} is not a motion: {problem}") from None
+            raise DynidError(f"{path} is not a motion: {problem}", code="not-a-motion") from None
     if "t" not in head or rows.shape[1] != len(head):
-        raise DynidError(f"{path} is not a motion: its first line should be t, q_NAME.., dq_NAME.., ddq_NAME..")
+        raise DynidError(f"{path} is not a motion: its first line should be t, q_NAME.., dq_NAME.., ddq_NAME..",
+                         code="not-a-motion")
     parts = {}
     for kind in ("q", "dq", "ddq"):
         names = [f"{kind}_{joint}" for joint in joints]

@@ -115,7 +115,7 @@ class Preparation(BaseModel):
         try:
             return Preparation.model_validate(dict(values))
         except ValidationError as problem:
-            raise RecordingError(f"{source}: {_sentence(problem)}") from None
+            raise RecordingError(f"{source}: {_sentence(problem)}", code="wrong-setting") from None
 
     def with_changes(self, **changes: Any) -> Preparation:
         """Return a copy with some options changed and checked again."""

@@ -38,7 +38,7 @@ class MethodUnderTest:
 
     @property
     def shape(self) -> bool:
-        """Whether it needs a model with free shape parameters."""
+        """Whether the method needs a model with free shape parameters."""
         return "shape" in self.method.needs
 
     def arm(self, **options: Any) -> Arm:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Problem
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
@@ -50,8 +50,9 @@ class HypothesisScreen:
     whole: tuple[Samples, ...]
     step: int
     noise: Array
-    # By motion, of the first and the last: rows of each piece, and the products of each joint's rows.
-    seen: dict[bytes, tuple[list[Rows], list[list[Array]]]] = field(default_factory=dict, repr=False)
+    # By motion, of the first and the last: the equations of each joint in each piece.
+    seen: dict[bytes, list[list[_JointRows]]] = field(default_factory=dict, repr=False)
+    own_misfits: dict[tuple[int, bytes], float] = field(default_factory=dict, repr=False)  # by joint and its equations
 
     @staticmethod
     def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> HypothesisScreen:
@@ -81,12 +82,12 @@ class HypothesisScreen:
     def left(self, hypothesis: Hypothesis) -> float:
         """Return the mean squared residual of a fit under a hypothesis, in units of the noise."""
         weights = 1.0 / (self.noise if hypothesis.torque is None else self.noise * np.abs(hypothesis.torque))
-        b, total = len(self.base), 0
-        whole = np.zeros((b + 1, b + 1))
+        width, total = len(self.base) + 1, 0
+        whole = np.zeros(width * width)
         for j, normal, rows in self._normal_equations(hypothesis):
-            whole[self._places[j]] += weights[j] ** 2 * normal
+            whole[self._places[j]] += (weights[j] ** 2 * normal).ravel()
             total += rows
-        return solved(whole)[1] / max(total, 1)
+        return solved(whole.reshape(width, width))[1] / max(total, 1)
 
     def share(self, hypothesis: Hypothesis) -> float:
         """Return the residual under a hypothesis, relative to that of the unchanged data."""
@@ -96,19 +97,27 @@ class HypothesisScreen:
     def relative_left(self, hypothesis: Hypothesis) -> float:
         """Return the mean logarithm of each joint's relative residual under a hypothesis, with joints weighted by
         their own noise, which changes with the columns."""
-        b, columns = len(self.base), self._layout.columns
+        width, columns = len(self.base) + 1, self._layout.columns
         own = [np.zeros((len(one) + 1,) * 2) for one in columns]
         for j, normal, _ in self._normal_equations(hypothesis):
             own[j] += normal
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
-        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + NOISE_FLOOR ** 2 * power)
-        whole = np.zeros((b + 1, b + 1))
+        noise = np.sqrt(np.array([self._own_misfit(j, normal) for j, normal in enumerate(own)])
+                        + NOISE_FLOOR ** 2 * power)
+        whole = np.zeros(width * width)
         for j, normal in enumerate(own):
-            whole[self._places[j]] += normal / noise[j] ** 2
-        beta = solved(whole)[0]
+            whole[self._places[j]] += (normal / noise[j] ** 2).ravel()
+        beta = solved(whole.reshape(width, width))[0]
         left = [np.append(-beta[one], 1.0) for one in columns]
         misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
         return float(np.mean(np.log(misfit / power + NOISE_FLOOR ** 2)))
+
+    def _own_misfit(self, j: int, normal: Array) -> float:
+        """Return the residual of joint j's own equations; an exchange of two torques changes those of two joints."""
+        key = j, normal.tobytes()
+        if key not in self.own_misfits:
+            self.own_misfits[key] = solved(normal)[1]
+        return self.own_misfits[key]
 
     @cached_property
     def _layout(self) -> Layout:
@@ -117,9 +126,11 @@ class HypothesisScreen:
         return Layout.of(self.model, self.base)
 
     @cached_property
-    def _places(self) -> list[tuple[Ints, ...]]:
-        """Indices of each joint's normal equations among those of all joints."""
-        return [np.ix_(at, at) for at in (np.append(one, len(self.base)) for one in self._layout.columns)]
+    def _places(self) -> list[Ints]:
+        """Indices of each joint's normal equations among those of all joints, in the order of memory."""
+        width = len(self.base) + 1
+        columns = (np.append(one, width - 1) for one in self._layout.columns)
+        return [(width * one[:, None] + one).ravel() for one in columns]
 
     def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Array, int]]:
         """Return for each joint in each piece: the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and its number of
@@ -131,17 +142,12 @@ class HypothesisScreen:
         if found is None:
             for last in list(self.seen)[1:]:
                 del self.seen[last]
-            rows = [equations.rows(piece) for piece in pieces]
-            found = self.seen[motion] = rows, [[own @ own.T for own in _by_joint(one)] for one in rows]
-        for piece, one, products in zip(pieces, *found, strict=True):
-            if not is_new:
-                tau = equations.logs[piece.log].tau[piece.rows.start:piece.rows.stop:piece.rows.step]
-                for j in range(tau.shape[1]):
-                    known = 0.0 if one.known is None else one.known[j]
-                    one.entries[one.layout.joint(j).stop - 1] = tau[:, j] - known
-            for j, (own, product) in enumerate(zip(_by_joint(one), products, strict=True)):
-                product[-1] = product[:, -1] = own @ own[-1]  # also if new: results do not depend on the order
-                yield j, product, own.shape[1]
+            found = self.seen[motion] = [_JointRows.of(equations.rows(piece)) for piece in pieces]
+        for piece, joints in zip(pieces, found, strict=True):
+            tau = equations.logs[piece.log].tau[piece.rows.start:piece.rows.stop:piece.rows.step]
+            for j, one in enumerate(joints):
+                # Products with the torque also if new: results do not depend on the order.
+                yield j, one.normal_equations(None if is_new else tau[:, j]), one.entries.shape[1]
 
     def _changed(self, hypothesis: Hypothesis) -> TorqueEquations:
         if hypothesis.between_rows:
@@ -155,8 +161,37 @@ class HypothesisScreen:
         return equations
 
 
-def _by_joint(rows: Rows) -> Iterator[Array]:
-    """Return the columns and the torque of each joint, (k + 1, rows that are kept)."""
-    all_kept = rows.keep.all()
-    for j in range(len(rows.layout.columns)):
-        yield rows.joint(j) if all_kept else rows.joint(j)[:, rows.keep[:, j]]
+@dataclass(frozen=True, eq=False)
+class _JointRows:
+    """Equations of one joint.
+
+    Attributes:
+        entries: columns and torque of the kept rows (k + 1, kept).
+        products: entries entries' (k + 1, k + 1).
+        keep: (rows,), or None if all rows are kept.
+        known: torque of known parameters (rows,), or zero.
+    """
+
+    entries: Array
+    products: Array
+    keep: Bools | None
+    known: Array | float
+
+    @staticmethod
+    def of(rows: Rows) -> list[_JointRows]:
+        """Return the equations of each joint."""
+        all_kept = bool(rows.keep.all())
+        found = []
+        for j in range(len(rows.layout.columns)):
+            own = rows.joint(j) if all_kept else rows.joint(j)[:, rows.keep[:, j]]
+            found.append(_JointRows(own, own @ own.T, None if all_kept else rows.keep[:, j],
+                                    0.0 if rows.known is None else rows.known[j]))
+        return found
+
+    def normal_equations(self, tau: Array | None) -> Array:
+        """Return the products with a torque (rows,), or with the present one."""
+        if tau is not None:
+            torque = tau - self.known
+            self.entries[-1] = torque if self.keep is None else torque[self.keep]
+        self.products[-1] = self.products[:, -1] = self.entries @ self.entries[-1]
+        return self.products

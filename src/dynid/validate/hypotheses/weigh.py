@@ -12,7 +12,8 @@ from dynid.estimate import Problem
 from dynid.model import LinearModel, Model, required_robot_model, robot_model
 from dynid.recording import Samples
 from dynid.recording.excerpt import excerpt
-from dynid.regression import TorqueEquations, fold
+from dynid.regression import Regression, TorqueEquations, fold
+from dynid.regression.derived import CachedEquations
 from dynid.validate.hypotheses.gains import Scales, wrong_scales
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
@@ -114,7 +115,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), (), gravity)
     if logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # all are compared on the same blocks
-        null = try_out(fold_logs(problem.model, logs, problem.base, problem.threads))
+        null = try_out(_unchanged(problem, logs))
         noise = null.noise()
         before, own = score(null, noise), own_score(null, noise)
     simple = np.asarray(clues.followed, dtype=float)
@@ -223,6 +224,14 @@ def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
     """Return the logs, or for long logs the excerpt for comparing hypotheses."""
     some = excerpt(logs, max(EXCERPT_ROWS, EXCERPT_DECIMATED_ROWS * max(log.decimated_by for log in logs)))
     return logs if len(some) == len(logs) and all(one is log for one, log in zip(some, logs, strict=True)) else some
+
+
+def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
+    """Compress logs as they are, from the rows of the fit if these are kept and are those of torques."""
+    rows = problem.equations
+    if logs is problem.data and isinstance(rows, CachedEquations) and type(rows.equations) is TorqueEquations:
+        return fold(rows, blocks=BLOCKS, threads=problem.threads)
+    return fold_logs(problem.model, logs, problem.base, problem.threads)
 
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,

@@ -59,7 +59,7 @@ class Case:
 
     @property
     def is_second_fit(self) -> bool:
-        """Whether its numbers differ from those of the result."""
+        """Whether the case has the numbers of a second fit, not those of the result."""
         return self.estimate is not self.result
 
     @cached_property

@@ -23,7 +23,8 @@ def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     others = [names[int(j)] for j in (rivals if isinstance(rivals, tuple) else (rivals,))]
     alternative = f" (or that of {joints_listed(others)} by the inverse)" if others else ""
     nominal = [case.gains[j].by_nominal for j in found.joints]
-    evidence: dict[str, float | tuple[float, ...]] = {"improvement": float(np.mean(improvement))}
+    evidence: dict[str, float | tuple[float, ...]] = {"improvement": float(np.mean(improvement)),
+                                                      "rivals": float(len(others))}
     if len(joints) == 1:
         evidence |= {"gain": found.values[0], "std": deviations[0]}
         evidence |= {} if nominal[0] is None else {"nominal": nominal[0]}
@@ -50,9 +51,9 @@ def _sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
 def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     factor = found.values[0]
     return suspect("time-scale", "time stamps", "all logs",
-                   "the time stamps are probably wrong by a factor: gravity and accelerations agree when time runs "
-                   f"{factor:.3g} times as {'slowly' if factor > 1 else 'long'} as in the log; check the unit of the "
-                   "time (--set log.time_unit=ms) and the rate",
+                   "the time stamps are probably wrong by a factor: gravity and accelerations agree if the log lasts "
+                   f"{factor:.3g} times as long as its time stamps state; check their unit (--set log.time_unit=ms) "
+                   "and the rate of the recorder",
                    evidence={"factor": factor})
 
 

@@ -36,6 +36,7 @@ from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
 from dynid.validate.suspicions.exchanged_columns import exchange_as_likely, exchanged_columns
 from dynid.validate.suspicions.second_fit import METHOD, without
+from dynid.validate.suspicions.signals import beyond_limits
 from dynid.validate.suspicions.unrelated import is_unrelated, torques_exchanged, unrelated_torques
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, SAME_MISFIT, UNIT_SPREAD, WORSE_RATIO
 from dynid.validate.words import inside, joints_listed
@@ -117,7 +118,7 @@ def _load_step(state: Explained) -> Explained:
                       f"the load of the robot changes within {log.source}, between {found.start:.4g} and "
                       f"{found.stop:.4g} s: the inertial parameters of the last body explain "
                       f"{100 * found.explained:.0f} % of the difference; identify from the part before or after "
-                      "it, with `--set log.stop=...` or `--set log.start=...`",
+                      f"it, with `--set log.stop={found.start:.4g}` or `--set log.start={found.stop:.4g}`",
                       logs=[log.source], evidence={"start": found.start, "stop": found.stop, "excess": found.excess,
                                                    "explained": found.explained})
 
@@ -274,7 +275,7 @@ def _unit(state: Explained) -> Explained:
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
             if alike else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
                           "model, with another factor for each joint: they are probably raw counts or currents; give "
-                          "drive gains and gear ratios")
+                          "drive gains and gear ratios, or as a start the factors by the nominal model")
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
@@ -344,8 +345,9 @@ def _upside_down(case: Case) -> bool:
 
 
 def _load(state: Explained) -> Explained:
-    """Report a load that the robot file does not contain."""
-    if state.findings or not state.case.problem.data:
+    """Report a load that the robot file does not contain, unless positions beyond its limits contradict the file."""
+    if state.findings or not state.case.problem.data or any(
+            one.code == "position-beyond-limits" for one in beyond_limits(state.case)):
         return state
     load = load_on_log(state.case.problem, state.case.sheet)
     if load is None:

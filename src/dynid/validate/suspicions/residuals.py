@@ -56,19 +56,21 @@ def torques_late(case: Case) -> Iterator[Finding]:
     A delay of the log is the same for all joints, while friction at reversals and filters of drives give each joint an
     apparent delay of its own. So the common delay is the mean of a random-effects model, whose standard error contains
     the spread between joints. It must exceed one sample significantly, or for torques that precede the motion the
-    usual value of logged commands. It is reported even if its effect on the torques is small, because it limits the
-    use of the estimate for faster motions.
+    usual value of logged commands, and be the best explanation of most joints' residuals. It is reported even if its
+    effect on the torques is small, because it limits the use of the estimate for faster motions.
     """
-    modelled, late = _modelled_delays(case), _delays(case)
-    period = _period(case)
-    if len(late) > 1:
+    if not case.problem.data:
+        return
+    modelled, late, period = _modelled_delays(case), _delays(case), _period(case)
+    moving = [test for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
+    best = {test.joint for test in moving if test.follows and test.follows[0].candidate == "delay"} | modelled.keys()
+    if len(late) > 1 and 2 * len(best) > len(moving):
         mean, std = common_value(np.array([*late.values()]))
         # A commanded torque is held for a period and its motion logged after another: so much earlier it may well be.
         usual = period * (1.0 if mean > 0 else COMMAND_PERIODS)
         if abs(mean) - DELAY_STANDARD_ERRORS * std > usual:
             yield _late_together(mean, std, late, bool(modelled))
             return
-    moving = [test for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
     alone = {test.joint: late[test.joint] for test in moving if test.joint in late and len(moving) > 1
              and test.explained_by is not None and test.explained_by.candidate == "delay"} | modelled
     alone = {joint: (x, std) for joint, (x, std) in alone.items() if abs(x) > max(period, DELAY_STANDARD_ERRORS * std)}

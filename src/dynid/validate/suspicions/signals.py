@@ -80,7 +80,8 @@ def beyond_limits(case: Case) -> Iterator[Finding]:
         if below or (high is not None and motion.high > high + LIMIT_SLACK):
             yield suspect("position-beyond-limits", "beyond limits", who,
                           f"{who} goes from {motion.low:.3g} to {motion.high:.3g} {motion.unit}, beyond its limits: "
-                          "check sign, offset and unit of its position", joints=[motion.joint],
+                          "check sign, offset and unit of its position, and that the robot file is of this machine",
+                          joints=[motion.joint],
                           evidence={"low": motion.low, "high": motion.high})
         elif motion.velocity_limit is not None and motion.speed > TOO_FAST_RATIO * motion.velocity_limit:
             yield suspect("velocity-beyond-limits", "beyond limits", who,

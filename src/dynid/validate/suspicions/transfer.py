@@ -78,10 +78,10 @@ def _why(case: Case, other: Reconstruction) -> Finding:
                        f"{100 * found.explained['friction']:.0f} % of the difference between the logs",
                        logs=other.sources, evidence=evidence)
     return suspect("another-machine", "another machine", log,
-                   f"{log} is not of the same machine, or of one that was rebuilt: {much}, and one set of parameters "
-                   f"for both logs leaves {found.excess:.2g} times more than one set each, friction free to differ, "
-                   f"where parts of one log differ by at most {found.honest:.2g}", logs=other.sources,
-                   evidence=evidence)
+                   f"{log} is probably of another machine, or of one that was rebuilt: {much}, and one set of "
+                   f"parameters for both logs has {found.excess:.2g} times the squared error of one set for each, with "
+                   f"separate friction; between parts of one log this factor is at most {found.honest:.2g}",
+                   logs=other.sources, evidence=evidence)
 
 
 def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, float]:

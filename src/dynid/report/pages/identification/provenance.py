@@ -1,4 +1,4 @@
-"""How to repeat the result."""
+"""Section on how to repeat the identification."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dynid.report.words import count
 
 
 def subtitle(data: ReproductionData) -> str:
-    """How many of its checks hold."""
+    """How many checks of the reproduction hold."""
     held = sum(data.checks.values())
     return f"{data.about} {held} of {count(len(data.checks), 'check')} hold"
 
