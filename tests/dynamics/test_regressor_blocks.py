@@ -33,6 +33,33 @@ def test_columns_are_those_of_pinocchio(text):
             assert np.abs(found[s, :, 10 * body:10 * body + 10] - expected).max() < 1e-12 * scale
 
 
+def test_configurations_give_the_regressor_of_the_motion_in_root_axes():
+    """Also with quaternions that are rounded, and in a batch; those that are no rotation are refused."""
+    robot = Robot.load(quadruped())
+    q, v, a, _ = configurations(robot, 70, seed=6)
+    rounded = q.copy()
+    rounded[:, 3:7] *= 1.0 + 5e-4
+    expected = dynamics.regressor(robot, *dynamics.root_motion(robot, q, v, a))
+    scale = np.abs(expected).max()
+    for given in (q, rounded):
+        blocks = np.concatenate([block.copy() for block in dynamics.regressor_blocks(robot, given, v, a)])
+        assert np.abs(blocks - expected).max() < 1e-13 * scale
+        assert np.abs(dynamics.regressor(robot, given, v, a) - expected).max() < 1e-13 * scale
+    with refused(ModelError, "not-unit-quaternion"):
+        next(dynamics.regressor_blocks(robot, np.hstack([q[:, :3], 2.0 * q[:, 3:7], q[:, 7:]]), v, a))
+
+
+def test_configurations_of_a_free_base_with_dependent_joints():
+    base = '<link name="world"/><joint name="free" type="floating"><parent link="world"/><child link="l0"/></joint>'
+    robot = Robot.from_urdf(gripper().replace('<link name="l0"/>', base + (
+        '<link name="l0"><inertial><mass value="4"/><inertia ixx="0.1" iyy="0.2" izz="0.15" ixy="0" ixz="0" iyz="0"/>'
+        "</inertial></link>")))
+    q, v, a, _ = configurations(robot, 9, seed=7)
+    found = np.concatenate([block.copy() for block in dynamics.regressor_blocks(robot, q, v, a, samples=4)])
+    expected = dynamics.regressor(robot, *dynamics.root_motion(robot, q, v, a))
+    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
+
+
 @pytest.mark.parametrize("samples", [1, 7, 64, 200])
 def test_blocks_of_any_size_are_the_whole_regressor(samples):
     robot = random_robot(np.random.default_rng(2), 6, prismatic=0.3, branch=0.4)

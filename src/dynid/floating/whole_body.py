@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from dynid import dynamics
 from dynid.arrays import Array, Bools
-from dynid.dynamics.root_frame import quaternions
 from dynid.errors import RecordingError
+from dynid.floating.base_signals import (
+    QuaternionOrder,
+    check_order,
+    order_errors,
+    rates_in_radians,
+    without_repetition,
+)
 from dynid.floating.contacts import Contact
 from dynid.floating.feet import assign_feet, find_feet, standing_from_loads
 from dynid.floating.floating_log import BaseMotion, FloatingLog, FootWrench, Imu
@@ -82,8 +87,9 @@ def _source_of(log: FloatingLog) -> str:
 
 def floating_log(recording: Recording, robot: Robot, mapping: Mapping) -> tuple[FloatingLog, list[str]]:
     """Return the signals of a recording of a robot with a free base, and notes on assumptions."""
-    signals, source, notes = recording.base_signals, recording.source, list[str]()
-    orientation = None
+    source, notes = recording.source, list[str]()
+    recording = replace(recording, base_signals=_readable(recording, notes))
+    signals, orientation = recording.base_signals, None
     if "base_orientation" in signals:
         orientation = _orientation(recording, mapping, notes)
     velocity = signals.get("base_velocity")
@@ -91,7 +97,7 @@ def floating_log(recording: Recording, robot: Robot, mapping: Mapping) -> tuple[
         velocity = None if orientation is None else np.einsum(
             "sij,sj->si", dynamics.rotations(orientation), np.asarray(velocity))
     imu = _imu(recording, robot, mapping, notes)
-    if imu is None and "imu_specific_force" in signals and (orientation is None or (
+    if imu is None and ("imu_specific_force" in signals or _rate(recording) is not None) and (orientation is None or (
             velocity is None and "base_position" not in signals)):
         _refuse_imu(recording, robot)
     contacts, standing, wrenches = _contacts(recording, robot, mapping, notes)
@@ -141,33 +147,46 @@ def _orientation(recording: Recording, mapping: Mapping, notes: list[str]) -> Ar
     given = given / norm[:, None]
     letters = [words_of(name)[-1][-1:] for name in recording.base_columns.get("base_orientation", ())]
     order = mapping.quaternion
+    choices: dict[QuaternionOrder, Array] = {"xyzw": given, "wxyz": np.ascontiguousarray(given[:, [1, 2, 3, 0]])}
     if order is None and sorted(letters) == ["w", "x", "y", "z"]:
-        return np.ascontiguousarray(given[:, [letters.index(axis) for axis in "xyzw"]])
+        named = np.ascontiguousarray(given[:, [letters.index(axis) for axis in "xyzw"]])
+        check_order(recording.t, _rate(recording), named, choices, recording.source)
+        return named
     if order is None:
-        order, why = _quaternion_order(recording, given)
+        order, why = _quaternion_order(recording, choices)
         notes.append(f"the quaternion of the base is read in the order {order}, {why}; state it with --set "
                      "log.quaternion=xyzw or wxyz")
-    return given if order == "xyzw" else np.ascontiguousarray(given[:, [1, 2, 3, 0]])
+    else:
+        check_order(recording.t, _rate(recording), choices[order], choices, recording.source)
+    return choices[order]
 
 
-def _quaternion_order(recording: Recording, given: Array) -> tuple[Literal["xyzw", "wxyz"], str]:
+def _readable(recording: Recording, notes: list[str]) -> dict[str, Array]:
+    """Return the signals of the base without repeated values, and with angular rates in rad/s."""
+    t, signals = np.asarray(recording.t), without_repetition(recording.t, recording.base_signals, notes)
+    for name in ("imu_angular_rate", "base_angular_velocity"):
+        if name in signals:
+            signals[name] = rates_in_radians(t, np.asarray(signals[name]), signals.get("base_orientation"),
+                                             signals.get("imu_specific_force"), notes)
+    return signals
+
+
+def _quaternion_order(recording: Recording, choices: dict[QuaternionOrder, Array]) -> tuple[QuaternionOrder, str]:
     """Return the order of quaternion components that fits the angular rates of an IMU best, and a note.
 
     Without an IMU, it is the order in which the base is more upright.
     """
-    rate = recording.base_signals.get("imu_angular_rate", recording.base_signals.get("base_angular_velocity"))
-    choices: dict[Literal["xyzw", "wxyz"], Array] = {"wxyz": given[:, [1, 2, 3, 0]], "xyzw": given}
+    rate = _rate(recording)
     if rate is not None and float(np.std(rate)) > 0.0:
-        step = np.diff(recording.t)[:, None]
-        errors: dict[Literal["xyzw", "wxyz"], float] = {}
-        for order, one in choices.items():
-            turns = dynamics.rotations(quaternions(dynamics.rotations(one)))
-            between = turns[:-1].transpose(0, 2, 1) @ turns[1:]
-            found = 0.5 * np.stack([between[:, i, j] - between[:, j, i] for i, j in ((2, 1), (0, 2), (1, 0))], axis=1)
-            errors[order] = float(np.sum((np.cumsum(found - rate[:-1] * step, axis=0)) ** 2))
-        return min(errors, key=lambda name: errors[name]), "because it fits the angular rates"
+        errors = order_errors(recording.t, rate, choices)
+        return min(choices, key=lambda order: errors[order]), "because it fits the angular rates"
     upright = {order: float(np.mean(dynamics.rotations(one)[:, 2, 2])) for order, one in choices.items()}
-    return max(upright, key=lambda name: upright[name]), "in which the base is more upright"
+    return max(choices, key=lambda order: upright[order]), "in which the base is more upright"
+
+
+def _rate(recording: Recording) -> Array | None:
+    found = recording.base_signals.get("imu_angular_rate", recording.base_signals.get("base_angular_velocity"))
+    return None if found is None else np.asarray(found)
 
 
 def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]) -> Imu | None:
@@ -194,6 +213,12 @@ def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str])
 def _refuse_imu(recording: Recording, robot: Robot) -> None:
     """Raise an error for an IMU that cannot be used, if the log has no other motion of the base."""
     signals, source = recording.base_signals, recording.source
+    if "imu_specific_force" not in signals:
+        raise RecordingError(f"{source}: the log has the angular rate of the base, but neither the specific force of "
+                             "an imu nor an orientation with a position or velocity, so the motion of the base is "
+                             "unknown", "map the accelerometer with --set 'log.imu_specific_force=[...]', or the "
+                             "pose with --set 'log.base_position=[...]' and --set 'log.base_orientation=[...]'",
+                             code="no-base-motion")
     if "imu_angular_rate" not in signals and "base_angular_velocity" not in signals:
         raise RecordingError(f"{source}: the log has the specific force of the imu, but not its angular rate, so the "
                              "motion of the base is unknown", "map it with --set 'log.imu_angular_rate=[...]'",

@@ -209,6 +209,8 @@ class Text:
             return np.datetime64((_stamp(text) - _EPOCH) // _MICROSECOND, "us")
         if column in self._integers:
             return int(text)
+        if text.lower() in ("true", "false"):  # flags of contacts
+            return float(text.lower() == "true")
         if "_" in text:  # Python reads 1_000 as a number, a log does not mean it
             raise ValueError
         return float(text.replace(",", ".") if self.decimal == "," else text)
