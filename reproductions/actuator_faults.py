@@ -114,10 +114,10 @@ def outcome(found: ActuatorEstimate, law: str, fault: Fault) -> str:
 
 
 def _names_limit(found: ActuatorEstimate, law: str) -> bool:
-    """Whether the finding on saturation has the true limit, of the duty cycle, the current or the torque."""
-    limit = next(one for one in found.findings if one.code == "saturation").evidence["limit"]
-    truth = DUTY_LIMIT if law == "voltage" else TORQUE_LIMIT / (LAWS[law][0]["kt"] if law == "cascade" else 1.0)
-    return bool(abs(limit / truth - 1.0) < LIMIT_TOLERANCE)
+    """Whether the finding on saturation has the true limit, of the duty cycle or of the torque."""
+    numbers = next(one for one in found.findings if one.code == "saturation").evidence
+    share = numbers["limit"] / DUTY_LIMIT if law == "voltage" else numbers["torque"] / TORQUE_LIMIT
+    return bool(abs(share - 1.0) < LIMIT_TOLERANCE)
 
 
 def run(progress: Callable[[str], None], logs: int = LOGS, seed: int = FIRST_SEED,

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from dynid.estimate import Estimate, Problem, choose_terms, identify
 from dynid.model import FrictionCurve, Model, make_terms, term_from_table
+from dynid.model.complete import required_robot_model
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.validate import reconstruct
@@ -119,8 +120,7 @@ def _value_errors(one: FrictionLog, estimate: Estimate, j: int) -> list[float]:
 
 def _curve_errors(one: FrictionLog, estimate: Estimate, j: int) -> list[float]:
     """Errors of a joint's friction over velocity, in stated deviations."""
-    model = estimate.model
-    assert isinstance(model, Model)
+    model = required_robot_model(estimate.model, "the error of a friction curve")
     curve = next(term for term in model.terms if isinstance(term, FrictionCurve)
                  and term.joints == (model.joint_names[j],))
     velocity = _TRIED * one.speeds[j]

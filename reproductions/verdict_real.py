@@ -190,6 +190,8 @@ def _totals(well: Sequence[Outcome], sick: Sequence[Outcome]) -> dict[str, dict[
     found = {}
     for group, members in (("chosen on", CHOSEN_ON), ("judged on", [name for name in OPEN if name not in CHOSEN_ON])):
         own, whole = [one for one in sick if one.robot in members], [one for one in well if one.robot in members]
+        if not own and not whole:
+            continue
         found[group] = {"healthy": len(whole), "blamed": sum(bool(one.wrong) for one in whole),
                         "left open": sum(bool(set(one.found) & BLAMES) and not one.wrong for one in whole),
                         "faulty": len(own), "named": sum(one.named for one in own),

@@ -32,20 +32,22 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """Every text of an exception, a finding, a note or a help line: literals of five words or more."""
+    """Every text of five words or more of an exception (reason and advice together), a finding, a note or a help."""
     for path in sorted(SOURCE.rglob("*.py")):
-        tree, skip = ast.parse(path.read_text(encoding="utf-8")), set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                skip.add(id(node.value))
-            if isinstance(node, ast.JoinedStr):
-                skip.update(id(part) for part in ast.walk(node) if part is not node)
-        for node in ast.walk(tree):
-            if id(node) in skip or not isinstance(node, ast.JoinedStr | ast.Constant):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            call = node.exc if isinstance(node, ast.Raise) else node
+            if not isinstance(call, ast.Call):
                 continue
-            text = _text(node)
-            if len(re.findall(r"[A-Za-z]{2,}", text)) > 4 and not text.lstrip().startswith(("<", "#", "def ", "{%")):
-                yield _place(path, node.lineno), text.strip()
+            name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            if isinstance(node, ast.Raise):
+                parts = [_text(one) for one in call.args]
+            elif name in ("sentence", "suspect", "Note"):
+                parts = sorted((_text(one) for one in call.args), key=len)[-1:]
+            else:
+                parts = [_text(one.value) for one in call.keywords if one.arg == "help"]
+            text = "; ".join(part.strip() for part in parts if part)
+            if len(re.findall(r"[A-Za-z]{2,}", text)) > 4:
+                yield _place(path, node.lineno), text
 
 
 def sentences() -> Iterator[tuple[str, str]]:
@@ -67,23 +69,23 @@ def _paragraphs(path: Path) -> Iterator[tuple[int, str]]:
     start, fenced = 0, False
     for number, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], 1):
         text = line.strip()
-        fence = text.startswith(("```", "$$"))
-        ends = fence or not text or text.startswith(("#", "|", ":::", "![", ">", "<"))
+        fence = text.startswith("```") or text.count("$$") == 1  # of code, or of an equation over several lines
+        ends = fence or not text or text.startswith("$$") or text.startswith(("#", "|", ":::", "![", ">", "<"))
         item = re.match(r"([-*]|\d+\.) +", text)
         if (ends or item) and words:
             yield start, " ".join(words)
             words = []
-        fenced ^= fence and not (text.startswith("$$") and text.count("$$") == 2)
+        fenced ^= fence
         if not (ends or fenced or (line.startswith("    ") and not words)):
             start = start if words else number
             words.append(text[item.end():] if item else text)
 
 
-def _text(node: ast.JoinedStr | ast.Constant) -> str:
+def _text(node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     return "".join(str(part.value) if isinstance(part, ast.Constant) else f"{{{ast.unparse(part.value)}}}"
-                   for part in node.values if isinstance(part, ast.Constant | ast.FormattedValue))
+                   for part in getattr(node, "values", ()) if isinstance(part, ast.Constant | ast.FormattedValue))
 
 
 def _place(path: Path, line: int) -> str:

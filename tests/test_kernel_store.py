@@ -134,7 +134,7 @@ def test_another_numba_runs_the_kernels_itself(tmp_path: Path) -> None:
     assert not kept(tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["code", "cut", "calls"])
+@pytest.mark.parametrize("damage", ["code", *(pytest.param(one, marks=pytest.mark.slow) for one in ("cut", "calls"))])
 def test_a_file_that_does_not_fit_is_made_anew(folder: Path, damage: str) -> None:
     for file in kept(folder):
         head, _, code = file.read_bytes().partition(b"\n")

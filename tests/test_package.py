@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -104,3 +105,13 @@ def test_a_package_that_is_not_installed_is_named_with_the_extra_that_brings_it(
         monkeypatch.setitem(sys.modules, name, None)
     with refused(DynidError, "missing-package", "plotly", "dynid[plot]"):
         optional_package("plotly.subplots", "plot")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_states_the_size_of_the_downloads_once_and_shows_their_progress(tmp_path):
+    said = subprocess.run(["make", "-n", "demo", f"VENV={tmp_path / 'new'}"], cwd=ROOT, capture_output=True, text=True,
+                          check=True).stdout
+    assert len(re.findall(r"about \d+ MB of packages", said)) == 1
+    assert said.index("MB of packages") < said.index("pip")
+    installs = [line for line in said.splitlines() if " install " in line]
+    assert installs and all("--progress-bar" in line and "--quiet" not in line for line in installs)

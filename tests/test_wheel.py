@@ -52,6 +52,7 @@ def test_the_wheel_has_all_that_commands_read_and_no_more(wheel: Path) -> None:
     assert wheel.stat().st_size < MAX_MEGABYTES * 1e6
 
 
+@pytest.mark.slow
 def test_commands_work_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
     where = json.loads(subprocess.run([sys.executable, "-c", "import dynid, json; print(json.dumps(dynid.__file__))"],
                                       capture_output=True, text=True, check=True, cwd=tmp_path,

@@ -25,7 +25,7 @@ class Progress:
 
     @staticmethod
     def of(tell: Tell) -> Progress:
-        """Return a progress itself, or one that passes its sentences to a function."""
+        """Return a progress: the given one, or one that passes sentences to the given function."""
         return tell if isinstance(tell, Progress) else Progress(lambda sentence, share: tell(sentence))
 
     def __call__(self, sentence: str, share: float | None = None) -> None:

@@ -146,7 +146,7 @@ def test_people_see_one_screen(dynid, logs, monkeypatch):
     assert sum(line.startswith("- ") for line in screen) <= 5
     text = " ".join(screen)
     assert text.startswith("Not usable") and ("Cause:" in text) != ("dynid excite" in text)  # a cause comes first
-    assert "Results in out" in text and "moving" in text and "raw" in text and "well determined" in text
+    assert "Results in out" in text and "moving" in text and "raw" in text and "Method: " in text
     page = Path("out/report.html").read_text()
     assert "dynid excite kuka-lwr4 --improve out -o motion.csv" in page
 

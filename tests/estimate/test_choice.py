@@ -183,6 +183,7 @@ def test_blocks_of_several_logs_are_stretches_of_each() -> None:
     assert logs == {0, 1} and len(choice["candidates"][0]["errors"]) == len(both.regression.blocks) == 10
 
 
+@pytest.mark.slow
 def test_noisy_positions_and_a_known_law_bring_instruments() -> None:
     arm4 = machine(seconds=8.0)
     log = arm4.log(position_noise=2e-4, seed=1)

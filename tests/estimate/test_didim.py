@@ -20,7 +20,7 @@ RAW = {"method": "none", "torque_cutoff": "none", "slow": 0.0}
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_arm_of_the_tutorial(seed: int, known: bool) -> None:
     """With its gains and reference: gravity makes a loop show four times its inertia, and gains scaled for that are

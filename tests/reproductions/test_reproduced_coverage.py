@@ -59,7 +59,7 @@ def test_a_row_whose_median_is_too_high_is_judged_on_new_logs() -> None:
     for share, fine in ((0.95, True), (1.0, False)):
         row = coverage._row(("scara2", "", "wls"), held(1.0), np.zeros(0, dtype=int), held(share))
         words, holds = coverage._row_checks(row, coverage.MEDIAN, coverage.WORST)[1]
-        assert holds == fine and f"{100 * share:.0f} % in new logs" in words
+        assert holds == fine and f"in new logs {100 * share:.0f} % in the median parameter" in words
         assert row["worst_by_chance"] == pytest.approx(1.0)  # none is lower than all
 
 
@@ -86,7 +86,8 @@ def test_few_logs_are_held_to_what_they_can_tell() -> None:
     """Ten logs: six of ten in the median parameter is no proof against 90 %, five is; the means of methods decide."""
     def row(median: float, worst: float, mean: float) -> dict[str, object]:
         return {"robot": "a", "loop": "open", "method": "wls", "median": median, "worst": worst, "again": {},
-                "parameters": 9, "logs": 10, "case": "", "median_again": None, "worst_by_chance": 0.1, "width": 1.0,
+                "parameters": 9, "logs": 10, "case": "", "centre_again": None, "error": 1.0, "worst_by_chance": 0.1,
+                "width": 1.0,
                 "failures": 0, "mean": mean,
                 "shares": [mean - 5.0, mean + 5.0] * 5}
 

@@ -23,8 +23,9 @@ def test_faults_in_a_log_of_a_pendulum_are_named_or_left_open() -> None:
     [sign] = [one for one in result["outcomes"] if one["fault"] == "sign of one joint"]
     assert sign["named"]
     assert any("One of: this, or the torques of joints 1 and 2 are exchanged" in words for words in sign["findings"])
+    assert sign["harm"] > study.HARMFUL and result["totals"].keys() == {"chosen on"}
     head, *rows = study.table(result)
-    assert len(rows) == 3 and all(len(row) == len(head) for row in rows)
+    assert len(rows) == 4 and all(len(row) == len(head) for row in rows)
 
 
 @needs_data
@@ -48,4 +49,4 @@ def test_conditions_change_what_they_are_named_for() -> None:
 def test_without_data_nothing_is_tried(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(study, "DATA", tmp_path / "none")
     result = study.run(lambda words: None)
-    assert result == {"outcomes": [], "checks": {}} and len(study.table(result)) == 1
+    assert result == {"outcomes": [], "totals": {}, "checks": {}} and len(study.table(result)) == 1

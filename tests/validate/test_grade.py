@@ -93,3 +93,9 @@ def test_without_a_cause_nothing_is_folded_and_larger_torques_come_first():
 def test_every_parameter_is_in_one_of_three_groups(total, missing, ending):
     found = Summary("good", (), 1.0, "cross-validation", 30, total, missing)
     assert found.lines[1].endswith(ending)
+
+
+def test_parameters_of_wrong_data_are_not_counted_as_determined():
+    found = Summary("not usable", ("torques swapped (joints 2 and 4)",), 123.0, "cross-validation", 44, 69, 17)
+    assert "44" not in found.lines[1] and "not meaningful" in found.lines[1]
+    assert Summary("not usable", (), 45.0, "cross-validation", 44, 69, 17).lines[1].startswith("44 of 69 ")

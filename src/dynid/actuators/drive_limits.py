@@ -50,11 +50,15 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
             advice = f"Add --gain {name}={limit:.3g}{estimated}."
             if grows:
                 advice += " The integral of its drive grows on while it saturates: add --gain windup=1 too."
+            torque = limit * float(wider.numbers(again.x, problem.logs[0])[j, c.TORQUE_GAIN])
+            # A torque constant that is estimated and a limit vary together; the torque at the limit is determined.
+            as_torque = f", a torque of {torque:.3g} N m" if _is_estimated(problem, "kt") else ""
             text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
-                    f"{std:.2g} {item.unit}".rstrip() + f", below the {largest:.3g} that is demanded. {advice}")
+                    f"{std:.2g} {item.unit}".rstrip() + f"{as_torque}, below the {largest:.3g} that is demanded. "
+                    f"{advice}")
             found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
                                  evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease,
-                                           "windup": float(grows)},
+                                           "windup": float(grows), "torque": torque},
                                  second_fit=True))
     return found
 
@@ -99,7 +103,7 @@ def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Arra
     best = min(trials, key=lambda one: one[0], default=None)
     if best is None or best[0] > before * (1.0 - MIN_DECREASE):
         return None
-    return refine(wider, best[1], finish=False)
+    return refine(wider, best[1], finish=is_poor)
 
 
 def _largest_link_torque(problem: ChainProblem, joint: int) -> float:
@@ -107,10 +111,14 @@ def _largest_link_torque(problem: ChainProblem, joint: int) -> float:
     return max(float(np.max(np.abs(log.link_torque()[log.keep, joint]))) for log in filtered_logs(problem))
 
 
+def _is_estimated(problem: ChainProblem, name: str) -> bool:
+    return any(one.name == name for one in problem.unknowns)
+
+
 def _is_settled(problem: ChainProblem, name: str) -> bool:
     """Whether a parameter is given, for all logs or one of them, or estimated."""
     return any(name in one for one in problem.known) or any(name in log.gains for log in problem.logs) \
-        or any(one.name == name for one in problem.unknowns)
+        or _is_estimated(problem, name)
 
 
 def joint_weights(fit: Refinement) -> Array:

@@ -222,13 +222,13 @@ def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> 
     joints = list(range(len(first.joints)))
     if most is not None and len(joints) > most:
         joints = sorted(sorted(joints, key=lambda j: -(first.joints[j].relative_error or 0.0))[:most])
-    head, cells = ["relative error, %"], [["all", *(first.joints[j].name for j in joints)]]
+    head, cells = ["torque error, %"], [["all", *(first.joints[j].name for j in joints)]]
     for name, one in fits.items():
         head.append(name)
         cells.append([_percent(one.total.relative_error, 2), *(_percent(one.joints[j].relative_error) for j in joints)])
         moving = [one.moving.total, *(one.moving.joints[j] for j in joints)]
         if one.moving.total.rows:  # equations without contact forces have no other errors
-            head += ["moving", "raw"]
+            head += ["moving rows", "raw torque"]
             cells += [[_percent(fit.low_passed) for fit in moving], [_percent(fit.raw) for fit in moving]]
     rows = list(zip(*cells, strict=True))
     if len(joints) < len(first.joints):
@@ -238,7 +238,7 @@ def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> 
 
 def log_table(fits: Mapping[str, Reconstruction]) -> Table:
     """Return a table of the relative errors of many logs, one row each, with the worst joint."""
-    head, rows = ["relative error, %", "kept", "moving", "raw", "worst joint"], []
+    head, rows = ["torque error, %", "kept rows", "moving rows", "raw torque", "worst joint"], []
     for name, one in fits.items():
         worst = max(one.joints, key=lambda fit: fit.relative_error or 0.0)
         rows.append((name, _percent(one.total.relative_error, 2), _percent(one.moving.total.low_passed),

@@ -89,7 +89,7 @@ def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multiplier
 
 @dataclass(frozen=True, eq=False)
 class _Misfit:
-    """The function |M theta - rho|^2 / 2, with normal = M' M."""
+    """Least-squares misfit |M theta - rho|^2 / 2 of equations M theta = rho, with normal = M' M."""
 
     matrix: Array
     rho: Array
@@ -243,7 +243,7 @@ def free_moves(consistency: Consistency) -> Array | None:
 
 
 def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
-    """Return -H^-1 g among the free directions, with H scaled to unit diagonal first."""
+    """Return the Newton step -H^-1 g among the free directions, with the Hessian H scaled to unit diagonal first."""
     if free is not None:
         return free @ _step(free.T @ hessian @ free, free.T @ gradient, None)
     size = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))

@@ -55,14 +55,14 @@ def placed(R: Matrix, P: Vector, r: Matrix, p: Vector) -> tuple[Matrix, Vector]:
 
 @njit(**INLINED)
 def axis_in_base(R: Matrix, P: Vector, s: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """Return S = R s, V = R v + P x S: a joint's axis in the base frame."""
+    """Return a joint's axis in the base frame, S = R s, V = R v + P x S, from that in the body frame."""
     S = turned(R, s)
     return S, add_cross(turned(R, v), P, S)
 
 
 @njit(**INLINED)
 def axis_in_body(R: Matrix, P: Vector, S: Vector, V: Vector) -> tuple[Vector, Vector]:
-    """Return s = R' S, v = R' (V + S x P): a joint's axis in the body frame."""
+    """Return a joint's axis in the body frame, s = R' S, v = R' (V + S x P), from that in the base frame."""
     return turned_back(R, S), turned_back(R, add_cross(V, S, P))
 
 
@@ -81,7 +81,7 @@ def wrench(J: Symmetric, h: Vector, M: float, w: Vector, e: Vector, a: Vector) -
 
 @njit(**INLINED)
 def wrench_in_base(R: Matrix, P: Vector, f: Vector, n: Vector) -> tuple[Vector, Vector]:
-    """Return F = R f, and the moment about the base origin N = R n + P x F."""
+    """Return a body's wrench in the base frame: force F = R f, moment about the base origin N = R n + P x F."""
     F = turned(R, f)
     return F, add_cross(turned(R, n), P, F)
 

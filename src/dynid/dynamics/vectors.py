@@ -95,7 +95,7 @@ def turned(R: Matrix, a: Vector) -> Vector:
 
 @njit(**INLINED)
 def turned_back(R: Matrix, a: Vector) -> Vector:
-    """Return R' a."""
+    """Return R' a: a vector in the axes of a rotated frame."""
     return (R[0] * a[0] + R[3] * a[1] + R[6] * a[2], R[1] * a[0] + R[4] * a[1] + R[7] * a[2],
             R[2] * a[0] + R[5] * a[1] + R[8] * a[2])
 

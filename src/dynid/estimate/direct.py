@@ -257,7 +257,7 @@ def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) 
 
 
 def _covariance(solution: Solution, found: ScoreNoise, slopes: Array) -> Array:
-    """Return M^-1 C M^-T (base, base), with the covariance C of least squares on the simulated motion."""
+    """Return the covariance M^-1 C M^-T (base, base): C of least squares on the simulated motion, M its slopes."""
     kept = np.flatnonzero(solution.excited)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])

@@ -73,7 +73,7 @@ def whitened(problem: Problem, beta: Array) -> tuple[Regression, Array]:
 
 
 def _whitener(spread: Array) -> Array:
-    """Return U (dof, dof), upper triangular, with U'U = S^-1."""
+    """Return the upper triangular matrix U (dof, dof) that makes noise of covariance S white: U'U = S^-1."""
     return np.linalg.cholesky(np.linalg.inv(spread)).T
 
 

@@ -268,7 +268,7 @@ def _columns(torques: Array, rows: slice) -> Array:
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:
-    """Return the bias -(H - M)^-1 M b - H^-1 X' W^2 (X - X_w) b (base,) of the parameters that were solved for."""
+    """Return the bias of the solved parameters (base,) due to noise of the positions, in the symbols of this module."""
     kept = solution.excited & (np.diag(normal) > 0.0)
     scale = np.sqrt(np.diag(normal)[kept])
     values, vectors = np.linalg.eigh(normal[np.ix_(kept, kept)] / np.outer(scale, scale))

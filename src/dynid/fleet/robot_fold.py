@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold
 from dynid.errors import ModelError
 from dynid.estimate.linear import Solution, joint_weights, solve
-from dynid.regression import Factor, Regression, Stacked
+from dynid.regression import Regression, Stacked
 from dynid.regression.regression import Block
 from dynid.workers import tree_sum
 
@@ -42,12 +43,12 @@ class RobotFold:
             raise ModelError(f"robot '{name}' has no log that could be used")
         first = folds[0].regression
         blocks = [_as_block(fold.regression, k) for k, fold in enumerate(folds)]
-        factors = tree_sum([block.factors for block in blocks], _factors_added)
+        factors = tree_sum([block.factors for block in blocks], _added)
         sources = tuple(dict.fromkeys(source for fold in folds for source in fold.regression.sources))
         regression = Regression(first.base, factors, tuple(blocks), first.joints, sources)
         noise = None
         if all(fold.noise is not None for fold in folds):
-            noise = tree_sum([fold.noise for fold in folds if fold.noise is not None], _noise_added)
+            noise = tree_sum([fold.noise for fold in folds if fold.noise is not None], _added)
         return RobotFold(name, regression, noise, joint_weights(regression) if weights is None else weights)
 
     @property
@@ -117,9 +118,5 @@ def _as_block(regression: Regression, log: int) -> Block:
     return replace(whole, spans=tuple(replace(span, log=log) for span in whole.spans))
 
 
-def _factors_added(one: tuple[Factor, ...], other: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
-
-
-def _noise_added(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
+def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(a + b for a, b in zip(one, other, strict=True))

@@ -16,7 +16,7 @@ from dynid.recording.arrays import Arrays
 from dynid.recording.column_table import Column, check_counts, source_columns
 from dynid.recording.columns import Match, by_prefix, listed, match, match_parts
 from dynid.recording.convert import Conversion, conversion
-from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, Names, SignalPlace
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, SignalPlace
 from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
@@ -157,7 +157,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
         raise RecordingError(f"{path}: unmeasured lists joint '{unknown[0]}'; the joints are "
                              f"{listed(list(joints or ()))}",
                              where="log.unmeasured")
-    places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None
+    places = {signal: value if isinstance(value, SignalPlace) else SignalPlace(columns=value)
+              for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None
               and not (signal == "contact" and value in (ALWAYS, NEVER))}
     taken = frozenset(name for _, found in free.values() for name in found.fields)
     try:
@@ -282,10 +283,6 @@ def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
         raise RecordingError(f"{main.path}: was recorded by {recognised(main.fields)[0].recorder}; "
                              f"{str(problem).removeprefix('mapping: ')}")
     return mapping
-
-
-def _place(value: Names | SignalPlace) -> SignalPlace:
-    return value if isinstance(value, SignalPlace) else SignalPlace(columns=value)
 
 
 def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,

@@ -314,7 +314,7 @@ class _Absorbed:
 
 
 def noise_matrix(columns: Array, keep: Bools, shape: Array) -> Array:
-    """Return X' C X of one joint's columns (k, m), with C the matrix of autocovariances."""
+    """Return X' C X, the noise in a joint's normal equations: columns X (k, m), autocovariances C."""
     x = np.where(keep, columns, 0.0)
     product = _product(x, x, shape)
     return 0.5 * (product + product.T)

@@ -132,7 +132,7 @@ class ProductForm:
         return out
 
     def _moving(self, part: TermShare, place: Ints, count: int, windows: Windows) -> Array:
-        """Return the entries (count, rows) of A(q) ddq + dq' B(q) dq."""
+        """Return the entries (count, rows) of the inertial torques A(q) ddq + dq' B(q) dq."""
         q, unit, still = windows.q, np.eye(self.dof), np.zeros_like(windows.q)
 
         def more(velocity: Array, acceleration: Array) -> Array:

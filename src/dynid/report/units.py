@@ -39,7 +39,7 @@ def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ..
 
 
 def inverse(unit: str) -> str:
-    """'1/(N m)', '1/N'."""
+    """Unit of the inverse of a torque or force, such as 1/(N m) or 1/N."""
     return f"1/({unit})" if " " in unit else f"1/{unit}"
 
 

@@ -49,7 +49,9 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
         unchecked: also write bodies that are not physically consistent.
         tell: called with a sentence for each note to a reader of the file.
     """
-    wanted = _placed(values or {}, joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields)
+    places: JointFields = joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields
+    given = (values or {}).items()
+    wanted = {name: (places[name][0], places[name][1], value) for name, value in given if name in places}
     if isinstance(text, bytes):
         encoding = encoding_of(text)
         try:
@@ -59,10 +61,6 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
                              code="bad-encoding") from None
         return _write(plain, robot, inertias, wanted, unchecked, tell).encode(encoding)
     return _write(text, robot, inertias, wanted, unchecked, tell)
-
-
-def _placed(values: Mapping[str, float], fields: JointFields) -> _Values:
-    return {name: (*fields[name], value) for name, value in values.items() if name in fields}
 
 
 def encoding_of(text: str | bytes) -> str:

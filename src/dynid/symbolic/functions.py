@@ -96,7 +96,7 @@ def inertia(w: Writer) -> list[Output]:
 
 
 def regressor(w: Writer) -> list[Output]:
-    """Y with tau = Y p."""
+    """The regressor Y of the parameters p: tau = Y p."""
     states = w.motion(w.dq, w.ddq, weight=True)
     bodies = [int(place) for place in w.base.independent if place < 10 * w.plan.bodies]
     tree = matrices.regressor(w.graph, w.plan.chain, w.frames, states, bodies)
@@ -113,7 +113,7 @@ def forward_dynamics(w: Writer) -> list[Output]:
 
 
 def coriolis_matrix(w: Writer) -> list[Output]:
-    """C with c = C dq, from Christoffel symbols: dM/dt - 2 C is skew-symmetric."""
+    """The Coriolis matrix C with torques C dq, from Christoffel symbols: dM/dt - 2 C is skew-symmetric."""
     tree = matrices.coriolis(w.graph, w.plan.chain, w.frames, w.motion(w.dq, w.still, weight=False), w.tree(w.dq),
                              w.bodies)
     matrix = w.between_joints(tree)
@@ -125,7 +125,7 @@ def coriolis_matrix(w: Writer) -> list[Output]:
 
 
 def momentum(w: Writer) -> list[Output]:
-    """Momentum M dq, and C' dq - g: dp/dt = tau - friction + C' dq - g, which a momentum observer integrates."""
+    """Momentum M dq, torques C' dq - g: dp/dt = tau - friction + C' dq - g, which a momentum observer integrates."""
     states = w.motion(w.still, w.dq, weight=False)
     tree = motion.torques(w.graph, w.plan.chain, w.frames, states, w.bodies)
     inertial = add(w.joints(tree), w.accelerated(w.dq))

@@ -80,7 +80,7 @@ def _pseudo_inertia(graph: Graph, numbers: list[Value]) -> Matrix:
 
 
 def _trace(a: Matrix, inertia: Matrix, b: Matrix) -> Value:
-    """Return tr(A J B') of (3, 4) matrices."""
+    """Return the trace of A J B' for (3, 4) matrices A and B and a pseudo-inertia J."""
     half = _product(a, inertia)
     total = dot(half[0], b[0])
     for x, y in zip(half[1:], b[1:], strict=True):

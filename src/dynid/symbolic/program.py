@@ -192,7 +192,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     every = BaseParameters(plan.numbers, np.arange(len(plan.numbers)), np.eye(len(plan.numbers)))
     # Wrenches depend on numbers that torques do not show; where p is an input, all functions take the same.
     numbers = every if parameters == "full" and set(what) & set(OF_BODIES) else sorted_by_place(
-        kept_numbers(plan, lambda base: _cost(plan, base)))
+        kept_numbers(plan, lambda base: make("inverse_dynamics", plan, base).operations.total))
 
     def made(one: str) -> Function:
         own, p = every if one in OF_BODIES else numbers, None
@@ -222,10 +222,6 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
         if one == ONLINE and parameters == "fixed":
             raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",
                              "generate with parameters 'base' or 'full'", code="parameters-fixed")
-
-
-def _cost(plan: ModelLayout, base: BaseParameters) -> int:
-    return make("inverse_dynamics", plan, base).operations.total
 
 
 def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed: bool) -> Array | None:

@@ -111,7 +111,7 @@ class Writer:
                              gravity)
 
     def between_joints(self, tree: Matrix) -> Matrix:
-        """Return G' times a matrix of the tree's joints times G."""
+        """Return G' A G: a matrix A of all joints of the tree, for the independent joints."""
         columns = transposed(self.rates)
         half = [[dot(row, column) for column in transposed(tree)] for row in columns]
         return [[dot(row, column) for column in columns] for row in half]

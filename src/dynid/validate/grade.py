@@ -107,6 +107,8 @@ class Summary:
         second += f"; of the others {listed(rest)}." if rest else "."
         if self.resting:
             second += f" {joints_listed(self.resting)} never moved."
+        if self.grade == "not usable" and self.reasons:
+            second = "The parameters are not meaningful until the cause is corrected."
         by = f" ({listed(self.chosen)} chosen by cross-validation)" if self.chosen else ""
         return first, second, f"Method: {self.method}{by}."
 

@@ -55,7 +55,7 @@ def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
             f"predicted from the others with an error of {span(errors)}, "
             f"no better than zero torque (100 %): {blocks}; do not use "
             "these parameters for other motions; record a motion with "
-            f"more excitation{method}"), "worse than zero torque (blocks of time)",
+            f"more excitation{method}"), "worse than zero torque in cross-validation",
             evidence={"error": errors, "block": tuple(float(cross.blocks[k] + 1) for k in bad)})
 
 

@@ -139,7 +139,7 @@ class Loop:
         return self.assumed.computed_torque(model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
-        """Return whether T M^-1 kd, one sampling period of velocity feedback, stays well below the stability limit 2.
+        """Return whether velocity feedback over a sampling period T, T M^-1 kd, is well below its stability limit, 2.
         """
         gains = law.gains(self.model.dof)
         if gains is None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.escape import csv_line
 from dynid.estimate.draws.posterior import Draws
@@ -77,8 +76,4 @@ def save_draws(draws: Draws, path: str | Path, motion: JointMotion | None = None
     with write_whole(path) as file:
         file.write(csv_line(names))
         for row in draws.theta:
-            file.write(csv_line(_digits(row)))
-
-
-def _digits(row: Array) -> list[str]:
-    return [repr(float(value)) for value in row]
+            file.write(csv_line([repr(float(value)) for value in row]))

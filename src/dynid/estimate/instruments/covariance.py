@@ -72,7 +72,7 @@ def _multiplicity(low: LowRate) -> Array:
 
 
 def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
-    """Return S (base, base), the covariance of the weighted Z'residual at the low rate."""
+    """Return the covariance S (base, base) of the instruments times the residuals, weighted, at the low rate."""
     rows, dof = low.residual.shape
     amplitude, kept = residual_amplitude(low), low.kept.T
     instruments, multiplicity = _instrument_spectra(low, amplitude), _multiplicity(low)

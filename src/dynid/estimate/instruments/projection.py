@@ -49,7 +49,7 @@ class Projected:
         return float(singular[0] / singular[-1])
 
     def solution(self) -> Array:
-        """Return (Z'Y)^-1 Z'tau as base values (base,), zero for parameters that the instruments do not excite."""
+        """Return the estimate (Z'Y)^-1 Z'tau (base,), zero for parameters that the instruments Z do not excite."""
         scale, beta = np.linalg.norm(self.r, axis=0), np.zeros(self.base)
         beta[self.kept] = np.linalg.solve(self.r / scale, self.rho) / scale
         return beta

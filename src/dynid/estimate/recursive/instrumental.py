@@ -84,8 +84,7 @@ def _without_instruments(factor: Factor, b: int) -> Factor:
 
 
 def _middle(doubled: Regression, recursion: Recursion, beta: Array, gain: Array) -> tuple[Array, Any, float]:
-    """Return Z' C Z (base, base) from a jackknife over blocks of time, or for independent rows if there are too few
-    blocks."""
+    """Return the score covariance Z' C Z (base, base) by a jackknife over blocks, or for independent rows."""
     b, blocks = len(beta), [block for block in doubled.blocks if block.rows]
     enough = len(blocks) >= FEWEST_BLOCKS
     middle = np.zeros((b, b))

@@ -21,7 +21,7 @@ START = 200.0  # rows of a joint before any of them counts less
 
 @njit(**INNER_BORROWING)
 def fade(r: Array, norms: Array, factor: float) -> None:
-    """Multiply R'R by a forgetting factor."""
+    """Multiply the information R'R of the triangular factor R by a forgetting factor."""
     root = math.sqrt(factor)
     for i in range(r.shape[0]):
         for k in range(i, r.shape[1]):

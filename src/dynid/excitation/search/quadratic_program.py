@@ -73,7 +73,7 @@ def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolera
 
 @njit(**INNER)
 def _inverse_factor(hessian: Array) -> Array:
-    """Return L^-1 (n, n) of H = L L'."""
+    """Return the inverse (n, n) of the Cholesky factor L of the Hessian H = L L'."""
     lower = np.linalg.cholesky(hessian)
     K = np.zeros(hessian.shape)
     for i in range(len(K)):

@@ -41,7 +41,8 @@ def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confin
     with bounds.trusting(settings.robot):
         robot = make_robot(settings, allows_free_base=True)
         with live:
-            data = design_motion(robot, _listened(request, live), live.progress)
+            listened = replace(request, search=replace(request.search, best=live.take))
+            data = design_motion(robot, listened, live.progress)
     folder = Path("results") / str(params["id"])
     folder.mkdir(parents=True)
     data.excitation.save(folder / "motion.csv")
@@ -110,11 +111,6 @@ def _limits(name: Any, bounds: Confinement) -> Path | None:
     if not path.is_relative_to(bounds.files) or not path.is_file():
         raise DynidError(f"there is no limits file '{str(name)[:80]}'", "upload it", where="motion.limits")
     return path.relative_to(bounds.folder)
-
-
-def _listened(request: MotionRequest, live: _Live) -> MotionRequest:
-    """Return the request with a listener to its search."""
-    return replace(request, search=replace(request.search, best=live.take))
 
 
 class _Live:

@@ -126,7 +126,7 @@ def _spelling(name: str, kind: str, real: str, batch: int) -> Spelling:
         return c_number(value, real)
 
     def vector(function: str, of: Sequence[str]) -> str:
-        lifted = [f"{name}_all({x})" if _is_number(x) else x for x in of]
+        lifted = [f"{name}_all({x})" if re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?f?", x) else x for x in of]
         return f"{name}_v{function}({', '.join(lifted)})"
 
     def angles(of: Sequence[str], first: int) -> tuple[list[str], list[tuple[str, str]]]:
@@ -141,10 +141,6 @@ def _spelling(name: str, kind: str, real: str, batch: int) -> Spelling:
 
     return Spelling(number, lambda symbol: symbol, scalar_function(real) if batch == 1 else vector,
                     lambda left, right: f"const {kind} {left} = {right};", angles, always=batch > 1)
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?f?", text) is not None
 
 
 # -- self-test -----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICION
                                      *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *body.SUSPICIONS)
 
 
+_NO_FAULT_OF_DATA = {"joint-at-rest", "payload"}  # they leave nothing behind in the residuals
 _LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
 _FOLLOWED_PREFIX = "residual-follows-"
 _FEW_ROWS = "few-independent-samples"  # then parameters absorb too much of the residuals for their structure to count
@@ -44,7 +45,7 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     priced, free = unconstrained_case(case)
     cause = accepted(explained(free.plain), free)
     fit = [] if cause.done else _look("fit", cause.case)
-    said = {finding.code for finding in (*found, *cause.findings)} - {"joint-at-rest"}
+    said = {finding.code for finding in (*found, *cause.findings)} - _NO_FAULT_OF_DATA
     if said:  # what a fault leaves behind is no cause of its own
         fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
                and not (finding.code.startswith(_FOLLOWED_PREFIX)

@@ -276,7 +276,8 @@ def _unit(state: Explained) -> Explained:
             if alike else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
                           "model, with another factor for each joint: they are probably raw counts or currents; give "
                           "drive gains and gear ratios, or as a start the factors by the nominal model")
-    nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
+    # One unit is known best by gravity; factors of all joints need the whole nominal torques.
+    nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None and alike]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
                       evidence={"nominal": each(nominal or off)})

@@ -81,20 +81,10 @@ def box_figure(name: str, unit: str, robots: Sequence[tuple[str, Sequence[float]
     return Figure(traces, layout, f"{name} of each log, one box per robot", 280, width=40 * len(robots))
 
 
-def _robots(data: FleetData) -> Mapping[str, Any]:
-    """Table of the robots, with links to their pages."""
-    return {"rows": sorted(data.robots, key=lambda row: not row.words)}
-
-
 def _logs(data: FleetData) -> Mapping[str, Any]:
     """Logs that were used, and those that could not be used."""
     return {"rows": data.logs[:MAX_LOGS_SHOWN], "more": max(len(data.logs) - MAX_LOGS_SHOWN, 0),
             "failures": data.failures}
-
-
-def _provenance(data: FleetData) -> Mapping[str, Any]:
-    """How to repeat the comparison."""
-    return {"settings": data.settings, "command": data.command}
 
 
 SECTIONS: tuple[Section[FleetData], ...] = (
@@ -102,6 +92,6 @@ SECTIONS: tuple[Section[FleetData], ...] = (
     Section("cross_prediction", "Cross-prediction between robots", _cross_prediction),
     Section("signals", "The same motion on all robots", _signals),
     Section("parameters", "Parameters", _parameters),
-    Section("robots", "Robots", _robots),
+    Section("robots", "Robots", lambda data: {"rows": sorted(data.robots, key=lambda row: not row.words)}),
     Section("logs", "Logs", _logs),
-    Section("provenance", "Provenance", _provenance))
+    Section("provenance", "Provenance", lambda data: {"settings": data.settings, "command": data.command}))

@@ -43,18 +43,15 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
         return None
     shown, passes = _chosen(len(steps), COLUMNS), steps[-1].number != len(steps)
     moved = _most_moved(data.estimate)[:PARAMETERS]
+    times = {1: "once", 2: "twice"}.get(round(steps[-1].number), f"{round(steps[-1].number)} times")
     driven = [one.motion for one in steps if one.motion is not None and one.motion.torque_error is None]
-    return {"words": count(len(steps), "step"), "times": _times(round(steps[-1].number)), "passes": passes,
+    return {"words": count(len(steps), "step"), "times": times, "passes": passes,
             "count": len(steps), "settled": steps[-1].change, "step": steps[-1].step,
             "heads": [number(steps[k].number, 3) for k in shown], "rows": _rows(data.estimate, shown),
             "values": [value_figure(data.estimate, k) for k in moved], "drawn": len(moved),
             "of": len(data.estimate.values), "errors": error_figure(steps, data.joints, passes),
             "motions": motion_figures(steps, data.joints, passes), "panes": _panes(steps, data.joints, data.units),
             "driven": bool(driven)}
-
-
-def _times(passes: int) -> str:
-    return {1: "once", 2: "twice"}.get(passes, f"{passes} times")
 
 
 def _chosen(steps: int, most: int) -> list[int]:

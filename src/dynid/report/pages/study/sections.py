@@ -130,13 +130,8 @@ def _dots(data: StudyData, scores: Sequence[MethodScore], values: Sequence[Array
     return Figure(traces, {**layout, "xaxis": x}, label, 420, width=_PER_NAME * len(order))
 
 
-def _provenance(data: StudyData) -> Mapping[str, Any]:
-    """How to repeat the study."""
-    return {"settings": data.settings, "command": data.command}
-
-
 SECTIONS: tuple[Section[StudyData], ...] = (
     Section("overview", "Methods", _overview),
     Section("levels", "Noise", _levels),
     Section("parameters", "Parameters", _parameters),
-    Section("provenance", "Provenance", _provenance))
+    Section("provenance", "Provenance", lambda data: {"settings": data.settings, "command": data.command}))
