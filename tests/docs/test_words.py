@@ -193,7 +193,7 @@ WITHOUT_SUBJECT = re.compile(
 
 
 def test_sentences_of_the_documentation_name_their_subject():
-    texts = list(sentences())
+    texts = [(place, text) for place, text in sentences() if not place.startswith("CHANGELOG")]
     assert len(texts) > 2000
     assert [f"{place}: name the subject of {text[:100]!r}" for place, text in texts
             if WITHOUT_SUBJECT.match(text)] == []
