@@ -48,8 +48,6 @@ FRICTION = {"m1": _BASE, "m2": {**_BASE, **_FADE}, "m3": {**_BASE, "load_motor":
                    "stribeck_load_external": 0.08}, "m5": _M5,
             "m6": {**_M5, "quadratic_motor": 0.05, "quadratic_external": 0.05}}
 PARTS = (*LAWS, *AXES, "go2")  # of the study
-# Intervals of arms are too narrow, see docs/actuators.md: they are shown by `--only arm` and not claimed.
-CLAIMED_PARTS = tuple(part for part in PARTS if part != "arm")
 
 
 @dataclass(frozen=True)
@@ -211,14 +209,14 @@ def covered(what: str, rows: Sequence[dict[str, Any]]) -> dict[str, bool]:
 
 
 def run(progress: Callable[[str], None], logs: int = LOGS, seed: int = FIRST_SEED,
-        only: Sequence[str] = CLAIMED_PARTS) -> dict[str, Any]:
+        only: Sequence[str] = PARTS) -> dict[str, Any]:
     """Coverage of the intervals on simulated machines, and errors of the halves of the Go2 log if it exists.
 
     Args:
         progress: is called with what is being done.
         logs: number of logs of each law and friction model, of legs and of arms.
         seed: of the first log.
-        only: parts of the study: drive laws, "leg", "arm", "go2". Default: all but "arm".
+        only: parts of the study: drive laws, "leg", "arm", "go2".
     """
     unknown = [name for name in only if name not in PARTS]
     if unknown:

@@ -12,6 +12,7 @@ from dynid.actuators.encoder import encoder_count
 from dynid.actuators.laws import LAWS
 from dynid.actuators.problem import ChainLog, ChainProblem
 from dynid.actuators.refinement import jacobian, scales
+from reproductions._mujoco_servos import Machine
 from reproductions._servos import Servo, motions, simulate
 
 RATE, ROWS, COUNT = 100.0, 300, 2 * np.pi / 4096
@@ -31,9 +32,13 @@ def problem_of(law="pd", known=KNOWN, q=None, **other):
     return ChainProblem(LAWS[law], ("j",), (one,), (known,), ())
 
 
-def positions(problem, step, encoder=None):
+def every_position(problem, step, encoder=None):
     from dataclasses import replace
-    return replace(problem, step=step).simulate(np.zeros(0), problem.logs[0], encoder)[:, 0]
+    return replace(problem, step=step).simulate(np.zeros(0), problem.logs[0], encoder)
+
+
+def positions(problem, step, encoder=None):
+    return every_position(problem, step, encoder)[:, 0]
 
 
 def test_the_error_falls_with_the_square_of_the_step_and_plain_numpy_agrees():
@@ -44,6 +49,21 @@ def test_the_error_falls_with_the_square_of_the_step_and_plain_numpy_agrees():
     servo = Servo(0.5, 0.15, 0.01, "pd", GAINS, LOAD, delay=0.02)
     truth = simulate([servo], motions(1, ROWS, RATE, 5), RATE, bits=None)[0]
     assert np.sqrt(np.mean((finest - truth) ** 2)) < 3e-6  # rad; the motion is of 1 rad
+
+
+def test_the_error_of_joints_that_move_each_other_falls_with_the_square_of_the_step():
+    """With centrifugal and Coriolis torques of the start of a step it fell in proportion to the step."""
+    machine = Machine.of("arm", 3)
+    robot = machine.robot()
+    chain, law, names = chains_of(robot)[0], LAWS["pd"], tuple(machine.truth)
+    command = motions(len(names), ROWS, RATE, 5).T
+    log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, command, command, joints=names)
+    one = ChainLog.of(chain, ActuatorLog(log), law, 0.1, None)
+    one.signals.first[:] = [[command[0], np.zeros(len(names))]]
+    problem = ChainProblem(law, names, (one,), tuple({**own, **machine.gains} for own in machine.truth.values()), ())
+    finest = every_position(problem, 6.25e-5)
+    errors = [np.sqrt(np.mean((every_position(problem, step) - finest) ** 2)) for step in (2e-3, 1e-3, 5e-4)]
+    assert errors[0] > 3.0 * errors[1] > 9.0 * errors[2]
 
 
 def test_a_drive_that_is_switched_off_lets_the_pendulum_swing():

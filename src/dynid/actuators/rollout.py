@@ -53,7 +53,7 @@ from dynid.kernel_store import njit
 _MAX_SWEEPS = 40  # of Gauss-Seidel over the joints of a chain; one is exact for a single joint
 _SWEEP_TOLERANCE = 1e-9  # rad/s: change of a velocity below which the friction torques have converged
 # Rows of the working array (WORK_ROWS, n), one number a joint.
-(_Q, _V, _HALF, _TORQUE, _DAMPING, _BUDGET, _FRICTION, _CHANGE, _PLAY, _INTEGRAL, _ERROR, _EXTERNAL) = range(12)
+(_Q, _V, _HALF, _TORQUE, _MIDDLE, _BUDGET, _FRICTION, _CHANGE, _PLAY, _INTEGRAL, _ERROR, _EXTERNAL) = range(12)
 WORK_ROWS = 12
 
 
@@ -261,10 +261,11 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
     n = len(parent)
     for j in range(n):
         work[_HALF, j] = work[_Q, j] + 0.5 * h * work[_V, j]
-    mass_and_bias(parent, gravity, rows, work[_HALF], work[_V], mass, work[_EXTERNAL])
+        work[_MIDDLE, j] = work[_V, j] + 0.5 * work[_CHANGE, j]  # at the middle, by the change of the step before
+    # Velocities of the start of the step would cause errors of first order in the centrifugal and Coriolis torques.
+    mass_and_bias(parent, gravity, rows, work[_HALF], work[_MIDDLE], mass, work[_EXTERNAL])
     for j in range(n):
-        v, own = work[_V, j], p[j]
-        middle = v + 0.5 * work[_CHANGE, j]  # velocity at the middle of the step, by the change of the step before
+        v, own, middle = work[_V, j], p[j], work[_MIDDLE, j]
         if middle * v <= 0.0:
             middle = 0.0
         seen = min(max(work[_PLAY, j], work[_HALF, j] - 0.5 * own[BACKLASH]), work[_HALF, j] + 0.5 * own[BACKLASH])
