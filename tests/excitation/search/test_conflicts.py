@@ -17,16 +17,16 @@ ARM = "arm3r"
 
 
 def contradiction(*names: str, kind: str = "fourier", error: type[DynidError] = NotPossibleError,
-                  duration: float = 20.0, **given: object) -> None:
+                  code: str = "", duration: float = 20.0, **given: object) -> None:
     robot = Robot.builtin(ARM)
-    with refused(error, error.code, *names):
+    with refused(error, code or error.code, *names):
         excite(Model(robot), Limits.of(robot, **given), family=family_named(kind, duration, 5),
                search=Search(budget=None, rounds=1))
 
 
 def test_too_short_for_the_way() -> None:
-    contradiction("'joint1'", "-2.5", "2 s", "velocity limit 2.175", kind="bspline", start=[-2.5, 0, 0],
-                  end=[2.5, 0, 0], duration=2.0)
+    contradiction("'joint1'", "-2.5", "2 s", "velocity limit 2.175", code="limits-conflict", kind="bspline",
+                  start=[-2.5, 0, 0], end=[2.5, 0, 0], duration=2.0)
 
 
 def test_bandwidth_below_the_period() -> None:
