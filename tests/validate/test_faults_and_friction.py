@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from dynid.estimate import Problem, identify
 from dynid.model import Cable, Delay, FrictionCurve, LoadFriction, Model, Offset
 from dynid.recording import Samples
-from dynid.validate import reconstruct, verdict
+from dynid.validate import conclusion, reconstruct, verdict
 from dynid.validate.candidates import CandidateFit
 from dynid.validate.hypotheses.motions import refined, time_scale
 from dynid.validate.hypotheses.other_log import excess_between, largest_excess, load_taken_up, what_changed
@@ -94,6 +94,18 @@ def test_a_common_value_has_the_spread_between_joints_in_its_standard_error(std)
     mean, error = common_value(np.column_stack([x, np.full(4, std)]))
     assert mean == pytest.approx(2.5)
     assert error == pytest.approx(max(std, np.std(x, ddof=1)) / 2.0)
+
+
+@pytest.mark.parametrize(("ratio", "kind"), [(1.1, None), (1.7, "validation"), (2.5, "suspicious")])
+def test_a_contradiction_is_a_warning_where_it_causes_most_of_the_misfit(simulate, monkeypatch, ratio, kind):
+    """Healthy simulated robots with little noise had squared errors up to 1.7 times those of separate fits."""
+    log = simulate("kuka-lwr4", noise=0.005)
+    problem = Problem.of(log.model, log.samples, blocks=8)
+    monkeypatch.setattr(conclusion, "own_score", lambda trial, noise: 0.0)
+    monkeypatch.setattr(conclusion, "contradiction", lambda trial: (ratio, 1e-9))
+    found = [one.kind for one in verdict(identify(problem, method="wls"), problem).findings
+             if one.code == "unexplained-misfit"]
+    assert found == ([] if kind is None else [kind])
 
 
 def test_joints_contradict_each_other_where_the_robot_file_is_of_another_robot(simulate):
