@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.actuators.chains import pendulum
 from dynid.actuators.estimate import ActuatorEstimate
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ActuatorLog
 from dynid.arrays import Bools
 from dynid.errors import ModelError, RecordingError
@@ -199,7 +199,7 @@ def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Pa
     wanted = ("kt", "resistance", "armature", *FRICTION_MODELS[found.model], "delay")
     values = {_BAM_NAMES[name]: float(found.values[name]) for name in wanted if name in found.values}
     if "stribeck" in FRICTION_MODELS[found.model]:
-        values["alpha"] = float(found.values.get("stribeck_shape", MECHANICS["stribeck_shape"].value))
+        values["alpha"] = float(found.values.get("stribeck_shape", MECHANICAL_PARAMETERS["stribeck_shape"].value))
     if "command_delay" in values:
         values["command_delay"] = max(values["command_delay"], 0.0)  # BAM's lower bound
     write_json(Path(path), {**found.other, **values, "model": found.model, "actuator": actuator or found.actuator})

@@ -109,7 +109,7 @@ class SimulatedLog:
 
 
 _SIMULATED_LOG = record("SimulatedActuatorLog", log=str, rows=int, mean_error=dict[str, float | None])
-_SIMULATION = record("ActuatorSimulation", mean_error=float | None, linear_stage=float | None,
+_SIMULATION_RECORD = record("ActuatorSimulation", mean_error=float | None, linear_stage=float | None,
                      logs=array_of(_SIMULATED_LOG))
 
 
@@ -164,7 +164,7 @@ class ActuatorEstimate:
 
     @output_fields(robot=str, joints=list[str], law=str, friction=str, parameters=list[ActuatorValue],
                    notes=list[Note], findings=list[Finding], friction_models=list[FrictionTrial],
-                   simulation=_SIMULATION, iterations=int, gradient_error=float | None)
+                   simulation=_SIMULATION_RECORD, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, without the positions."""
         return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,

@@ -23,7 +23,7 @@ from dynid.actuators.experiment_plan import (
     ExperimentPart,
 )
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem, Unknown
 from dynid.actuators.refinement import jacobian, scales
 from dynid.actuators.structure import projected, unchanged_directions
@@ -186,7 +186,7 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
         -> list[dict[str, float]]:
     """Return every combination of the gains that the user can set."""
     own = {item.name for item in law.parameters}
-    wrong = [name for name in (*gains, *known) if name not in own and name not in MECHANICS]
+    wrong = [name for name in (*gains, *known) if name not in own and name not in MECHANICAL_PARAMETERS]
     if wrong:
         raise DynidError(f"the {law.name} law has no parameter '{wrong[0]}'; it has {', '.join(sorted(own))}",
                          code="unknown-gain")
@@ -224,7 +224,7 @@ def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, flo
 def unknown_parameters(law: DriveLaw, dof: int, names: Sequence[str], shared: Sequence[str] = ()) \
         -> tuple[Unknown, ...]:
     """Return unknowns of a chain before there is a log: `names` of each joint, and `shared` once for all."""
-    items = {**MECHANICS, **{item.name: item for item in law.parameters}}
+    items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in law.parameters}}
     return (*(Unknown(name, j, items[name]) for j in range(dof) for name in names),
             *(Unknown(name, -1, items[name]) for name in shared))
 

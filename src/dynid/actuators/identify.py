@@ -8,10 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.actuators.chains import LARGEST_STEP, STEPS, chains_of
-from dynid.actuators.drive_limits import error_shares
-from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
-from dynid.actuators.first_stage import (
+from dynid.actuators.chain_problems import (
     Stage,
     chain_problem,
     first_stage,
@@ -19,12 +16,15 @@ from dynid.actuators.first_stage import (
     step_errors,
     with_friction,
 )
+from dynid.actuators.chains import LARGEST_STEP, SIMULATION_STEPS, chains_of
+from dynid.actuators.drive_limits import error_shares
+from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import JointValues, choose_friction
-from dynid.actuators.identifiability import identifiability
 from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.leg_comparison import unequal_joints
-from dynid.actuators.parameters import ALSO, FRICTION_MODELS, MECHANICS, ActuatorParameter
+from dynid.actuators.parameter_combinations import identifiability
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS, OPTIONAL_PARAMETERS, ActuatorParameter
 from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
@@ -77,9 +77,9 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     if friction not in ("auto", *FRICTION_MODELS):
         raise ModelError(f"there is no friction model '{friction}'; there are auto, {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
-    wrong = [name for name in also if name not in ALSO]
+    wrong = [name for name in also if name not in OPTIONAL_PARAMETERS]
     if wrong:
-        raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(ALSO)}",
+        raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(OPTIONAL_PARAMETERS)}",
                          code="unknown-parameter")
     entries, remarks = usable_logs(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
@@ -150,7 +150,7 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     for step, error, _ in step_errors(problem.with_starts(), fit.solution):
         if step <= LARGEST_STEP and np.all(np.abs(fit.changes_by(error)) <= _MAX_STEP_SIGMAS * fit.std, where=is_free):
             return replace(problem, step=step)
-    return replace(problem, step=STEPS[-1])
+    return replace(problem, step=SIMULATION_STEPS[-1])
 
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \
@@ -276,7 +276,8 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
 
 
 def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: Stage) -> list[ActuatorValue]:
-    items: dict[str, ActuatorParameter] = {**MECHANICS, **{item.name: item for item in problem.law.parameters}}
+    items: dict[str, ActuatorParameter] = {
+        **MECHANICAL_PARAMETERS, **{item.name: item for item in problem.law.parameters}}
     found = []
     for j, joint in enumerate(problem.names):
         for k, one in enumerate(problem.unknowns):

@@ -20,9 +20,9 @@ from dynid.errors import DynidError
 from dynid.recording import Recording
 from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
 from dynid.recording.sample_preparation import prepare
-from dynid.regression.correlation import correlated_covariance
+from dynid.regression.autocorrelation import correlated_covariance
 
-_MECHANICAL = ("armature", "viscous", "coulomb", "offset")
+_LINEAR_PARAMETERS = ("armature", "viscous", "coulomb", "offset")
 _OFFSET_ROW = 3  # of these; it may have any sign
 _FILTER_ORDER = 4
 _MIN_CUTOFF, _MAX_CUTOFF_SHARE = 1.0, 0.2  # Hz, and share of the rate: cut-off of the low-pass
@@ -163,9 +163,9 @@ def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bo
     if has_errors:
         covariance = correlated_covariance(scaled[free], target - scaled[free].T @ found[free], keep)
         std[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    names = (*_MECHANICAL, *factors)
+    names = (*_LINEAR_PARAMETERS, *factors)
     values = {name: float(value) for name, value in zip(names, found / size, strict=True)}
     law = problem.law.from_factors(problem.known[j], {name: values[name] for name in factors})
     errors = {name: float(one) for name, one in zip(names, std / size, strict=True)
-              if name in _MECHANICAL or name in law}
-    return LinearFit({**{name: values[name] for name in _MECHANICAL}, **law}, errors)
+              if name in _LINEAR_PARAMETERS or name in law}
+    return LinearFit({**{name: values[name] for name in _LINEAR_PARAMETERS}, **law}, errors)

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.actuators import columns as c
 from dynid.actuators.chains import LARGEST_STEP, Chain, LogSignals, simulate_chain
 from dynid.actuators.laws import DriveLaw
-from dynid.actuators.parameters import MECHANICS, ActuatorParameter, mechanical_numbers
+from dynid.actuators.parameters import MECHANICAL_PARAMETERS, ActuatorParameter, mechanical_numbers
 from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.robot import Robot
@@ -84,8 +84,8 @@ class ChainLog:
 
 
 def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
-    """Return the numbers (COLUMNS,) of the compiled rollout for a joint, from the values of its parameters by name."""
-    found = np.zeros(c.COLUMNS)
+    """Return the numbers (JOINT_COLUMNS,) of a joint for the compiled rollout, from its parameter values by name."""
+    found = np.zeros(c.JOINT_COLUMNS)
     found[[c.U_LIMIT, c.TORQUE_LIMIT]], found[c.TORQUE_GAIN] = np.inf, 1.0
     for column, value in {**mechanical_numbers(values), **law.numbers(values)}.items():
         found[column] = value
@@ -94,7 +94,7 @@ def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
 
 
 # A joint that does not move: its inertia is so large that it does not, and it has no drive.
-_FIXED_JOINT = np.zeros(c.COLUMNS)
+_FIXED_JOINT = np.zeros(c.JOINT_COLUMNS)
 _FIXED_JOINT[c.ARMATURE], _FIXED_JOINT[[c.U_LIMIT, c.TORQUE_LIMIT]] = 1e9, np.inf  # kg m^2; N m
 
 
@@ -175,7 +175,7 @@ class ChainProblem:
         return found
 
     def numbers(self, x: Array, log: ChainLog) -> Array:
-        """Return the numbers (dof, COLUMNS) of the compiled rollout."""
+        """Return the numbers (dof, JOINT_COLUMNS) of the compiled rollout."""
         return np.array([_FIXED_JOINT if j in self.still else joint_numbers(self.law, {**values, **log.gains})
                          for j, values in enumerate(self.values(x))])
 
@@ -223,7 +223,7 @@ class ChainProblem:
         """Return the problem with the states at the starts of its simulations as further unknowns, if they are few."""
         if self.has_starts or sum(len(log.signals.starts) for log in self.logs) > MAX_ESTIMATED_STARTS:
             return self
-        more = [Unknown(name, j, MECHANICS[name], k, s) for k, log in enumerate(self.logs)
+        more = [Unknown(name, j, MECHANICAL_PARAMETERS[name], k, s) for k, log in enumerate(self.logs)
                 for s in range(len(log.signals.starts)) for j in self.moving
                 for name in ("start_position", "start_velocity")]
         return replace(self, unknowns=(*self.unknowns, *more))
@@ -246,7 +246,7 @@ class ChainProblem:
 
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
         """Return the same problem with other unknowns: `names` for each joint, and `shared` once for all joints."""
-        items = {**MECHANICS, **{item.name: item for item in self.law.parameters}}
+        items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in self.law.parameters}}
         # A command is logged at most one interval after it was sent: a delay cannot be lower than that.
         interval = max(float(np.median(np.diff(log.signals.t))) for log in self.logs)
         items["delay"] = replace(items["delay"], lower=-interval)

@@ -12,7 +12,7 @@ from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.progress import Tell, prefixed
-from dynid.regression.correlation import autocovariance, noise_matrix
+from dynid.regression.autocorrelation import autocovariance, noise_matrix
 
 _FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of the differences while no standard error is known
 # Bounds of the later steps, which are one standard error, in the parameter's scale: below the first, rounding of single
@@ -22,7 +22,7 @@ _CHECK_RATIO = 0.5  # of the step: that of the one-sided differences by which th
 _ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipsoid at which a lower cost is looked for
 _MAX_ESCAPES = 3  # times that the iteration starts again from such a point
 _MAX_ITERATIONS = 40
-_TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
+_COST_TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
 _FIRST_TOLERANCE = 1e-3  # the same of a first search with one-sided differences, which another one follows
 _MAX_DAMPINGS = 10  # attempts of a shorter step before the iteration ends
 _FIRST_DAMPING = 1e-3
@@ -216,7 +216,7 @@ class _Minimum:
 def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None,
               tell: Tell) -> _Minimum:
     """Return a minimum of the cost from x; share: step of central differences, one-sided ones without."""
-    damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _TOLERANCE
+    damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _COST_TOLERANCE
     while True:
         iterations += 1
         tell(f"iteration {iterations}")
@@ -256,7 +256,7 @@ def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[
     base = found.residual if coarse is problem else coarse.residuals(found.x)
     if base is None:
         return None
-    best, better = (1.0 - 10.0 * _TOLERANCE) * float(np.sum((base * weights) ** 2)), None
+    best, better = (1.0 - 10.0 * _COST_TOLERANCE) * float(np.sum((base * weights) ** 2)), None
     values, axes = np.linalg.eigh(covariance)
     half = len(values) // 2
     for value, axis in zip(values[half:], axes.T[half:], strict=True):
@@ -269,7 +269,7 @@ def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[
     if better is None or coarse is problem:
         return better
     moved, cost = problem.residuals(better[0]), float(np.sum((found.residual * weights) ** 2))
-    is_lower = moved is not None and float(np.sum((moved * weights) ** 2)) < (1.0 - 10.0 * _TOLERANCE) * cost
+    is_lower = moved is not None and float(np.sum((moved * weights) ** 2)) < (1.0 - 10.0 * _COST_TOLERANCE) * cost
     return (better[0], moved) if moved is not None and is_lower else None
 
 

@@ -45,7 +45,7 @@ def unchanged_directions(problem: ChainProblem, x: Array, scale: Array,
 
 def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Array:
     """Return the numbers of all joints; numbers that only act as a sum are added."""
-    table = np.zeros((problem.dof, c.COLUMNS))
+    table = np.zeros((problem.dof, c.JOINT_COLUMNS))
     for j, values in enumerate(problem.values(x)):
         table[j] = joint_numbers(problem.law, {**values, **gains})
         is_unlimited = table[j, c.U_LIMIT] == np.inf

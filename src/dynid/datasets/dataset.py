@@ -31,7 +31,7 @@ from dynid.errors import ModelError
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import filterable_excerpt
+from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.log_files import find_logs
 from dynid.recording.log_reading import mapping_of
 from dynid.recording.names import short_name

@@ -15,7 +15,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, find_method, identify
 from dynid.recording import Samples
 from dynid.regression import Block, Regression
-from dynid.regression.residuals import torque_sums
+from dynid.regression.residual_series import torque_sums
 from dynid.threads import side_by_side
 
 

@@ -36,7 +36,7 @@ from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
-from dynid.estimate.offset_ridge import offset_ridge, one_way_joints
+from dynid.estimate.offset_regularisation import offset_ridge, one_way_joints
 from dynid.estimate.passive_friction import falling_joints, passive_joints
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import (

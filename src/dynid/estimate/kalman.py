@@ -23,12 +23,12 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_motion import motion_under_torques
+from dynid.estimate.step_comparison import motion_under_torques
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.lapack import solve_triangular
 from dynid.model import split_regressor
 from dynid.recording import Samples
-from dynid.regression.correlation import autocovariance
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.factor import triangular
 
 Start = Literal["wls", "nominal"]

@@ -25,17 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Array
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.problem import Problem, rows_of
 from dynid.model import complete
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import filterable_excerpt
+from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.sample_preparation import filtered_again
 from dynid.regression import equations_of
 from dynid.regression.equations import Rows, piece_entries
-from dynid.regression.residuals import PIECE
+from dynid.regression.residual_series import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side
 

@@ -253,9 +253,9 @@ class Method:
 
 _METHODS: dict[str, Method] = {}
 # Modules of this folder whose methods are registered when one is asked for: they would double the time of the import.
-MORE_METHODS = ("ridge", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
-                "consistent_separable", "direct", "extracted", "instrumental", "kalman", "likelihood", "output_error",
-                "recursive", "robust", "separable", "total")
+MORE_METHODS = ("ridge_regression", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
+                "consistent_separable", "direct", "extraction_method", "instrumental", "kalman", "likelihood",
+                "output_error_methods", "recursive", "robust", "separable", "total")
 
 
 def _load_methods() -> None:

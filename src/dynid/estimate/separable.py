@@ -30,7 +30,7 @@ from dynid.findings import Note
 from dynid.lapack import solve_triangular
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
-from dynid.recording.excerpt import excerpt
+from dynid.recording.excerpts import excerpt
 from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
 

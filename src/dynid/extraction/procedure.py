@@ -19,7 +19,7 @@ from dynid.extraction.bounds_file import load_bounds
 from dynid.extraction.conditions import Conditions
 from dynid.extraction.descent import Slope, Weights, descend
 from dynid.extraction.extraction import ConeAnswer, Extraction, outside_bounds
-from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
+from dynid.extraction.nominal_bounds import WIDTHS, robot_bounds
 from dynid.extraction.searches import Landscape, Search, search_of, solve
 from dynid.extraction.space import Form, SearchSpace, make_space
 from dynid.model import required_robot_model

@@ -20,7 +20,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.fleet.pooling import Pooling, RobotInformation, parameter_groups, pool_known
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.scatter import discoveries
+from dynid.fleet.robot_scatter import discoveries
 from dynid.regression import BaseParameters
 
 RATE = 0.01  # share of false ones among the robots that are called different

@@ -14,7 +14,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
-from dynid.payloads.loaded import LoadedModel
+from dynid.payloads.loaded_equations import LoadedModel
 from dynid.payloads.uncertainty import FRICTION_DEVIATION, LEAST_FRICTION, LOAD_FRICTION_DEVIATION
 from dynid.regression.known import Prior
 from dynid.robot import BASE, Robot

@@ -14,8 +14,8 @@ import numpy as np
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.extraction import BaseValues, Extraction, ExtractionOptions, extract
-from dynid.extraction.new_motion import new_motion
 from dynid.extraction.procedure import LOSSES, Loss
+from dynid.extraction.sine_motion import new_motion
 from dynid.files import free_paths, write_json
 from dynid.model import Model, make_terms, required_robot_model
 from dynid.output_fields import output_fields

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import Model
-from dynid.model.complete import can_compile
+from dynid.model.completion import can_compile
 from dynid.simulation.kernels import Law
 from dynid.simulation.plant import make_plant, per_joint
 from dynid.simulation.reference import Reference

@@ -17,7 +17,7 @@ from dynid.quantities import SIGNAL_TO_NOISE, check_quantity
 from dynid.recording import Recording
 from dynid.simulation.controllers import Controller
 from dynid.simulation.encoders import in_counts, recorded_elsewhere
-from dynid.simulation.flexible_machine import flexible_machine
+from dynid.simulation.flexible_robot import flexible_machine
 from dynid.simulation.plant import Flexible, LuGre, Ripple, per_joint
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors

@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.output_fields import output_fields
 from dynid.plain import plain
-from dynid.regression.correlation import autocovariance, lag_products, noise_matrix
+from dynid.regression.autocorrelation import autocovariance, lag_products, noise_matrix
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import INDISTINGUISHABLE_RATIO, SAME_EXPLANATION
 from dynid.validate.words import joint_label, listed

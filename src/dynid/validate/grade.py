@@ -17,10 +17,10 @@ from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.findings import Finding
 from dynid.output_fields import output_fields
 from dynid.plain import finite
+from dynid.validate.block_repetition import UnrepeatedBlocks
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.data_excitation import DataExcitation
+from dynid.validate.excited_parameters import DataExcitation
 from dynid.validate.reconstruction import Reconstruction
-from dynid.validate.unrepeated_blocks import UnrepeatedBlocks
 from dynid.validate.words import joints_listed, listed
 
 Grade = Literal["good", "usable", "not usable"]

@@ -14,7 +14,7 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
-from dynid.model.complete import can_compile
+from dynid.model.completion import can_compile
 from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Recording, Samples

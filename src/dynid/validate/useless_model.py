@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.findings import Finding
-from dynid.regression.residuals import torque_sums
+from dynid.regression.residual_series import torque_sums
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.reconstruction import Reconstruction, TorqueFit
 from dynid.validate.thresholds import SCALE_LEAVES

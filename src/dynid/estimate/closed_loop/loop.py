@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.closed_loop.apparent_inertia import apparent_inertia
+from dynid.estimate.closed_loop.joint_loops import apparent_inertia
 from dynid.estimate.closed_loop.motion import friction_elements, friction_sign_unclear, tracking
 from dynid.estimate.closed_loop.references import Log, log_references, measured_motion
 from dynid.estimate.closed_loop.speed_lag import with_speed_lag

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate.recursive.forgetting import Bounded, Evidence, Forgetting, TowardsPrior
 from dynid.lapack import solve_triangular
-from dynid.regression.correlation import autocovariance
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.factor import triangular
 from dynid.regression.known import Prior
 

@@ -24,7 +24,7 @@ from dynid.runs.logs import LogSettings, log_settings
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement
-from dynid.studio.tasks.marks import marks, speeds, standstill
+from dynid.studio.tasks.log_marks import marks, speeds, standstill
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.robot import base_coordinates, tree_positions
 from dynid.studio.tasks.settings import run_settings

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.regression.residuals import Residuals
+from dynid.regression.residual_series import Residuals
 from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, level, line, log_axis, numbers, significant
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section

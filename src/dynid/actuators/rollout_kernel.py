@@ -164,7 +164,7 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
         rate, feed, supply: commanded velocities, feed-forward, and supply (rows, n).
         starts: rows at which the simulation restarts from `first`; ascending, the first is 0.
         first: positions and velocities there (starts, 2, n).
-        p: numbers of each joint (n, COLUMNS).
+        p: numbers of each joint (n, JOINT_COLUMNS).
         step: largest step, s.
         work, mass, inverse: work space (WORK_ROWS, n), (n, n), (n, n).
         out: encoder positions and velocities (2, rows, n).

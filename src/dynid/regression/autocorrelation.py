@@ -31,7 +31,7 @@ from dynid.regression.common_noise import common_noise_matrix, have_common_noise
 from dynid.regression.derived import same_torque
 from dynid.regression.equations import Equations, Piece, Rows
 from dynid.regression.noise_spectrum import MOST_ABSORBED, LowFrequencyNoise, spectrum
-from dynid.regression.residuals import PIECE, excerpt_pieces, log_residuals
+from dynid.regression.residual_series import PIECE, excerpt_pieces, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
 

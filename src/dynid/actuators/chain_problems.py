@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.chains import STEPS, Chain, chains_of
+from dynid.actuators.chains import SIMULATION_STEPS, Chain, chains_of
 from dynid.actuators.input_checks import GAP_INTERVALS
 from dynid.actuators.laws import DriveLaw
 from dynid.actuators.linear_stage import LinearFit, filtered_logs, linear_fit
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.arrays import Array, Ints
 from dynid.robot import Robot
 
-_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
+_STARTING_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: starts of the second stage
 _MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
-_RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
+_RICHARDSON_FACTOR = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
 _ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
 _MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints, which the second stage starts from at least
 _DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
@@ -65,7 +65,7 @@ def first_stage(problem: ChainProblem) -> Stage:
         limited = problem if limit == np.inf else replace(
             problem, known=tuple({**table, "speed_limit": limit} for table in problem.known))
         filtered = filtered_logs(limited)
-        for late in [given] if given is not None else [share * interval for share in _DELAYS]:
+        for late in [given] if given is not None else [share * interval for share in _STARTING_DELAYS]:
             more = {"delay": late} if limit == np.inf else {"delay": late, "speed_limit": limit}
             values = [{**fit.values, **more} for fit in linear_fit(limited, filtered, late, has_errors=False)]
             for start in (values, _calmed(problem, values, interval)):
@@ -123,7 +123,7 @@ def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay:
     drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
              and not all(name in log.gains for log in problem.logs)]
     own = {item.name for item in problem.law.parameters}
-    more = [name for name in also if name in MECHANICS or name in own]
+    more = [name for name in also if name in MECHANICAL_PARAMETERS or name in own]
     return problem.estimating(("armature", *FRICTION_MODELS[model], "offset", *drive, *more),
                               shared=() if delay is not None else ("delay",))
 
@@ -133,13 +133,13 @@ def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
     for step, error, finer in step_errors(problem, x):
         if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
             return replace(problem, step=step, slope_step=step)
-    return replace(problem, step=STEPS[-1], slope_step=STEPS[-1])
+    return replace(problem, step=SIMULATION_STEPS[-1], slope_step=SIMULATION_STEPS[-1])
 
 
 def step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
     """Steps of the simulation with their errors and the residuals at half the step (rows, dof), longest first."""
     interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
-    for step in STEPS:  # no step is longer than the interval between two rows
+    for step in SIMULATION_STEPS:  # no step is longer than the interval between two rows
         own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))
         if own is not None and finer is not None:
-            yield step, _RICHARDSON * (own - finer), finer
+            yield step, _RICHARDSON_FACTOR * (own - finer), finer

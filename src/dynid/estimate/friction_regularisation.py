@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate.nominal_errors import NominalErrors, nominal_groups
 from dynid.estimate.problem import Problem
-from dynid.estimate.ridge import parameter_scales
+from dynid.estimate.ridge_regression import parameter_scales
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
 

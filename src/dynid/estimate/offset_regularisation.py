@@ -16,7 +16,7 @@ from dynid.arrays import Array, Ints
 from dynid.estimate.friction_parts import SMALLEST_RIDGE
 from dynid.estimate.problem import Problem
 from dynid.recording import Samples
-from dynid.regression.correlation import correlation
+from dynid.regression.autocorrelation import correlation
 from dynid.regression.factor import triangular
 
 # Standard deviations of the offsets to try, as shares of the torque: from far below the repeatability of a good machine

@@ -34,7 +34,7 @@ from dynid.quantities import DURATION, check_quantity
 from dynid.recording.tabular import Text
 from dynid.report.pages.motion import MotionData
 from dynid.robot import Robot
-from dynid.runs.design_motion import checked_posture, data_of, limits_for, noise_of, terms_model
+from dynid.runs.motion_design import checked_posture, data_of, limits_for, noise_of, terms_model
 
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
