@@ -117,7 +117,7 @@ def bam_log(path: str | Path, given: Collection[str] = ()) -> ActuatorLog:
 
 def _voltage_bench(path: str | Path, bench: PendulumBench, given: Collection[str], recording: Recording,
                    is_on: Bools) -> tuple[Recording, dict[str, float]]:
-    """The log of a servo that applies voltages, and the gains of its drive."""
+    """Return the log of a voltage-controlled servo, and the gains of its drive."""
     if recording.voltage is not None and np.median(recording.voltage) < MIN_SUPPLY_VOLTAGE:
         recording = replace(recording, voltage=None)
     if not is_on.all():
@@ -136,7 +136,7 @@ def _voltage_bench(path: str | Path, bench: PendulumBench, given: Collection[str
 
 def _current_bench(bench: PendulumBench, constants: Mapping[str, float], recording: Recording,
                    is_on: Bools) -> tuple[Recording, dict[str, float]]:
-    """The log of a motor that receives currents, and the gains of the recorder's position loop as a cascade."""
+    """Return the log of a current-controlled motor, and the gains of the recorder's position loop as a cascade."""
     kp = 1.0 if bench.kp is None else bench.kp
     damping = (constants["damping"] if bench.damping is None else bench.damping) * math.sqrt(kp)
     limit = constants["current_limit"] if bench.max_amps is None else bench.max_amps

@@ -1,4 +1,4 @@
-"""Problems of the chains of a robot, their start by the first stage, and steps of simulations that are fine enough."""
+"""Estimation problems of independent joint chains: initial values from a linear fit, and the step of the simulation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPEED_SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)  # of the largest measured speed
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A chain, the values of its first stage by joint, and the delay with which these simulate best."""
+    """Linear first-stage estimates of a joint chain, by joint, and the command delay with which they simulate best."""
 
     problem: ChainProblem
     linear: list[LinearFit]
@@ -39,7 +39,7 @@ class Stage:
 def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,
                   known: Sequence[Mapping[str, float]], delay: float | None, restart: float | None,
                   still: Ints) -> ChainProblem:
-    """The problem of chain k without unknowns."""
+    """Return the estimation problem of chain k, with no parameter to estimate yet."""
     logs = []
     chain = chains_of(robot)[k]
     for entry in entries:
@@ -57,7 +57,9 @@ def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Dri
 
 
 def first_stage(problem: ChainProblem) -> Stage:
-    """The first stage of a problem with friction M1, at the delay and the speed limit with which it simulates best."""
+    """Return linear estimates with friction model M1, for the delay and speed limit with the smallest simulation
+    error.
+    """
     interval = float(np.median(np.diff(problem.logs[0].signals.t)))
     given = problem.known[0].get("delay")
     best: tuple[float, float, ChainProblem, list[dict[str, float]]] | None = None
@@ -80,14 +82,14 @@ def first_stage(problem: ChainProblem) -> Stage:
 
 
 def _speed_limits(problem: ChainProblem) -> list[float]:
-    """Speed limits of the targets, rad/s, from which the second stage may start where they are estimated."""
+    """Return initial values of the drive's speed limit, rad/s, for the second stage."""
     if not any(one.name == "speed_limit" for one in problem.unknowns):
         return [np.inf]
     return [share * largest_speed(problem)[1] for share in _SPEED_SHARES]
 
 
 def largest_speed(problem: ChainProblem) -> tuple[float, float]:
-    """Largest speeds of the commands and of the measured motion over a few rows, rad/s."""
+    """Return the largest speeds of the commands and of the measured positions over a few rows, rad/s."""
     found = [(0.0, 0.0)]
     for log in problem.logs:
         s = log.signals
@@ -99,11 +101,12 @@ def largest_speed(problem: ChainProblem) -> tuple[float, float]:
 
 
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
-    """First-stage values with enough armature and damping that no joint oscillates faster than the log can show.
+    """Return first-stage values with armature and damping raised until no joint oscillates faster than the log can
+    show.
 
     At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
-    whose gains are not given may also get zero for these, and then does not follow its commands; it gets a share of the
-    gains of the other joints.
+    with unknown gains may also get zero gains and then not follow its commands; it gets a share of the other joints'
+    gains.
     """
     found = []
     usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
@@ -119,7 +122,7 @@ def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interv
 
 
 def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
-    """The problem with the unknowns of a friction model."""
+    """Return the problem in which the parameters of a friction model are estimated."""
     drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
              and not all(name in log.gains for log in problem.logs)]
     own = {item.name for item in problem.law.parameters}
@@ -129,7 +132,9 @@ def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay:
 
 
 def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
-    """The problem with the longest step whose error is small beside the residuals of every joint at x (unknowns,)."""
+    """Return the problem with the longest simulation step whose error is much smaller than the residuals at x
+    (unknowns,).
+    """
     for step, error, finer in step_errors(problem, x):
         if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
             return replace(problem, step=step, slope_step=step)
@@ -137,7 +142,7 @@ def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
 
 
 def step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
-    """Steps of the simulation with their errors and the residuals at half the step (rows, dof), longest first."""
+    """Yield simulation steps, s, longest first, with their errors and the residuals at half the step (rows, dof)."""
     interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
     for step in SIMULATION_STEPS:  # no step is longer than the interval between two rows
         own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))

@@ -1,4 +1,4 @@
-"""Independent chains of a robot: the joints carried by one joint of its base."""
+"""Independent joint chains of a robot, such as its legs: all joints that one joint on the base carries."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class LogSignals:
             joints: indices of the joints.
             signals: feed and supply (rows, dof), if the law has them.
             gap: time between two rows beyond which the simulation restarts, s.
-            restart: time after which it restarts in any case, s.
+            restart: time after which the simulation restarts in any case, s.
         """
         assert log.reference is not None
         t, q = np.ascontiguousarray(log.t), np.ascontiguousarray(log.q[:, joints])
@@ -125,7 +125,7 @@ class LogSignals:
 
 
     def at_speeds(self, limits: Array) -> LogSignals:
-        """The signals with the targets of drives that follow their commands at limited speeds (n,)."""
+        """Return the signals with commands that change at most at the drives' speed limits (n,), rad/s."""
         if not np.isfinite(limits).any():
             return self
         target, ramp = np.empty_like(self.command), np.zeros_like(self.ramp)

@@ -1,4 +1,4 @@
-"""Columns of the numbers of an actuated joint, as the compiled rollout reads them."""
+"""Column indices of the array of joint parameters that the compiled simulation reads."""
 
 from __future__ import annotations
 

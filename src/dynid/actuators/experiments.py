@@ -124,10 +124,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
 
 @dataclass(frozen=True, eq=False)
 class _ChainDesign:
-    """Design data of one chain.
-
-    They are the problem without logs, nominal values of its unknowns, and directions of these (unknowns, m) that no
-    recording can determine.
+    """Design data of one joint chain: the problem without logs, nominal values of its unknowns, and directions in
+    parameter space (unknowns, m) that no recording can determine.
     """
 
     chain: Chain
@@ -329,7 +327,7 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
 
 
 def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
-    """Return sentences on parameters whose joint change does not affect the motion in any of the chosen parts."""
+    """Return sentences on parameters that can change together without any effect on the motion of the chosen parts."""
     found, start = [], 0
     for matrix in _total(chosen):
         own, start = labels.names[start:start + len(matrix)], start + len(matrix)
@@ -345,7 +343,7 @@ def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
 
 
 def _other(what: str, part: ExperimentPart) -> object:
-    """Return the setting of a part that is not compared."""
+    """Return the gains of a part if loads are compared, and its load if gains are compared."""
     return part.load if what == "one setting of the gains" else tuple(part.gains.items())
 
 

@@ -72,8 +72,9 @@ class ModelErrors:
 
 def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
                     restart: float | None, scale: list[Array], tell: Tell) -> ModelErrors:
-    """Errors of one friction model over all chains. start: gives the values from which the fit of a part of the logs of
-    a chain starts. scale: rms residuals of each chain (dof,), filled by the first."""
+    """Return the cross-validation errors of one friction model over all chains. start: function that returns initial
+    values of a fit. scale: RMS residuals of each chain (dof,), set by the first model.
+    """
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
         for part, fold in enumerate(folds_of(problem, restart), 1):
@@ -94,7 +95,7 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
 def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
     """Return measured minus simulated positions (rows, dof) of a log that was left out, with parameters x (unknowns,).
 
-    Only the state at its start is fitted: a pendulum that swings freely keeps an error of it to the end.
+    Only the initial state is fitted, because a freely swinging pendulum keeps an error of it to the end.
     """
     known = replace(problem, known=tuple(problem.values(x)), unknowns=(), logs=(log,))
     return refine(known, np.zeros(0), max_iterations=_START_ITERATIONS, finish=False).residual
@@ -105,14 +106,10 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
                     restart: float | None, tell: Tell) -> tuple[str, tuple[FrictionTrial, ...]]:
     """Return the simplest model that is not significantly worse than any other, and the comparison.
 
-    A model is tried where one that it extends was significantly better than the model that was kept before it; Coulomb
-    and viscous friction come first.
-
-    Args:
-        make: gives the problems of all chains for a model.
-        start: gives the values from which a model of a chain starts, beside the solution of a simpler model.
-        restart: see `LogSignals.of`.
-        tell: is called with what is being done.
+    The comparison starts with Coulomb and viscous friction; an extended model is tried if the model it extends was
+        significantly better than the best before it. Args: make: function that returns the problems of all chains for a
+        model. start: function that returns initial values of a model, used beside the solution of a simpler one.
+        restart: see `LogSignals.of`. tell: called with progress messages.
     """
     kept, scale = "m1", list[Array]()
     errors: dict[str, ModelErrors] = {}
@@ -141,15 +138,14 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
 
 def _start_after(start: Callable[[int, ChainProblem, str, JointValues | None], Array], model: str,
                  kept: ModelErrors | None, fit: int, problem: ChainProblem) -> Array:
-    """Values from which fit number `fit` of a model starts, also from the solution of the model that was kept."""
+    """Return the initial values of fit number `fit` of a model; one of them is the solution of the best model so far.
+    """
     return start(fit // CROSS_VALIDATION_PARTS, problem, model, None if kept is None else kept.fitted[fit])
 
 
 def improvement(simple: ModelErrors, richer: ModelErrors) -> float:
-    """Mean decrease of the logarithm of the squared errors of the blocks, in its standard errors.
-
-    Single blocks have much larger errors than others. Their ratios have the same weight as those of other blocks; their
-    differences would hide all others.
+    """Return the mean decrease of the log squared error over the blocks, in units of its standard error. Ratios of
+    errors are compared, not differences, because single blocks with large errors would dominate the differences.
     """
     decrease = np.log(np.maximum(simple.blocks, 1e-300) / np.maximum(richer.blocks, 1e-300))
     return float(np.mean(decrease) / max(np.std(decrease, ddof=1) / np.sqrt(len(decrease)), 1e-12))

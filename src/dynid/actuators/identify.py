@@ -63,12 +63,12 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         law: drive law: "pd", "pid", "cascade", "voltage", "current", or an object with the methods of `DriveLaw`.
         gains: known values of its parameters: one number, one per joint, or a table by joint name. Parameters of the
             law that are not given are estimated.
-        friction: "m1" to "m6", or "auto" for the simplest model that none predicts significantly better than.
+        friction: "m1" to "m6", or "auto" for the simplest model that is not significantly worse than any other.
         delay: delay of the commands, s. Default: estimated, one for each chain of joints.
         also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "speed_limit",
             "link_scale".
         diagnose: whether to test the given gains, masses and limits against the data.
-        tell: is called with a sentence on what is being done.
+        tell: called with progress messages.
 
     Returns:
         The estimate, with intervals for the parameters that the data determine, and statements on the others.
@@ -134,7 +134,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
 
 def _is_near(stage: Stage) -> bool:
-    """Whether the first stage simulates the motion of every joint well enough to search from it."""
+    """Return whether the first-stage estimates simulate every joint well enough to start the second stage from them."""
     problem = stage.problem
     residual = problem.residuals(problem.start(stage.values))
     return residual is not None and bool(np.all(error_shares(problem, residual) < _MAX_OPEN_LOOP_ERROR))
@@ -188,11 +188,9 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
 
 
 def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValues]) -> Array:
-    """Values (unknowns,) to start a friction model from: those of simpler models, with friction shared out.
-
-    A search does not change from one Stribeck speed or load share to another, and the one with the lowest cost at the
-    start may lead to a poor minimum. So the best of several get a short search each, and the lowest cost after it
-    decides.
+    """Return initial values (unknowns,) for a friction model, from the solutions of simpler models. A local search does
+    not move from one Stribeck speed or load share to another, and the start with the lowest cost may lead to a poor
+    minimum. Several starts are therefore refined by a short search, and the best result is returned.
     """
     names = FRICTION_MODELS[model]
     tried = [(base, speed, share) for base in bases
@@ -219,7 +217,8 @@ def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValu
 
 
 def _extended(simpler: Mapping[str, float], model: str, speed: float, share: float) -> dict[str, float]:
-    """Values of a joint with those of a friction model that a simpler model does not have."""
+    """Return the values of a joint, extended by initial values of the parameters that a simpler friction model lacks.
+    """
     own, dry = dict(simpler), simpler.get("coulomb", 0.0)
     if "stribeck" in FRICTION_MODELS[model] and "stribeck" not in own:
         own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
@@ -231,7 +230,7 @@ def _extended(simpler: Mapping[str, float], model: str, speed: float, share: flo
 
 
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
-    """Return the largest output of the law over the logs, from its stiffness, as an initial torque limit."""
+    """Return the largest torque that the stiffness of the law demands over the logs, as an initial torque limit."""
     error = max(float(np.max(np.abs(log.signals.command - log.signals.q))) for log in problem.logs)
     kp = own.get("kp", 1.0) * own.get("kv", 1.0)
     return 0.8 * kp * error

@@ -1,5 +1,4 @@
-"""Identifiability of actuator parameters: those determined alone, those only in combination, and separating
-experiments."""
+"""Identifiability of actuator parameters: individually, or only in combinations, and experiments that separate them."""
 
 from __future__ import annotations
 
@@ -24,7 +23,9 @@ _MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """identified (unknowns,): which unknowns have an interval. notes: combinations that are not determined."""
+    """Parameters that the data determine. Attributes: identified: mask of these unknowns (unknowns,). notes: sentences
+    on combinations that are not determined.
+    """
 
     identified: Bools
     notes: tuple[Note, ...]

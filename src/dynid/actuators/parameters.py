@@ -18,9 +18,8 @@ class ActuatorParameter:
         name: such as "armature".
         unit: such as "kg m^2".
         lower, upper: bounds of an estimate.
-        typical: a size that matters, in the unit. A parameter that is not known to half of this or of its own value is
-            not identified.
-        value: value where none is given and it is not estimated.
+        typical: smallest size that matters, in `unit`. A parameter is identified if its standard error is below half of
+            this or of its value. value: default, used if it is neither given nor estimated.
     """
 
     name: str

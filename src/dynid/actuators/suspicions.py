@@ -55,14 +55,15 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Untested:
-    """A given parameter that the data cannot test, and the relative change of estimates with it by their labels."""
+    """A given parameter that the data cannot test, and the relative change of each estimate with it, by label."""
 
     name: str
     changes: dict[str, float]
 
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
-    """Return the value that the data prefer to a given one (the same for all joints); None if they agree with it.
+    """Return the value that fits the data better than a given one (the same for all joints); None if the data agree
+    with it.
 
     The other parameters are fitted again with a value below and one above the given one. If neither makes the errors
     larger, the data do not test it. If one makes them smaller, the parameter is estimated.
@@ -116,7 +117,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
 
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
-    """The delay of the first stage as if none were given, and values (unknowns,) to start from.
+    """Return the delay that the first stage would estimate, and initial values (unknowns,) with it.
 
     A wrong delay may make a stiff loop unstable. The other values of the fit are then far from those with the right
     delay, and no step from them leads there.
@@ -129,12 +130,12 @@ def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
 
 
 def _interval(problem: ChainProblem) -> float:
-    """Median interval between two rows, s."""
+    """Return the median sampling interval, s."""
     return float(np.median(np.diff(problem.logs[0].signals.t)))
 
 
 def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement]], given: float, step: float) -> bool:
-    """Whether a parabola through the costs has its minimum near the given value, within _MIN_CHANGE of it."""
+    """Return whether a parabola through the costs has its minimum within _MIN_CHANGE of the given value."""
     if len(trials) < 2:
         return True
     (low, _, _), (high, _, _) = trials
@@ -143,8 +144,9 @@ def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement
 
 
 def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
-    """Relative changes of determined estimates over that of a given value, by their labels. given: relative change of
-    the given value."""
+    """Return the relative change of each determined estimate per relative change of a given value, by label. given:
+    relative change of that value.
+    """
     known = np.abs(fit.x) > _SIGNIFICANT_RELEASE * fit.std
     changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
     return {problem.label(k): float(change / given) for k, change in enumerate(changes)
@@ -152,7 +154,9 @@ def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, g
 
 
 def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
-    """Findings on the cause that explains most of a chain's errors, and notes on given gains that are not tested."""
+    """Return findings on the cause that explains most of a chain's errors, and notes on given gains that are not
+    tested.
+    """
     if early := late_commands(problem, fit):
         return early, []
     wrong, notes = given_values(problem, fit)
@@ -177,7 +181,7 @@ def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[
 
 
 def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """A finding where the motion precedes the logged commands by rows, so that no delay of the drive explains it."""
+    """Return a finding if the motion precedes the logged commands, which no delay of the drive explains."""
     delay = next((k for k, one in enumerate(problem.unknowns) if one.name == "delay"), None)
     is_poor = bool(np.any(error_shares(problem, fit.residual) > POOR_FIT))
     if delay is None or not is_poor or not fit.at_bound[delay] or fit.x[delay] > 0.0:
@@ -201,8 +205,9 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
-    """Findings on given gains, masses, delays and zeros that the data contradict: the cause that explains most; and
-    notes on given gains that these data cannot test."""
+    """Return findings on given gains, masses, delays and encoder zeros that the data contradict, the best explanation
+    only, and notes on given gains that these data cannot test.
+    """
     estimated = {one.name for one in problem.unknowns}
     drive = [item.name for item in problem.law.parameters if item.name in _TESTED_GAINS
              and item.name in problem.known[0] and item.name not in estimated]
@@ -259,7 +264,7 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
 
 
 def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
-    """The finding on several given values of which one must be wrong."""
+    """Return the finding that one of several given values must be wrong."""
     listed = ", or ".join(f"{one.name} = {_about(one)}{_TESTED_UNITS.get(one.name, '')} in place of the given "
                           f"{one.given:.4g}{_TESTED_UNITS.get(one.name, '')}" for one in equal)
     decrease = max(one.decrease for one in equal)
@@ -278,5 +283,5 @@ def _moved(problem: ChainProblem) -> str:
 
 
 def _about(found: Released) -> str:
-    """Return a value with its standard error, where it has one."""
+    """Return a value as text, with its standard error if it has one."""
     return f"{found.value:.4g}" + (f" +- {found.std:.2g}" if np.isfinite(found.std) else "")

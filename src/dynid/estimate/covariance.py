@@ -161,10 +161,10 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
     """Return the squared error (base, base) by the ridge penalty, as noise of the equations.
 
-    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset it is
-    as large as Coulomb friction: a joint that does not turn back shows their sum alone, which the penalty divides. It
-    is at least that of the joint where its symbol gives the largest torque: where the data leave a value open, the
-    penalty alone makes it small.
+    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
+    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The error is
+    at least that of the joint in which the same symbol has the largest torque, because the penalty alone makes
+    undetermined values small.
     """
     base, items = regression.base, regression.base.parameters.items
     leads = [items[c] for c in base.independent]

@@ -244,7 +244,7 @@ def _change(stacked: Stacked, new: Array, old: Array) -> float:
 
 
 def _deviations(equations: SimulatedEquations, free: Solution) -> Array:
-    """Return a step size for each parameter (base,): its standard error for independent rows."""
+    """Return step sizes (base,) for finite differences: the standard error of each parameter for independent rows."""
     sizes = np.sqrt(np.maximum(np.diag(naive_covariance(equations.regression, free, equations.weights)), 0.0))
     return np.where(sizes > 0.0, sizes, 1e-6)
 

@@ -266,8 +266,10 @@ class Filter:
                         iterations=tuple(steps))
 
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
-        """Return the record of a pass: values at some times, and at its end the motion under the measured torques.
-        power: of the innovations, which scales the standard errors; before: number of earlier passes."""
+        """Return the record of a pass through the logs: parameter values at some times, and the final simulated motion
+        under the measured torques.
+        power: of the innovations, which scales the standard errors; before: number of earlier passes.
+        """
         found = []
         for k, one in enumerate([*trail, end], start=1):
             std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))

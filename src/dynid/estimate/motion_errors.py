@@ -81,7 +81,7 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
 
 
 def _few_rows(problem: Problem) -> Problem:
-    """Return the problem with at most about `_ENOUGH_ROWS` rows of data, as contiguous intervals of time."""
+    """Return the problem reduced to about `_ENOUGH_ROWS` rows of data, in contiguous intervals of time."""
     few = filterable_excerpt(problem.data, _ENOUGH_ROWS)
     if all(few.get(k) is samples for k, samples in enumerate(problem.data)):
         return problem

@@ -135,7 +135,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
 
 
 def _undecided(robots: int) -> str:
-    """Return a sentence on what a comparison of few robots cannot decide."""
+    """Return a sentence that states which differences a comparison of few robots cannot detect."""
     if robots < 3:
         return (f"{robots} robot{'s' if robots > 1 else ''} cannot show which one differs, nor how much robots of this "
                 "type differ naturally; add logs of other robots of the type")
