@@ -32,9 +32,9 @@ class Unknowns:
     Attributes:
         prior: Independent rows, each with standard deviation one, about the values without load.
         known: These values (columns,), zero for columns that are not the robot's.
-        robot, friction, load: Indices of each among the columns, and among the rows of the prior.
-        own: Share (b, b) of the robot's prior variance that is its own covariance; the rest is friction that changes
-            under load.
+        robot, friction, load: Their column indices, and their row indices in the prior. own: Share (b, b) of the
+        robot's prior variance that comes from the covariance of its estimate; the rest is the change of friction under
+        load.
         sizes: Standard deviations of the load's ten parameters (10,).
     """
 

@@ -34,7 +34,7 @@ FILE, CONES = "robot's file", "cones"
 
 @dataclass(frozen=True, eq=False)
 class ExtractedSets:
-    """Sets of full parameters extracted from one vector of base values, compared on a motion that is in no log."""
+    """Sets of full parameters extracted from one vector of base values, compared on a synthetic motion."""
 
     source: str
     robot: Robot

@@ -148,7 +148,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
 
 
 def _told(request: MotionRequest, tell: Progress) -> Search:
-    """Return the search, with output of its best value so far and its progress by time or by starts."""
+    """Return the search options with callbacks that report the best value so far and the progress."""
     search = request.search
     name = request.criterion or ("condition" if request.improve is None else "largest standard error")
 
@@ -331,7 +331,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
 
 
 def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Array) -> Regression:
-    """Return the logs with additional rows for the information of a prior or of constraints.
+    """Return the regression with additional rows for information from a prior or from constraints.
 
     If a standard error is below half of that from the logs alone, the remaining information is not from the logs, and
     no motion is needed for it.

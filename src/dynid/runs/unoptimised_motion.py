@@ -1,4 +1,6 @@
-"""Motions without a search for the command line: random ones, sweeps, through points, with the tool fixed."""
+"""Motions without optimisation for the command line: random motions, sweeps, motions through given points, and motions
+with a fixed tool.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,7 @@ def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:
 
 
 def _through(file: Path | None, limits: Limits) -> Trajectory:
-    """Return quintic motions that stop at every row of a table of postures, as fast as the limits allow."""
+    """Return quintic motions that stop at every row of a table of postures, at the highest speed within the limits."""
     if file is None:
         raise DynidError("a motion through points needs the file of these points, one row per posture",
                          "give it with --through", code="no-points")

@@ -322,7 +322,7 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
 
 
 def _believing(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
-    """Return the law with its model of the machine's bodies, and of its rotors if requested."""
+    """Return the compiled control law with the controller's model of the bodies, and of the rotors if requested."""
     dof = len(law.kp)
     if not can_compile(model):
         raise ModelError("computed torque needs a model all of whose terms define their elements; give a function "

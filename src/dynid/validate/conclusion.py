@@ -192,7 +192,7 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
 
 
 def _all_known(values: Iterator[float | None]) -> tuple[float, ...]:
-    """Return the numbers, or none of them if one is unknown."""
+    """Return the given numbers, or an empty tuple if one of them is unknown."""
     found = tuple(values)
     return () if any(value is None for value in found) else tuple(float(value or 0.0) for value in found)
 
@@ -284,8 +284,8 @@ def _untold(case: Case) -> Iterator[Finding]:
 def _unexplained(case: Case, weighed: Sequence[Weighed]) -> Iterator[Finding]:
     """Return a finding on joints that contradict each other in cross-validation, if no tested fault explains it.
 
-    It is a warning where the contradiction causes most of the misfit. Separate fits also absorb a little of friction
-    that the model does not have, by which they predict a healthy robot better too.
+    It is a warning where the contradiction causes most of the misfit. On a healthy robot, separate fits of the joints
+    also predict a little better, because they absorb unmodelled friction.
     """
     trial = case.trial
     noise = trial.noise()

@@ -39,7 +39,7 @@ class FrictionShape:
 
 
 def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]:
-    """Return the friction of each joint that moves and has such friction; load-dependent friction is excluded."""
+    """Return the velocity-dependent friction of each moving joint; load-dependent friction is excluded."""
     estimate = reconstruction.estimate
     own = velocity_friction(estimate)
     found = []

@@ -83,7 +83,7 @@ def _guessed(chosen: LogSettings, settings: RunSettings, bounds: Confinement) ->
 
 
 def _reading(chosen: LogSettings, settings: RunSettings) -> LogMapping:
-    """Return how a file is opened, without the meaning of its columns."""
+    """Return the settings for opening a file, without the mapping of its columns."""
     kept = ("topic", "delimiter", "decimal", "header", "skip", "array", "axis")
     table = {**(settings.log if chosen.inherit else {}), **chosen.own}
     return LogMapping.of({key: table[key] for key in kept if table.get(key) is not None})

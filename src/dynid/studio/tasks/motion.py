@@ -144,7 +144,7 @@ class _Live:
         self._voice.progress(sentence, share)
 
     def take(self, best: BestSoFar) -> None:
-        """Take a better motion."""
+        """Report a better motion that the search has found."""
         self.history.append([round(best.seconds, 3), float(best.condition)])
         values = nominal_base_values(best.base)
         with np.errstate(divide="ignore", invalid="ignore"):

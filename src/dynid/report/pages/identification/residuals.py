@@ -44,7 +44,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 
 def looks(found: JointTests) -> str:
-    """Return short descriptions of the residual tests."""
+    """Return the results of the residual tests of a joint in a few words each."""
     said = []
     if found.explained_by is not None:
         said.append(found.explained_by.seen)
