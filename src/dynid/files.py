@@ -54,8 +54,8 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DynidError(f"cannot write {path}: {error.strerror or error}", "choose another place, or make room there",
-                         code="cannot-write") from None
+        raise DynidError(f"cannot write {path}: {error.strerror or error}",
+                         "choose another folder, or free some disk space", code="cannot-write") from None
 
 
 def try_folder(folder: Path) -> None:

@@ -92,7 +92,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         raise DynidError(f"there is no friction model '{friction}'; there are {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
     if not duration >= part_duration > 4.0 or not rate >= 10.0:
-        raise DynidError("an experiment needs parts of more than 4 s, at least one of them, and 10 rows a second; got "
+        raise DynidError("an experiment needs parts of more than 4 s, time for at least one part, and a rate of at "
+                         "least 10 Hz; got "
                          f"{part_duration:g} s, {duration:g} s and {rate:g} Hz", code="wrong-duration")
     rooms = _rooms(first, lower, upper, velocity, home)
     settings = _settings(drive, gains or {}, known or {})

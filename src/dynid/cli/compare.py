@@ -50,8 +50,8 @@ def command(
     """Compare several methods on the same data or on many simulated logs, or compare two earlier results."""
     if Path(source).is_dir():
         if monte_carlo or methods or only or lock or assignments or output is not None:
-            raise DynidError("two results are compared as they are: give both folders, and logs to compare their "
-                             "torques on other motions", code="conflicting-options")
+            raise DynidError("to compare two results, give only their folders, and logs on which their torques are to "
+                             "be compared", code="conflicting-options")
         _results(source, logs or [], (mapping, start, stop), trust, json)
         return
     if output is not None:
@@ -59,7 +59,7 @@ def command(
     if monte_carlo:
         if logs or mapping is not None or assignments or start is not None or stop is not None or only or lock:
             raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, without logs and "
-                             "without options to read, cut or lock", code="conflicting-options")
+                             "without options for logs or locked joints", code="conflicting-options")
         changes = {"methods": words(methods or "") or None, "repetitions": repetitions, "seed": seed}
         _study(source, changes, (workers, scheduler, tls_files(tls)), output, json)
         return

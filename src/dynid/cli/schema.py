@@ -14,7 +14,7 @@ RUN_FILE = "run"
 
 def command(
     name: Annotated[str, typer.Argument(metavar="[run|COMMAND]", show_default="run",
-                                        help="run: of run files; the name of a command: of what it prints with "
+                                        help="run: schema of run files; name of a command: schema of its output with "
                                              "--json.")] = RUN_FILE,
 ) -> None:
     """Print the JSON schema of run files, with which editors complete and check them, or of a command's output."""

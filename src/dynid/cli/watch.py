@@ -47,7 +47,7 @@ def command(
                                                show_default=False)] = None,
     equations: Annotated[str, typer.Option(help="Equations: torque, or kernel (without accelerations, "
                                                 "with less delay).")] = "torque",
-    speed: Annotated[float, typer.Option(help="Replay speed of a log; 0 for as fast as possible.")] = 1.0,
+    speed: Annotated[float, typer.Option(help="Replay speed of a log relative to real time; 0 for no waiting.")] = 1.0,
     every: Annotated[float, typer.Option(help="Seconds between two updates of the display.")] = 0.5,
     patience: Annotated[float, typer.Option(help="Seconds without a sample after which the source has ended.")] = 10.0,
     record: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,

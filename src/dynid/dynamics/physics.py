@@ -326,7 +326,8 @@ def total_momentum(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: A
     It is in axes of the base. Without external forces the angular momentum is constant.
     """
     if not robot.has_free_base:
-        raise ModelError(f"robot '{robot.name}' has a fixed base, which takes up its momentum", code="fixed-base")
+        raise ModelError(f"robot '{robot.name}' has a fixed base, so its total momentum is not "
+                         f"defined", code="fixed-base")
     single, (q, dq), pose = rooted(robot, q=q, dq=dq)
     inertia = inertia_matrix(robot, inertias, q, threads=threads)
     mass, first = mass_moments(inertia)

@@ -10,6 +10,7 @@ are no angles of orientation. The first five of the six bodies are virtual, and 
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -33,6 +34,16 @@ def free_joints() -> tuple[Joint, ...]:
 def free_bodies(root: Body) -> tuple[Body, ...]:
     """Return the five virtual bodies of a free joint, followed by the root link."""
     return (*(Body(f"{root.name} on {name}", np.zeros(10), virtual=True) for name in BASE_ROWS[:-1]), root)
+
+
+def frame_names(robot: Robot, near: str) -> list[str]:
+    """Return the frame names of a robot file, without bodies that dynid adds, the most similar to `near` first."""
+    added = {body.name for joint, body in zip(robot.joints, robot.bodies, strict=True)
+             if body.virtual and body.name.endswith(f" on {joint.name}")}
+    dependent = robot.followers.names if robot.followers is not None else ()
+    names = {*(frame.name for frame in robot.frames), *robot.body_names, *dependent} - added
+    names |= set() if robot.has_free_base else {robot.base}
+    return sorted(sorted(names), key=lambda one: -SequenceMatcher(None, one.lower(), near.lower()).ratio())
 
 
 def freed(robot: Robot) -> Robot:

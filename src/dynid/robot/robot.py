@@ -201,7 +201,6 @@ class Robot:
                              code="bad-gravity")
         check_quantity(GRAVITY, float(np.abs(self.gravity).max()), f"gravity of robot '{self.name}'", RobotError)
 
-    # -- where robots come from ------------------------------------------------------------------
     @staticmethod
     def load(source: str | Path, *, fixed_base: bool | None = None) -> Robot:
         """Return a robot from a built-in name, a URDF, MJCF or xacro file, or a .toml file.
@@ -243,7 +242,6 @@ class Robot:
         from dynid.robot.robot_files import builtin
         return builtin(name)
 
-    # -- what it is ------------------------------------------------------------------------------
     @property
     def dof(self) -> int:
         return len(self.joints)
@@ -326,10 +324,11 @@ class Robot:
             return Frame(name, bodies.index(name), np.eye(4))
         if name == self.base:
             return Frame(name, BASE, np.eye(4))
-        known = sorted({f.name for f in self.frames} | set(bodies) | {self.base})
-        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {', '.join(known)}", code="unknown-frame")
+        from dynid.robot.free_base import frame_names
 
-    # -- variations ------------------------------------------------------------------------------
+        known = ", ".join(frame_names(self, name))
+        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {known}", code="unknown-frame")
+
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
         """Return the robot with another mounting: gravity (3,) in its base frame, m/s^2."""
         down = np.array(gravity, dtype=float)

@@ -220,8 +220,8 @@ def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
     these."""
     safety = safety or Safety()
     if file is not None and safety.asked:
-        raise DynidError("a limits file states the space itself", "put box, floor and radius under [space] in it as "
-                         "inside, table and radius, or leave the file out")
+        raise DynidError("--box, --floor and --radius cannot be combined with a limits file", "set inside, table "
+                         "and radius under [space] in that file, or leave the file out")
     limits = limits_of(safety.table(), robot, margin, MARGIN) if file is None else read_limits(
         file, robot, margin, MARGIN)
     kept = (f"a margin of {100 * limits.margin:g} % of the robot's velocities and torques, and of its ranges at both "

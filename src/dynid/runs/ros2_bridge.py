@@ -72,7 +72,7 @@ def record_joint_states(robot: Robot, names: Ros2Names, seconds: float, tell: Te
         NotPossibleError: rclpy is missing, nothing is published, or messages lack joints or efforts.
     """
     if not seconds > 0:
-        raise DynidError(f"the time to record must be above 0 s, got {seconds:g}")
+        raise DynidError(f"the recording time must be above 0 s, got {seconds:g}")
     with _node() as (rclpy, node):
         tape = _Tape.listening(rclpy, node, robot, names)
         tape.wait_for_first()
@@ -202,7 +202,7 @@ class _Tape:
         while not self.states or (self.names.effort and not self.efforts):
             if time.monotonic() >= end:
                 silent = self.names.joint_states if not self.states else self.names.effort
-                raise NotPossibleError(f"no message came on {silent} within {self.names.timeout:g} s",
+                raise NotPossibleError(f"no message was received on {silent} within {self.names.timeout:g} s",
                                        "start the driver, or name another topic (see `ros2 topic list`)",
                                        code="silent-topic")
             self.rclpy.spin_once(self.node, timeout_sec=_SPIN_SECONDS)
@@ -222,7 +222,7 @@ class _Tape:
         kept = stamps > np.concatenate([[-np.inf], np.maximum.accumulate(stamps)[:-1]])
         states = [one for one, yes in zip(self.states, kept, strict=True) if yes]
         if len(states) < _MIN_ROWS:
-            raise NotPossibleError(f"{len(states)} messages with increasing stamps came on {topic}; at least "
+            raise NotPossibleError(f"only {len(states)} messages with increasing stamps came on {topic}; at least "
                                    f"{_MIN_ROWS} are needed", "record for longer", code="few-messages")
         t = stamps[kept]
         q = _signal(states, self.joints, "position", topic)

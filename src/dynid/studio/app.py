@@ -143,7 +143,7 @@ class Studio:
         """Store new settings, if the page knew the present ones."""
         said = await body_of(request)
         if not isinstance(said.get("settings"), dict) or not isinstance(said.get("revision"), int):
-            raise Refusal(400, "a run is {\"revision\": number, \"settings\": {...}}")
+            raise Refusal(400, "a run must have the form {\"revision\": number, \"settings\": {...}}")
         async with self._editing:
             await self._opened.wait()
             if said["revision"] != self.workspace.revision:

@@ -217,7 +217,7 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
         if one in OF_FRAME and not frame:
             raise ModelError(f"'{one}' needs a frame of the robot; give its name", code="no-frame")
         if one in OF_BODIES and parameters == "base":
-            raise ModelError(f"'{one}' depends on numbers of the bodies that are no base parameters",
+            raise ModelError(f"'{one}' depends on body parameters that are not base parameters",
                              "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")
         if one == ONLINE and parameters == "fixed":
             raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",

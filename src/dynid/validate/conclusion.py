@@ -328,7 +328,7 @@ def _swinging(case: Case) -> Iterator[Finding]:
     who, several = joints_listed([one.joint for one in found]), len(found) > 1
     at = listed([f"{one.frequency:.3g} Hz" for one in found], 8)
     yield Finding("resonance", "validation", "info", sentence(
-        f"The torque{'s' * several} of {who} swing{'s' * (not several)} "
+        f"The torque{'s' * several} of {who} oscillate{'s' * (not several)} "
         f"at {at} together with the motor, consistent with a flexible "
         "joint (gear ripple, mains interference or a marginally stable "
         "control loop look similar); stiffness cannot be identified from "

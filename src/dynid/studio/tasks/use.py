@@ -64,7 +64,7 @@ def code_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
     tell = Progress(voice.progress)
     languages = params.get("languages") or ["c"]
     if not isinstance(languages, list) or not all(isinstance(one, str) for one in languages):
-        raise DynidError("languages is a list of names", where="languages")
+        raise DynidError("languages must be a list of names", where="languages")
     options = CodeOptions(languages=with_companions(languages))
     estimate, settings = loaded(params, bounds)
     tell("writing the functions", 0.2)
