@@ -35,7 +35,7 @@ class ExperimentPart:
 
     @property
     def title(self) -> str:
-        """Kind, gains and load as text."""
+        """Title of a recording: its kind, gains and load as text."""
         return ", ".join([self.kind, *(f"{name} {value:g}" for name, value in self.gains.items()),
                           *([self.load] if self.load else [])])
 

@@ -41,7 +41,9 @@ class Fold:
 
 
 def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
-    """Return two folds: whole logs in turn if there are many, otherwise the halves of each log."""
+    """Return two divisions of the logs into fitted and tested parts: by whole logs if there are many, otherwise by
+    halves of each log.
+    """
     logs = problem.logs
     if len(logs) >= _MANY_LOGS:
         first, second = logs[::2], logs[1::2]

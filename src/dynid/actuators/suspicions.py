@@ -278,7 +278,7 @@ def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
 
 
 def _moved(problem: ChainProblem) -> str:
-    """Return the joints of a chain in words."""
+    """Return the names of a chain's joints as text."""
     return problem.names[0] if len(problem.names) == 1 else f"{problem.names[0]} to {problem.names[-1]}"
 
 

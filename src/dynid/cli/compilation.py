@@ -56,7 +56,7 @@ class CompilationWatch:
             self.is_listening = True
 
     def end(self) -> None:
-        """Stop listening."""
+        """Stop listening to compilation events of numba."""
         self.is_over = True
         if self.is_listening:
             from numba.core import event
@@ -78,7 +78,7 @@ class CompilationWatch:
             self.stop()
 
     def stop(self) -> None:
-        """Suppress the message from now on."""
+        """Suppress the message about compilation from now on."""
         if self.timer is not None:
             self.timer.cancel()
 

@@ -165,7 +165,7 @@ def _table_line(one: dict[str, Any]) -> str:
 
 
 def _summary(ran: list[Ran]) -> None:
-    """Print the time of each reproduction, what holds, and the totals in the last line."""
+    """Print the time of each reproduction, which statements hold, and the totals in the last line."""
     head = ["reproduction", "printed numbers", "checks that hold", "demonstrations", "CPU s", "s"]
     rows = [(one.name, _share(one.count("within"), one.count("compared")), _held([one.checks]),
              _held([one.demonstrations]), f"{one.cpu:.1f}", f"{one.wall:.1f}") for one in ran]

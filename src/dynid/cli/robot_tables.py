@@ -24,7 +24,7 @@ def print_log_signals(logs: Sequence[Mapping[str, Any]], to: Console) -> None:
 
 
 def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
-    """Print the facts of `inspect_robot`."""
+    """Print the description of a robot that `inspect_robot` returns."""
     from dynid.runs.inspection import LIMITS, inertia_sentences
 
     parameters, base = facts["parameters"], facts["base_parameters"]

@@ -247,7 +247,9 @@ def log_table(fits: Mapping[str, Reconstruction]) -> Table:
 
 
 def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
-    """Return a table with a row for all joints and one per joint; columns: cells of these rows by name."""
+    """Return a table with one row for all joints together and one per joint. columns: cells of these rows by column
+    name.
+    """
     head = [what, *columns]
     return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
 

@@ -25,7 +25,7 @@ MANIFEST = "manifest.json"
 
 
 class FoldStore:
-    """Compressed logs in a folder with one key."""
+    """Store of compressed logs in a folder, for one model and preparation."""
 
     def __init__(self, folder: str | Path, key: str) -> None:
         self.folder = Path(folder) / key
@@ -54,7 +54,7 @@ class FoldStore:
         return replace(entry, source=log.source, robot=first.robot, date=first.date, motion=first.motion)
 
     def path(self, sha256: str) -> Path:
-        """Return the file of a compressed log."""
+        """Return the path of a compressed log in the store."""
         return self.folder / f"{sha256[:32]}.npz"
 
     def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold | None:

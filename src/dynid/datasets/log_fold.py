@@ -48,7 +48,7 @@ class ManifestEntry:
 
     @property
     def span(self) -> float:
-        """Duration, s."""
+        """Duration of the log, s."""
         return self.stop - self.start
 
     @output_fields(own_fields=True, without=("facts",), span_s=float)
@@ -58,12 +58,12 @@ class ManifestEntry:
         return {**table, "span_s": self.span}
 
     def stored(self) -> dict[str, Any]:
-        """Return plain data for a manifest."""
+        """Return the entry as plain data for a manifest file."""
         return asdict(self)
 
     @staticmethod
     def of(table: dict[str, Any]) -> ManifestEntry:
-        """Return an entry from the data of `stored`."""
+        """Return an entry from the data of a manifest file, as `stored` returns them."""
         known = {name: table[name] for name in ManifestEntry.__dataclass_fields__ if name in table}
         facts = known.get("facts")
         return ManifestEntry(**{**known, "facts": None if facts is None else LogFacts.from_table(facts)})
@@ -109,5 +109,5 @@ class LogFold:
 
 
 def signature(*parts: Any) -> str:
-    """Return a short hash of the parts."""
+    """Return a short hash of some texts or bytes."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]

@@ -147,7 +147,7 @@ class FoldedLogs:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Logs that could not be used."""
+        """Logs that were excluded because they cannot be used."""
         return tuple(one for one in self.left_out if one.code != COPIED)
 
     @property
@@ -248,7 +248,7 @@ class Intake:
         return True
 
     def close(self) -> None:
-        """Write the manifest."""
+        """Write the manifest of the store."""
         store = self._folding.store
         if store is not None and store.entries:
             store.write()

@@ -72,7 +72,7 @@ class LogSource:
         return "-".join(file.stamp() for file in self.files)
 
     def read(self, robot: Robot | None) -> Recording:
-        """Return the recording."""
+        """Return the recording that the log's files contain."""
         return self.read_hashed(robot, hashed=False)[0]
 
     def read_hashed(self, robot: Robot | None, *, hashed: bool = True) -> tuple[Recording, str]:
@@ -123,7 +123,7 @@ class LogFacts:
 
     @staticmethod
     def from_table(table: Mapping[str, Any]) -> LogFacts:
-        """Return facts from the data of `to_dict`."""
+        """Return the facts on a log from plain data, as `to_dict` returns them."""
         return LogFacts(**{**table, "dropped_rows": tuple(DroppedRow(**one) for one in table["dropped_rows"]),
                            "notes": tuple(table["notes"]), "signals": tuple(table["signals"])})
 

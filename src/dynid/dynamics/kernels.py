@@ -246,7 +246,7 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
 
 @njit(**INNER)
 def carry(parent, loads, m):
-    """Add to each body's load the loads of the bodies it carries."""
+    """Add to the wrench or inertia of each body those of all bodies that it carries."""
     for i in range(len(parent) - 1, -1, -1):
         if parent[i] >= 0:
             add_tile(loads[i], loads[parent[i]], m)

@@ -69,7 +69,7 @@ class ScoreNoise:
         return solution.inverse @ self.middle @ solution.inverse
 
     def shifted(self, motion: MotionShift | None) -> ScoreNoise:
-        """Return the same noise with the square of a bias added."""
+        """Return the noise increased by the square of a bias."""
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))

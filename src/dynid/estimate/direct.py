@@ -115,7 +115,9 @@ class SimulatedEquations:
 
 @dataclass(frozen=True, eq=False)
 class DirectSolution:
-    """One solution: its equations, the slopes it used, and the plain least-squares solution of the equations."""
+    """Solution of one iteration: its equations, the derivatives it used, and the plain least-squares solution of the
+    equations.
+    """
 
     equations: SimulatedEquations
     slopes: Array | None

@@ -44,13 +44,13 @@ class KeptParameters(NamedTuple):
 
     @property
     def relative(self) -> Array:
-        """Relative standard errors (kept,), percent."""
+        """Relative standard errors (kept,) of the kept parameters, percent."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.deviations / np.where(size > 0, size, 1.0), np.inf)
 
 
 class View(Protocol):
-    """A fit with only some of its parameters, given by their indices."""
+    """Protocol of a fit that can be evaluated with only some of its parameters, given by their indices."""
 
     def __call__(self, kept: Ints) -> KeptParameters: ...
 

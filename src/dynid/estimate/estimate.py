@@ -93,7 +93,7 @@ class Estimate:
 
     @property
     def covariance(self) -> Array:
-        """Covariance (base, base) of the values."""
+        """Covariance (base, base) of the base parameters."""
         return self.uncertainty.covariance
 
     @property
@@ -157,7 +157,7 @@ class Estimate:
         return residuals(TorqueEquations.of(self.model, samples, self.base), self.values)
 
     def score(self, samples: Samples | Sequence[Samples]) -> float:
-        """Return the explained share of the torques' variance about each joint's mean; 1 is all of it."""
+        """Return R^2: the explained share of the torques' variance about each joint's mean, at most 1."""
         total = np.sum([torque_sums(one) for one in self.residuals(samples)], axis=0)
         variation = float(np.sum(total[:, 0] - total[:, 1] ** 2 / np.maximum(total[:, 5], 1.0)))
         return 1.0 - float(total[:, 2].sum()) / variation if variation > 0 else float("nan")
@@ -175,7 +175,9 @@ class Estimate:
         return found
 
     def with_covariance(self, covariance: Array, **changes: Any) -> Estimate:
-        """Return the same values with another covariance (base, base). changes: other fields of its `Uncertainty`."""
+        """Return a copy of the estimate with another covariance (base, base). changes: other fields of its
+        `Uncertainty`.
+        """
         return replace(self, uncertainty_of=self.uncertainty_of.then(
             lambda found: replace(found, covariance=covariance, **changes)))
 

@@ -109,7 +109,7 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
 
 def _values(estimate: Estimate, model: Model, fields: JointFields, file: str,
             tell: Callable[[str], object]) -> dict[str, float]:
-    """Return the parameters that the file format can store, by name, and report the others."""
+    """Return the parameters that a robot file can store, by name, and report those that it cannot store."""
     theta = dict(zip(model.parameters.names, estimate.full, strict=True))
     left = [one.name for one in model.parameters
             if one.body is None and one.name not in fields and theta[one.name] != 0]

@@ -139,7 +139,7 @@ class InstrumentalState:
 
 @dataclass(frozen=True, eq=False)
 class InstrumentalSolution:
-    """One solution: the projected equations, their residuals, the weights and the rows that counted."""
+    """Solution of one iteration: the projected equations, their residuals, the joint weights and the used rows."""
 
     projected: Projected
     low: LowRate

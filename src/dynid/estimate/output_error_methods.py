@@ -150,7 +150,7 @@ class Linearisation:
 
     @property
     def weights(self) -> Array:
-        """1 / standard deviation of each joint (dof,)."""
+        """Weight of each joint (dof,): 1 / standard deviation of its error."""
         return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
 
 
@@ -196,7 +196,7 @@ def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping:
 
 
 def _first(problem: Problem, options: LoopOptions) -> Array:
-    """Return the base values (base,) of the start."""
+    """Return the initial base parameters (base,) of the search."""
     start = options.start
     if start == "iv":
         return instrumental_variables(problem, controller=options.controller, step=options.step).values

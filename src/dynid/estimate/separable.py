@@ -339,7 +339,7 @@ class Descent:
         return self.inside(replace(self.problem, model=shaped, regression=plain), stacked)
 
     def point(self, log_shape: Array, plain: Regression, weights: Array) -> Point:
-        """Return the regressions and solutions at a shape, with derivatives at the parameters that are best for it."""
+        """Return the regressions and solutions for given shape parameters, with derivatives by the shape."""
         base, dependence, count = self.base, self.dependence, len(log_shape)
         b = len(base)
         stacked = stack_enough(plain, weights)

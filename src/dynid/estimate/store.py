@@ -27,7 +27,7 @@ _MAX_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}
 
 
 def save(estimate: Estimate, path: str | Path) -> None:
-    """Write to an .npz file atomically."""
+    """Write an estimate to an .npz file atomically."""
     found = estimate.uncertainty
     facts = {"dynid": __version__, "format": ESTIMATE_FORMAT, "method": estimate.method,
              "known": dict(estimate.base.known), "diagnostics": dict(estimate.diagnostics),

@@ -69,7 +69,8 @@ def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> Ex
 
 
 def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> Trajectory:
-    """Return the same path as slowly as the limits of velocity, acceleration, jerk and nominal torque need.
+    """Return the motion along the same path, slowed down until it respects the limits of velocity, acceleration, jerk
+    and nominal torque.
 
     Raises:
         NotPossibleError: If the path itself violates a limit, or the motion does so even 40 times slower.

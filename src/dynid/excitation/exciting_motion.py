@@ -116,7 +116,7 @@ class ExcitingMotion:
         return {"t": t, "bodies": robot.body_names, "parents": robot.parents, "places": poses[:, :, :3, 3]}
 
     def summary(self) -> str:
-        """Return a summary of a few lines."""
+        """Return a summary of the motion: condition number, expected standard errors and limits, in a few lines."""
         lines = [f"{self.core.duration:g} s motion of {self.core.dof} joints, {self.criterion} {self.value:.4g}, "
                  f"condition number {self.condition:.1f}, from {self.starts} starts in {self.elapsed:.1f} s"
                  + (" (interrupted, best so far)" if self.interrupted else "")]

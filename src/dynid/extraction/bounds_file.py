@@ -84,7 +84,7 @@ def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bou
 
 
 def _set_link(low: Array, high: Array, link: Mapping[str, Any], where: str) -> None:
-    """Set the intervals of one link (10,), (10,)."""
+    """Set the lower and upper bounds (10,), (10,) of one link from its table."""
     if "mass" in link:
         low[0], high[0] = _interval(link["mass"], f"{where}, mass")
     if "centre" in link:

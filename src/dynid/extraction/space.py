@@ -45,7 +45,7 @@ class SearchSpace:
 
     @property
     def arrays(self) -> tuple[bool, Array, Array, Ints, Ints]:
-        """Return the arguments of the kernels."""
+        """Return the arguments that describe this space to the compiled loss functions."""
         return self.exact, self.offset, self.spread, self.places, self.rest
 
     def theta(self, x: Array) -> Array:

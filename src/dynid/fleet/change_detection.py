@@ -49,7 +49,7 @@ class PartChange:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states the change."""
+        """Sentence that states which part of the robot changed, and when."""
         name, before, after, _ = self.parameters[0]
         more = "" if not before else f" ({100.0 * (after - before) / abs(before):+.0f} %)"
         when = f"changed before {self.date}" if self.kind == "step" else f"drifts until {self.date}"

@@ -64,7 +64,7 @@ class ApartRobot:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states the errors."""
+        """Sentence that states how much worse this robot and the others predict each other."""
         return (f"{self.robot}: models of the other robots predict its torques with an error of at least "
                 f"{self.error:.0f} %, and one another's with at most {self.usual:.0f} %: it may have another geometry, "
                 "tool or mounting, or its log other units")

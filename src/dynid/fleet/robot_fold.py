@@ -53,12 +53,12 @@ class RobotFold:
 
     @property
     def summed(self) -> RobotFold:
-        """Return the same data without separate logs, which is as small as one log."""
+        """Return the sum of all logs of the robot, which is as small as one log."""
         return replace(self, regression=self.regression.joined(1))
 
     @cached_property
     def stacked(self) -> Stacked:
-        """All joints' weighted equations."""
+        """Weighted equations of all joints as one least-squares problem."""
         return self.regression.stack(self.weights)
 
     @cached_property

@@ -109,7 +109,9 @@ def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
 
 
 def _between(values: Array, variances: Array) -> tuple[float, int, float]:
-    """Return the same about the mean of all robots, from one value per robot."""
+    """Return the sum of squares about the mean of all robots, its degrees of freedom, and the excess standard
+    deviation.
+    """
     known = np.isfinite(values) & (variances > 0)
     if known.sum() < 2:
         return 0.0, 0, float("nan")

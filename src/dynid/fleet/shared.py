@@ -180,7 +180,7 @@ class SharedEstimate:
 
     @property
     def type_values(self) -> Array:
-        """The common values (shared,)."""
+        """Values (shared,) of the parameters that all robots have in common."""
         return self.values[0, self.shared]
 
 

@@ -94,7 +94,7 @@ class FloatingLog:
 
     @property
     def base_motion(self) -> BaseMotion:
-        """Source of the motion of the base."""
+        """Signals from which the motion of the base is computed: "imu", "pose" or "velocity"."""
         return self.motion or self.base_motions[0]
 
     def pose_at(self, t: Array) -> Array | None:

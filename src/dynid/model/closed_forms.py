@@ -45,7 +45,7 @@ class Scara:
             one("LMY2", "kg m^2", 1, MOMENT, False), one("Fv2", "N m s/rad", 1, VISCOUS), one("Fc2", "N m", 1, DRY)))
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Return the regressor (samples, 2, 8)."""
+        """Return the regressor Y (samples, 2, 8) with torques Y theta."""
         q, dq, ddq = two_columns("SCARA", q, dq, ddq)
         c, s = np.cos(q[..., 1]), np.sin(q[..., 1])
         d1, d2, dd1, dd2 = dq[..., 0], dq[..., 1], ddq[..., 0], ddq[..., 1]

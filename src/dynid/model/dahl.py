@@ -77,7 +77,7 @@ class Dahl:
         return len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Return z (samples, joints) along the motion."""
+        """Return the friction state z (samples, joints), between -1 and 1, along a motion."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((len(motion.t), len(own)))
         for k, (j, reach) in enumerate(zip(own, self._reaches(model.robot), strict=True)):
@@ -87,7 +87,7 @@ class Dahl:
         return found
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
-        """Yield z of each joint from that of the previous sample."""
+        """Yield the friction state z of each joint from that of the previous sample."""
         q_before, _, z = before
         for k, (j, reach) in enumerate(zip(chosen(robot, self.joints), self._reaches(robot), strict=True)):
             yield bend.py_func(z[:, k], q[:, j] - q_before[:, j], float(reach))

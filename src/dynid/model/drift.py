@@ -62,7 +62,7 @@ class Drift:
 
     @property
     def _last(self) -> Array:
-        """Return r_k at the last time (knots,)."""
+        """Return the ramps r_k (knots,) of the drift at the last time of the data."""
         return (np.arange(self.knots) + 0.5) / self.knots
 
     def channels(self, robot: Robot) -> int:

@@ -65,7 +65,7 @@ class Model:
 
     @property
     def robot_model(self) -> Model:
-        """The model itself: it consists of a robot and terms."""
+        """The model itself, because it consists of a robot and terms."""
         return self
 
     @property

@@ -124,7 +124,7 @@ class MomentumForm:
 
 def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
           share: float) -> None:
-    """Compute P and r - share D of a term without its own kernels, into the rows of `place`."""
+    """Compute momentum P and force r - share D of a term without compiled kernels, into the rows of `place`."""
     still, rows = np.zeros_like(q), place[place >= 0]
     part.fill(q, dq, still, place, force, memory)
     if not part.accelerating:
@@ -144,7 +144,7 @@ def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, fo
 
 
 def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
-    """Return P (rows, samples): the entries at rest with velocities in place of accelerations."""
+    """Return the momentum P (rows, samples): the entries at rest with velocities in place of accelerations."""
     still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
     part.fill(q, still, dq, place, with_, memory)
     part.fill(q, still, still, place, without, memory)

@@ -79,7 +79,7 @@ class Strut:
         return np.sqrt(self.base ** 2 + self.link ** 2 - 2.0 * self.base * self.link * np.cos(q - self.zero))
 
     def lever(self, q: Array) -> Array:
-        """Return the lever dL/dq, m/rad."""
+        """Return the lever arm dL/dq of a strut of length L, m/rad."""
         return self.base * self.link * np.sin(q - self.zero) / self.length(q)
 
 

@@ -66,7 +66,7 @@ class TemperatureFriction:
         return robot.dof
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Return T - T0 along a log (samples, dof)."""
+        """Return the temperature difference T - T0 (samples, dof) along a log."""
         if motion.temperature is None:
             raise ModelError("the model has temperature-dependent friction, but the log has no temperature; map its "
                              "columns with --set 'log.temperature=T_{{joint}}', or give one column for all joints",

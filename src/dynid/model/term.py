@@ -60,7 +60,7 @@ TERM_STEP = 1e-4  # of differences, rad, rad/s, rad/s^2: rounding below 1e-11, a
 
 
 class Term(Protocol):
-    """A summand of a model."""
+    """Protocol of a term: a part of the torques that is linear in its own parameters."""
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]: ...
 

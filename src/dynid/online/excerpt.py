@@ -30,7 +30,7 @@ class SampleSegment:
     blocks: list[tuple[Array, Array, Array]] = field(default_factory=list)
 
     def joined(self) -> tuple[Array, Array, Array]:
-        """Return all samples as one block."""
+        """Return all samples of the interval as one block."""
         if len(self.blocks) > 1:
             t, q, tau = (np.concatenate(parts) for parts in zip(*self.blocks, strict=True))
             self.blocks = [(t, q, tau)]

@@ -180,7 +180,7 @@ class Online(Streamed):
         return np.vstack([before, found])[np.searchsorted(used, np.arange(len(keep)), side="right")]
 
     def _keep(self, dq: Array) -> Bools:
-        """Return the mask of used rows (m, dof)."""
+        """Return the mask (m, dof) of equations that are used: joints that move fast enough."""
         if self.slow is not None:
             return np.abs(dq) >= self.slow
         keep = np.ones(dq.shape, dtype=bool)

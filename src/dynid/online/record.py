@@ -37,7 +37,7 @@ class Record:
 
     @property
     def about(self) -> dict[str, Any] | None:
-        """Return `Online.about` of the recorded stream; None if there is none."""
+        """Return the description of the recorded stream (`Online.about`); None if nothing is recorded."""
         path = self.folder / STATE
         return saved_about(path) if path.exists() else None
 

@@ -60,7 +60,7 @@ def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any])
 
 
 def saved_about(path: str | Path) -> dict[str, Any]:
-    """Return `Online.about` of a saved stream."""
+    """Return the description of a saved stream (`Online.about`)."""
     try:
         return dict(json.loads(str(load_arrays(path)["facts"])).get("about", {}))
     except (OSError, KeyError, ValueError, EOFError, TypeError):

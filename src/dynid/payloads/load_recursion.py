@@ -86,7 +86,7 @@ class UsualGain:
     latest: float | None = None
 
     def add(self, value: float) -> None:
-        """Add a window in which no change was detected."""
+        """Update the usual gain with a window in which no change of the load was detected."""
         if self.latest is not None:
             self.peak = max(self.latest, math.exp(-1.0 / PEAK_WINDOWS) * self.peak)
             self.windows += 1

@@ -129,5 +129,5 @@ def change_by_load(estimate: Estimate, payload: Payload) -> Array:
 
 
 def with_torques(logs: Sequence[Samples], torques: Sequence[Array]) -> tuple[Samples, ...]:
-    """Return the same logs with other torques (samples, dof)."""
+    """Return the logs with their torques replaced by the given ones (samples, dof)."""
     return tuple(replace(log, tau=tau, raw_tau=None) for log, tau in zip(logs, torques, strict=True))

@@ -67,12 +67,12 @@ class PayloadEstimate:
 
     @property
     def mass(self) -> float:
-        """Mass, kg."""
+        """Mass of the payload, kg."""
         return float(self.numbers[9])
 
     @property
     def mass_std(self) -> float:
-        """Standard error of the mass, kg."""
+        """Standard error of the payload's mass, kg."""
         return float(self.std[9])
 
     @property

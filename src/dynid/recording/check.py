@@ -34,7 +34,7 @@ class Extremes:
         return Extremes(q.min(axis=0), q.max(axis=0), tau.min(axis=0), tau.max(axis=0))
 
     def __or__(self, other: Extremes) -> Extremes:
-        """Return the extremes over two parts of a log."""
+        """Return the smallest and largest values over two parts of a log."""
         return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high),
                         np.minimum(self.torque_low, other.torque_low), np.maximum(self.torque_high, other.torque_high))
 

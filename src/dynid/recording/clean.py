@@ -168,7 +168,7 @@ def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: lis
 
 
 def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
-    """Return the rows (count,) without faults."""
+    """Return the numbers of the rows that have no fault."""
     return np.isin(np.arange(count), list(faults), invert=True)
 
 

@@ -68,7 +68,7 @@ def _one_episode(source: Source, names: Sequence[str], samples: int | None, rows
 
 
 def _some(block: FileRows, kept: Ints) -> FileRows:
-    """Return some rows of a block by their indices."""
+    """Return the rows of a block with the given indices."""
     place = {int(row): i for i, row in enumerate(kept)}
     return FileRows({name: array[kept] for name, array in block.values.items()}, block.rows[kept],
                     {place[row]: fault for row, fault in block.faults.items() if row in place})

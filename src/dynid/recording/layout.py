@@ -80,7 +80,7 @@ class LogLayout:
 
 @dataclass
 class _Files:
-    """The sources opened so far, by file and width."""
+    """Files of a log that were opened so far, by path and number of lines per sample."""
 
     path: Path
     mapping: Mapping

@@ -101,7 +101,7 @@ class Bag:
 
     @property
     def _topics(self) -> list[str]:
-        """Return the topics with joint states."""
+        """Return the topics of the bag with joint states."""
         return sorted({item.topic for item in self._reader.connections if item.msgtype == _TYPE})
 
     def _first_vector(self, topic: str) -> tuple[tuple[str, ...], bool]:

@@ -60,7 +60,7 @@ class Gridded:
     spectrum: Spectrum | None
 
     def averaged(self, times: int) -> Gridded:
-        """Return the same recording averaged over `times` neighbouring rows."""
+        """Return the recording with every `times` neighbouring rows averaged to one."""
         return self if times < 2 else replace(self, grid=self.grid.averaged(times))
 
 

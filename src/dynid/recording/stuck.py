@@ -62,7 +62,7 @@ def _equal(column: Array, least: int) -> Array:
 
 
 def _speed(column: Array, low: int, high: int) -> float:
-    """Return the mean change per row."""
+    """Return the mean change of a position per row, as a speed."""
     return float(column[high] - column[low]) / (high - low)
 
 

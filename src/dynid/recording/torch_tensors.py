@@ -108,7 +108,7 @@ def open_torch(path: Path) -> Arrays:
 
 
 def _content(archive: zipfile.ZipFile, name: str, measure: Measure) -> bytes:
-    """Return the bytes of a member, measured as they are unpacked."""
+    """Return the unpacked bytes of an archive member; their number is limited while unpacking."""
     parts = []
     with archive.open(name) as file:
         while part := file.read(1 << 20):

@@ -299,7 +299,7 @@ class _Absorbed:
         return _Absorbed(tuple(halves), lags)
 
     def look(self, piece: Piece, rows: Rows) -> None:
-        """Add the rows of a piece."""
+        """Add the lag products of a piece of the data."""
         self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
                                         for j, half in enumerate(self.halves)]
 
@@ -310,7 +310,7 @@ class _Absorbed:
         return np.pad(found, (0, self.lags - len(found)))
 
     def sums(self) -> list[Array]:
-        """Return the sums over all pieces."""
+        """Return the lag products summed over all pieces of the data."""
         return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
 
 

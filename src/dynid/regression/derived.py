@@ -28,7 +28,7 @@ def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """Equations derived from others, with the same base, joints, logs and pieces."""
+    """Base class of equations derived from other equations, with the same base parameters, joints and logs."""
 
     equations: Equations
 
@@ -76,7 +76,7 @@ class CachedEquations(Derived):
 
     @cached_property
     def _segments(self) -> dict[tuple[int, tuple[int, int]], Rows]:
-        """Rows of each log's segments."""
+        """Row ranges of the segments of each log."""
         found: dict[tuple[int, tuple[int, int]], list[Rows]] = {}
         for piece in self.equations.pieces():
             if len(piece.rows):

@@ -136,7 +136,7 @@ def title(name: str) -> dict[str, Any]:
 
 def line(x: Sequence[Any], y: Sequence[Any], name: str, color: str, width: float = 1.5,
          **options: Any) -> dict[str, Any]:
-    """Return a line through points."""
+    """Return a plotly trace: a line through points."""
     return {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name,
             "line": {"color": color, "width": width, **options.pop("line", {})}, **options}
 

@@ -23,7 +23,7 @@ def lines(points: Array, name: str, color: str, width: float, **options: Any) ->
 
 
 def links(points: Array) -> dict[str, Any]:
-    """Return the links of a robot."""
+    """Return a plotly trace of a robot's links."""
     return lines(points, "links", GREY, 9)
 
 

@@ -10,7 +10,7 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class JointUnits:
-    """Units of a joint's signals."""
+    """Units of a joint's position, velocity and torque or force."""
 
     position: str
     velocity: str

@@ -130,7 +130,7 @@ def to_pinocchio(parameters: ArrayLike) -> Array:
 
 
 def from_pinocchio(parameters: ArrayLike) -> Array:
-    """Return the parameters from Pinocchio's order."""
+    """Return the ten inertial parameters in dynid's order from those in Pinocchio's order."""
     ten = _ten(parameters)
     ours = np.empty_like(ten)
     ours[..., _PINOCCHIO] = ten

@@ -31,7 +31,7 @@ def rotation_z(angle: float) -> Array:
 
 
 def translation(x: float, y: float, z: float) -> Array:
-    """Return a pure translation."""
+    """Return the pose (4, 4) of a pure translation."""
     pose = np.eye(4)
     pose[:3, 3] = x, y, z
     return pose
@@ -83,7 +83,7 @@ def quaternion(rotation: Array) -> Array:
 
 
 def inverse(pose: Array) -> Array:
-    """Return the inverse of a rigid pose."""
+    """Return the inverse (4, 4) of a rigid pose."""
     back = np.eye(4)
     back[:3, :3] = pose[:3, :3].T
     back[:3, 3] = -pose[:3, :3].T @ pose[:3, 3]

@@ -342,7 +342,7 @@ class Robot:
         return locked(self, positions)
 
     def only(self, joints: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
-        """Return the same robot with only these joints; the others are locked at `positions`, by default at zero."""
+        """Return the robot with only the named joints; the others are locked at `positions`, by default at zero."""
         from dynid.robot.locked_joints import only
         return only(self, joints, positions)
 
@@ -356,7 +356,7 @@ class Robot:
         return with_roles(self, measured, driven)
 
     def holding(self, links: Sequence[str]) -> Robot:
-        """Return the robot with the inertia of these bodies fixed at known values."""
+        """Return the robot in which the inertias of the named bodies are known and not identified."""
         from dynid.robot.roles import with_held
         return with_held(self, links)
 

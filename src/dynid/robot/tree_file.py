@@ -88,7 +88,7 @@ _FOLLOWING = ("name", "follows", "at", "measured", "driven", "held")
 
 
 def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder: Path | None) -> Robot:
-    """Return the robot of a file's table; folder: location of a URDF that it names."""
+    """Return the robot that a TOML table describes. folder: location of a URDF that the table names."""
     known_keys(table, _TOP_KEYS, f"robot file '{file}'")
     unit = angle_unit(table, file)
     try:

@@ -14,7 +14,7 @@ from dynid.files import read_small
 
 
 def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
-    """Parse as `parse_xml` does, for a file that must be a URDF without macros."""
+    """Parse a file that must be a URDF without macros; see `parse_xml`."""
     root, file, stem, data = parse_xml(source, "URDF")
     if root.tag != "robot":
         raise RobotError(f"{file} has <{root.tag}> as its root element; a URDF has <robot>", code="wrong-root-element")

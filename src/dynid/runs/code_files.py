@@ -66,14 +66,14 @@ CONTROLLER_FUNCTIONS = ("inverse_dynamics", "inertia", "coriolis", "gravity", "f
 
 
 def model_program(model: Model, options: CodeOptions) -> Program:
-    """Return the program of a model with the parameters of its robot file."""
+    """Return the functions of a model for code generation, with the parameters of its robot file."""
     program = generate(model, options.what or CONTROLLER_FUNCTIONS, parameters=cast(Mode, options.parameters),
                        frame=options.frame, name=options.name, following=cast(Following, options.following))
     return _said(program, f"the robot file ({model.robot.name})")
 
 
 def estimate_program(estimate: Estimate, options: CodeOptions) -> Program:
-    """Return the program of an identified model."""
+    """Return the functions of an identified model for code generation."""
     program = generate(required_robot_model(estimate.model, "generated code"), options.what or CONTROLLER_FUNCTIONS,
                        parameters=cast(Mode, options.parameters), values=estimate.full, frame=options.frame,
                        name=options.name, following=cast(Following, options.following))
@@ -85,7 +85,7 @@ def _said(program: Program, origin: str) -> Program:
 
 
 def code_paths(folder: Path, program_name: str, options: CodeOptions) -> dict[str, Path]:
-    """Return the file of each language."""
+    """Return the path of the source file of each language."""
     name = identifier(program_name)
     return {language: folder / f"{name}{ENDINGS[language]}" for language in options.languages}
 

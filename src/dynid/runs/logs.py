@@ -71,7 +71,7 @@ class LogSettings(BaseModel):
 
     @property
     def label(self) -> str:
-        """Its name, or its files."""
+        """Name of the log in results: its given name, or its files."""
         return self.name or ", ".join(map(str, self.files))
 
     def mapping(self, common: Dictionary[str, Any]) -> Mapping:

@@ -273,7 +273,7 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
 
 
 def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
-    """Return one number or one per joint, checked."""
+    """Return the noise of the torques, one number or one per joint, after a check."""
     if noise is None:
         return None
     values = np.atleast_1d(np.asarray(noise, dtype=float))

@@ -139,7 +139,7 @@ def _with_free_base_gains(samples: Samples, deviation: float | None) -> Samples:
 
 def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: Regression | list[Samples] | None,
            options: PayloadOptions) -> PayloadEstimate:
-    """Return the payload by the requested method."""
+    """Return the payload estimated by the requested method."""
     way = options.way
     if way == "sensor":
         return sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0]

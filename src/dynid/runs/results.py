@@ -262,7 +262,7 @@ def parameters_text(run: Run) -> str:
 
 
 def report_data(run: Run, command: str, settings: str) -> ReportData:
-    """Return the data of the report on a run."""
+    """Return the data for the report on an identification run."""
     return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,

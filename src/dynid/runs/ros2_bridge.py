@@ -333,7 +333,7 @@ def _set_vector(vector: Any, values: Sequence[float]) -> None:
 
 
 def _message(package: str, name: str) -> Any:
-    """Return a class of a message package."""
+    """Return a message class of a ROS 2 package, such as JointState."""
     try:
         return getattr(import_module(package), name)
     except ImportError:
@@ -344,7 +344,7 @@ def _message(package: str, name: str) -> Any:
 
 @contextmanager
 def _node() -> Iterator[tuple[Any, Any]]:
-    """Yield rclpy and a node."""
+    """Yield rclpy and a new ROS 2 node, which is destroyed afterwards."""
     try:
         rclpy = import_module("rclpy")
     except ImportError:

@@ -143,7 +143,7 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
 
 
 def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses) -> Iterator[Block]:
-    """Yield the blocks of a source."""
+    """Yield blocks of samples from the named source of a stream."""
     source, dof = options.source, robot.dof
 
     def complain(text: str) -> None:

@@ -44,7 +44,7 @@ class ControlLaw:
         return None
 
     def scaled(self, ratio: Array) -> Self:
-        """Return the same law for an inertia that is `ratio` (dof,) times as large."""
+        """Return the control law with gains for joints whose inertia is `ratio` (dof,) times as large."""
         return self
 
     def tuned(self, inertia: Array) -> ControlLaw:
@@ -192,7 +192,7 @@ class Poles(ControlLaw):
         return ComputedTorque(model, theta, omega ** 2, 2.0 * damping * omega, feedforward=False)
 
     def slower(self, factor: float) -> Poles:
-        """Return poles with the same damping at `factor` times the bandwidth."""
+        """Return the controller with the same damping and `factor` times the bandwidth."""
         return replace(self, omega=np.multiply(self.omega, factor))
 
     def _poles(self) -> tuple[Array, Array]:

@@ -45,7 +45,7 @@ class SteppedMachine(Protocol):
 
 
 class CompiledBody:
-    """A plant stepped by the kernels."""
+    """A simulated machine that is integrated by compiled code."""
 
     def __init__(self, plant: Plant, work: RunBuffers, steps: int, tolerance: float, period: float) -> None:
         self.plant, self.work, self.steps, self.tolerance = plant, work, steps, tolerance
@@ -165,7 +165,9 @@ def run(
     out: Array,
     measured: Array,
 ) -> tuple[int, int]:
-    """Run the closed loop as `kernels.run` does; seat: index of the measured position and velocity in the state."""
+    """Simulate the closed loop in Python, with the results of `kernels.run`. seat: index of the measured position and
+    velocity in the state.
+    """
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))
     held: list[Array] = []

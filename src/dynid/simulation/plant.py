@@ -219,7 +219,7 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
 
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
-    """Return rows (m, 7 + dof) of dry friction."""
+    """Return the table (m, 7 + dof) of dry friction elements for the compiled simulation."""
     rows = [[SOFT if one.widened and one.sign.kind == "tanh" else _SIGN_KINDS[one.sign.kind],
              0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward, one.static,
              *_reach(one.direction), *one.direction] for one in elements if isinstance(one, Dry)]
@@ -288,7 +288,7 @@ def smoothed(plant: Plant, widths: Widths) -> Plant:
 
 
 def as_narrow(plant: Plant) -> Plant:
-    """Return the same plant without widened signs; discontinuous signs remain."""
+    """Return the plant with smooth signs of their own width, none widened; discontinuous signs remain."""
     dry = plant.dry.copy()
     dry[dry[:, KIND] == SOFT, KIND] = TANH
     return plant._replace(dry=dry)

@@ -164,6 +164,6 @@ class Impedance(ToolLaw):
 
 
 def _gain(given: ArrayLike, axes: int, name: str) -> Array:
-    """Return a gain as a matrix (axes, axes)."""
+    """Return a controller gain as a matrix (axes, axes)."""
     value = np.asarray(given, dtype=float)
     return value if value.shape == (axes, axes) else np.diag(per_joint(value, axes, f"{name} of the tool"))

@@ -125,7 +125,7 @@ class Studio:
         self.events.send("state", {"revision": self.workspace.revision})
 
     async def state(self) -> dict[str, Any]:
-        """Return the whole state that a page shows."""
+        """Return the state of the studio that a page shows, as JSON."""
         await self._opened.wait()
         if self._problem is not None:
             raise self._problem
@@ -140,7 +140,7 @@ class Studio:
         return JSONResponse(await self.state())
 
     async def put_run(self, request: Request) -> Response:
-        """Store new settings, if the page knew the present ones."""
+        """Store new settings of the run, unless another page changed them meanwhile."""
         said = await body_of(request)
         if not isinstance(said.get("settings"), dict) or not isinstance(said.get("revision"), int):
             raise Refusal(400, "a run must have the form {\"revision\": number, \"settings\": {...}}")
@@ -340,7 +340,7 @@ async def body_of(request: Request) -> dict[str, Any]:
 
 
 def page_file(name: str) -> Response:
-    """Return a file of the page."""
+    """Return a file of the studio's web page, such as a script."""
     path = PAGE / name
     if not _FILE_NAME.fullmatch(name) or not path.is_file():
         raise Refusal(404, f"the page has no file {name[:80]}")

@@ -55,5 +55,5 @@ class EventHub:
 
 
 def event(name: str, facts: Mapping[str, Any]) -> bytes:
-    """Format one event of the stream."""
+    """Return one server-sent event as text."""
     return f"event: {name}\ndata: {json.dumps(facts)}\n\n".encode()

@@ -174,5 +174,5 @@ def _pairs(query: str) -> Iterable[tuple[str, str]]:
 
 
 def refusal(problem: Refusal) -> JSONResponse:
-    """Return an answer that states the problem."""
+    """Return the HTTP response to a refused request, with the reason."""
     return JSONResponse({"error": problem.to_dict()}, problem.status)

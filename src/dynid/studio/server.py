@@ -33,7 +33,7 @@ class Opened:
 
     @property
     def lock(self) -> IO[str]:
-        """The locked marker of its folder."""
+        """Open marker file of the studio's folder, which is locked."""
         return self.studio.workspace.lock
 
 
@@ -127,7 +127,7 @@ def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> sock
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket at an address."""
+    """Return a socket that listens at an address and port."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         made = socket.socket(family, socket.SOCK_STREAM)

@@ -34,7 +34,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Function:
-    """A function on its own graph. inputs: names and sizes, in order."""
+    """A function to generate, as an expression graph. inputs: names and sizes, in order."""
 
     name: str
     about: str
@@ -44,7 +44,7 @@ class Function:
 
     @property
     def values(self) -> list[Value]:
-        """All values of all outputs in order."""
+        """Graph values of all outputs of the function, in order."""
         return [value for output in self.outputs for value in output.values]
 
     @cached_property
@@ -53,7 +53,7 @@ class Function:
 
 
 def inverse_dynamics(w: Writer) -> list[Output]:
-    """Joint torques for a motion."""
+    """Joint torques for given positions, velocities and accelerations."""
     return [_vector("tau", add(w.rigid(w.dq, w.ddq, weight=True), w.others(w.dq, w.ddq)))]
 
 

@@ -46,7 +46,7 @@ class Node:
 
 
 class Value:
-    """A node with a sign, and arithmetic on it."""
+    """A value of the expression graph: a node with a sign, with arithmetic operators."""
 
     __slots__ = ("graph", "negative", "node")
 
@@ -55,7 +55,7 @@ class Value:
 
     @property
     def number(self) -> float | None:
-        """Its number if it is constant, else None."""
+        """The number of a constant value, otherwise None."""
         node = self.graph.nodes[self.node]
         if node.kind != "number":
             return None
@@ -121,7 +121,7 @@ class Operations:
 
 
 class Graph:
-    """All nodes, each after its operands."""
+    """Expression graph: all nodes, each after its operands."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -145,7 +145,7 @@ class Graph:
         return Value(self, self._keep(Node("number", value=abs(number))), number < 0.0)
 
     def symbol(self, name: str) -> Value:
-        """Return an input by its name."""
+        """Return an input of the expression graph by its name."""
         return Value(self, self._keep(Node("symbol", name=name)))
 
     def symbols(self, name: str, count: int) -> list[Value]:
@@ -153,7 +153,7 @@ class Graph:
         return [self.symbol(f"{name}[{k}]") for k in range(count)]
 
     def add(self, a: Value, b: Value) -> Value:
-        """Return a + b."""
+        """Return the graph value a + b."""
         x, y = a.number, b.number
         if x is not None and y is not None:
             return self.value(x + y)
@@ -169,7 +169,7 @@ class Graph:
         return Value(self, node, a.negative)
 
     def multiply(self, a: Value, b: Value) -> Value:
-        """Return a b."""
+        """Return the graph value of the product a b."""
         x, y = a.number, b.number
         if x is not None and y is not None:
             return self.value(x * y)
@@ -190,7 +190,7 @@ class Graph:
         return Value(self, self._keep(Node("multiply", (first, second))), a.negative != b.negative)
 
     def divide(self, a: Value, b: Value) -> Value:
-        """Return a / b."""
+        """Return the graph value a / b."""
         x, y = a.number, b.number
         if y == 0.0:
             raise ModelError("generated code would divide by zero", code="division-by-zero")
@@ -213,7 +213,7 @@ class Graph:
         return self.apply("pow", a, b)
 
     def apply(self, function: str, *of: Value | Number) -> Value:
-        """Return a function of `FUNCTIONS`, evaluated if all arguments are constant."""
+        """Return the graph value of a function such as sin (see `FUNCTIONS`); it is a constant if all arguments are."""
         values = [self.value(x) for x in of]
         numbers = [x.number for x in values]
         if all(x is not None for x in numbers):
@@ -254,7 +254,7 @@ class Graph:
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
-        """Return outputs of another graph on this one, with these values for its symbols."""
+        """Return copies of another graph's outputs on this graph, with given values for its inputs."""
         made: dict[int, Value] = {}
         for place in other.live(outputs):
             node = other.nodes[place]

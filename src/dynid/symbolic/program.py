@@ -54,12 +54,12 @@ class Program:
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the numbers p."""
+        """Names of the parameters p of the generated functions."""
         return self.numbers.names
 
     @property
     def ops(self) -> dict[str, Operations]:
-        """Operations of each function."""
+        """Number of arithmetic operations of each generated function."""
         return {function.name: function.operations for function in self.functions}
 
     def function(self, name: str) -> Function:
@@ -115,7 +115,7 @@ class Program:
         return module(self._without_online("PyTorch"), "torch")
 
     def rust(self, real: Literal["double", "float"] = "double") -> str:
-        """A Rust module without the standard library."""
+        """Return the functions as the text of a Rust module without the standard library."""
         from dynid.symbolic.languages.rust import module
         return module(self._without_online("Rust"), real)
 
@@ -125,7 +125,7 @@ class Program:
         return module(self._without_online("Python"), plain)
 
     def julia(self) -> str:
-        """A Julia module."""
+        """Return the functions as the text of a Julia module."""
         from dynid.symbolic.languages.julia import module
         return module(self._without_online("Julia"))
 

@@ -101,7 +101,7 @@ def _at_begin(t: Array, x: Array) -> float:
 
 
 def _starts(t: Array, q: Array) -> list[_Start]:
-    """Return each start of a joint from rest."""
+    """Return all starts of a joint from rest in a log."""
     rate = 1.0 / float(np.median(np.diff(t)))
     spans = (_MIN_REST_TIME, _SECONDS_BEFORE_START, _SECONDS_AFTER_START)
     rows, before, after = (max(round(span * rate), 3) for span in spans)

@@ -107,7 +107,7 @@ class CandidateFit:
 
     @property
     def title(self) -> str:
-        """Two or three words for a headline."""
+        """Name of the candidate cause in two or three words, for a headline."""
         if self.neighbour is not None and self.candidate == NEIGHBOUR:
             return f"motion of {joint_label(self.neighbour)}"
         return self.candidate.replace("-", " ")

@@ -83,7 +83,7 @@ class EstimateComparison:
         return float(np.sqrt(np.mean(known ** 2))) if len(known) else None
 
     def table(self) -> str:
-        """Return a table as plain text."""
+        """Return the comparison of two estimates as a plain text table."""
         a, b = self.method_a, self.method_b
         b = b if a != b else f"{b} (b)"
         width = max([len(name) for name in self.names] + [9])
@@ -189,7 +189,7 @@ def _ground(a: Estimate, b: Estimate) -> BaseParameters:
 
 
 def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
-    """Return an estimate in other base parameters."""
+    """Return an estimate expressed in other base parameters."""
     base, names = estimate.base, ground.names
     if base.names == names and base.expressions == ground.expressions:
         return _Values(names, estimate.values, np.diag(estimate.covariance), estimate.identified)

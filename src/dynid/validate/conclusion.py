@@ -63,7 +63,7 @@ class Verdict:
     hypotheses: tuple[Weighed, ...] = ()
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """Return the findings of one kind."""
+        """Return the findings of the verdict of one kind, such as "validation"."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     @property

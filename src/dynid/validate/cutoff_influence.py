@@ -68,7 +68,7 @@ class CutoffDependence:
 
     @property
     def percent(self) -> Array:
-        """Changes (k, base) in percent of the value."""
+        """Changes (k, base) of the parameters at other cut-offs, percent of the value."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * (self.at - self.values) / np.where(size > 0, size, 1.0), 0.0)
 

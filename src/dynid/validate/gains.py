@@ -127,7 +127,7 @@ def _against_others(regression: Regression, weights: Array, j: int) -> tuple[flo
 
 
 def _solve(top: Array, mine: Array, gain: float) -> tuple[float, Array]:
-    """Return the error (without the part that no beta explains in the others) and beta at a fixed gain."""
+    """Return the squared error and the parameters beta of the fit at a fixed torque gain of one joint."""
     matrix = np.vstack([top[:, :-1], gain * mine[:, :-1]])
     target = np.concatenate([top[:, -1], mine[:, -1]])
     beta = least_squares(matrix, target, 1e-12)
@@ -213,6 +213,6 @@ def chosen_columns(model: CompleteModel, chosen: Bools, q: Array, dq: Array, ddq
 
 
 def _span(columns: Array) -> Array:
-    """Return orthonormal columns with the same span."""
+    """Return an orthonormal basis of the span of some columns."""
     u, singular, _ = np.linalg.svd(columns, full_matrices=False)
     return u[:, singular > 1e-9 * singular[0]]

@@ -94,12 +94,12 @@ class Normality:
 
     @property
     def title(self) -> str:
-        """Description in one or two words."""
+        """Description of the residual's problem in one or two words."""
         return {"normal": "normal", "outliers": "outliers", "two-humps": "two humps"}[self.shape]
 
     @property
     def hint(self) -> str:
-        """Probable cause in words."""
+        """Probable cause of the residual's distribution in words."""
         if self.shape == "outliers":
             return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
         return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"

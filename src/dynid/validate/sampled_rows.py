@@ -56,7 +56,7 @@ class SampledRows:
         return self.residual + self.predicted
 
     def blocks(self) -> Ints:
-        """Block of time of each row (m,)."""
+        """Number of the block of time of each row (m,)."""
         return np.arange(len(self.q)) * BLOCKS // max(len(self.q), 1)
 
     @cached_property
@@ -136,7 +136,7 @@ def take_rows(
 
 
 def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mapping[Piece, Array]) -> SampledRows:
-    """Return the chosen rows of one log."""
+    """Return the rows of one log that are searched for structure."""
     samples, layout = choice.equations.logs[log], choice.equations.layout
     gaps = _BACKLASH_OF_RANGE * np.ptp(samples.q, axis=0)
     pieces = [(piece, own) for piece, own in choice.taken.items() if piece.log == log and len(own)]

@@ -12,7 +12,9 @@ from dynid.robot import inertia as ten
 
 
 def as_fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
-    """Return a full vector as a `Fit`, without active conditions, which these methods do not give."""
+    """Return a full parameter vector as a `Fit`, without active conditions, which the methods of the literature do not
+    report.
+    """
     beta = base.matrix @ theta
     return Fit(theta, beta, stacked.misfit(beta), stacked.rest, (), (), consistency.smallest_eigenvalue(theta), 0.0,
                iterations)

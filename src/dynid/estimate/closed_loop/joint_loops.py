@@ -24,7 +24,7 @@ _COARSE_GRID_POINTS, _FINE_GRID_POINTS = 49, 21
 
 @dataclass(frozen=True)
 class JointLoop:
-    """The gains of one joint's linear loop."""
+    """Controller gains of one joint, for a linear model of its closed loop."""
 
     kp: float
     ki: float

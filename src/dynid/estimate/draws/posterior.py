@@ -67,7 +67,7 @@ class Draws:
 
     @cached_property
     def values(self) -> Array:
-        """Base values (draws, base)."""
+        """Base parameters (draws, base) of all draws."""
         return np.asarray(self.theta @ self.estimate.base.matrix.T)
 
     @property

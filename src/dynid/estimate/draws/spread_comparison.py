@@ -40,7 +40,7 @@ class TorqueSpread:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states the comparison."""
+        """Sentence that compares the torque spread of the draws with the stated one."""
         low, high = float(self.ratio.min()), float(self.ratio.max())
         said = f"The torques of the draws scatter by {low:.2f} to {high:.2f} times the stated standard error"
         if self.matches:

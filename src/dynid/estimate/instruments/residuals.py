@@ -57,7 +57,7 @@ class LowRate:
 
 
 def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:
-    """Return the same samples with the decimation to the low rate set."""
+    """Return the samples with a decimation to the low rate of the residuals."""
     return tuple(replace(log, decimation=low_decimation(log)) for log in logs)
 
 

@@ -77,7 +77,7 @@ def _doubled(base: BaseParameters) -> BaseParameters:
 
 
 def _without_instruments(factor: Factor, b: int) -> Factor:
-    """Return the factor of the same rows without the columns of the instruments."""
+    """Return the triangular factor of the measured equations, without the columns of the instruments."""
     kept = np.flatnonzero(factor.columns >= b)
     return Factor(factor.columns[kept] - b, factor.r[:, np.append(kept, len(factor.columns))], factor.rows,
                   factor.power)

@@ -118,7 +118,7 @@ class Stream:
 
     @property
     def values(self) -> Array:
-        """The live estimate (base,)."""
+        """Current estimate of the base parameters (base,)."""
         if self.method == "mrls":
             return self.judged().values
         if self.method == "s-rls-b":
@@ -171,7 +171,7 @@ class Stream:
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
-        """Return plain arrays from which `restore` makes the same state, in a stream with the same options."""
+        """Return the state as plain arrays for a file; `restore` reads them into a stream with the same options."""
         b = len(self.base)
         prior = Prior(np.zeros((0, b)), np.zeros(0), {}) if self.prior is None else self.prior
         return {**self.recursion.arrays(), "own": self._own, "initial": self.initial, "prior_matrix": prior.matrix,

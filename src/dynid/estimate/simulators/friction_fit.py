@@ -118,7 +118,7 @@ def _approximated(torque: Array, columns: Mapping[str, Array], values: Mapping[s
 
 
 def _combined(columns: Mapping[str, Array], values: Mapping[str, float]) -> Array:
-    """Return the sum of columns (samples,) times their values."""
+    """Return the torque (samples,): the sum of columns times their values."""
     start = np.zeros(len(next(iter(columns.values()))))
     return sum((value * columns[one] for one, value in values.items()), start)
 
@@ -181,7 +181,7 @@ def best_fit(torque: Array, columns: Mapping[str, Array]) -> dict[str, float]:
 
 
 def motion_for(estimate: Estimate, samples: Sequence[Samples]) -> JointMotion:
-    """Return the motion of logs, or random states where there are none."""
+    """Return the motion of the logs along which friction is approximated, or random states without logs."""
     if samples:
         return JointMotion.of_samples(samples)
     return JointMotion.random(required_robot_model(estimate.model, "a simulator's model").robot)

@@ -86,7 +86,7 @@ class Stance:
 
     @property
     def size(self) -> int:
-        """Number m of driving coordinates."""
+        """Number m of driving coordinates: those of the base, and joints that standing feet leave free."""
         return len(self.driving)
 
     @property
@@ -95,7 +95,7 @@ class Stance:
         return np.concatenate([np.zeros(SIX), self.home[7:]])[self.driving]
 
     def postures(self, x: Array) -> Postures:
-        """Return the postures of driving coordinates (samples, m)."""
+        """Return the postures for given driving coordinates (samples, m)."""
         key = x.tobytes()
         if key in self._kept:
             return self._kept[key]
@@ -140,7 +140,7 @@ class Stance:
         return WholeBodyStates(found.q, v, a, found)
 
     def _distinct_postures(self, x: Array) -> Postures:
-        """Return the postures of x (samples, m), each of which is computed once; differences repeat many of them."""
+        """Return the postures for driving coordinates x (samples, m); repeated rows of x are computed only once."""
         distinct, back = np.unique(x, axis=0, return_inverse=True)
         if 2 * len(distinct) > len(x):
             return self.postures(x)

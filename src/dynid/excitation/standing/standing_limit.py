@@ -33,7 +33,9 @@ _SMALL_FRICTION = 1e-3  # N^2 of a tangential force, squared: below, its norm is
 
 
 class LimitGroup(NamedTuple):
-    """Limits of one kind: their places, values (samples, k), bounds (k,), and excess (samples, k)."""
+    """Limits of one kind: the joints or feet concerned, values (samples, k), bounds (k,), and excess over the bounds
+    (samples, k).
+    """
 
     kind: str
     where: tuple[str, ...]

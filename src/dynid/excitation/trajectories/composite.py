@@ -1,4 +1,4 @@
-"""Trajectories made of others: several one after the other, and the same one more slowly."""
+"""Trajectories composed of others: several in sequence, or one that is slowed down."""
 
 from __future__ import annotations
 

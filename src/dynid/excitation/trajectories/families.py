@@ -29,7 +29,7 @@ class Family(Protocol):
 
     @property
     def duration(self) -> float:
-        """Duration, s."""
+        """Duration of the motions of the family, s."""
 
     @property
     def rest(self) -> bool:
@@ -51,7 +51,7 @@ class Family(Protocol):
         """Return the functions (4, m, K) at times t (m,), with three derivatives."""
 
     def trajectory(self, coefficients: Array) -> Trajectory:
-        """Return the member with coefficients (dof, K)."""
+        """Return the trajectory of the family with the given coefficients (dof, K)."""
 
     def below(self, bandwidth: float) -> Family:
         """Return the members without frequencies above `bandwidth` (Hz)."""

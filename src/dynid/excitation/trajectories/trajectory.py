@@ -1,6 +1,6 @@
 """Trajectory: a motion as a function of time, with exact derivatives.
 
-Times outside 0..duration are taken at the nearest end, except that a Fourier series goes on.
+Times outside 0..duration are taken at the nearest end, except that a Fourier series continues periodically.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Motion(NamedTuple):
 
 
 class Trajectory(Protocol):
-    """A motion as a function of time."""
+    """Base class of motions as functions of time."""
 
     @property
     def duration(self) -> float: ...

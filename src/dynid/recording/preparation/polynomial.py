@@ -81,7 +81,7 @@ class PolynomialKernel:
 
     @cached_property
     def delay_s(self) -> float:
-        """Delay of the approximation, s."""
+        """Delay of the filtered signal relative to the newest sample, s."""
         if self.delay is not None:
             return self.delay
         return 0.5 * self.window * (1.0 - float(np.max(self._polynomials[-1].roots().real)))

@@ -49,7 +49,7 @@ class KernelOptions:
     product_order: int = 2
 
     def kernel(self, window: float) -> PolynomialKernel:
-        """Return the kernel over a window (s)."""
+        """Return the polynomial kernel with a window of given length, s."""
         return PolynomialKernel(window, self.order, self.alpha, self.beta, self.delay, self.suppress)
 
     def cutoff(self, kind: FilteredKind, window: float) -> float:
@@ -114,7 +114,7 @@ class RowFilter:
 
     @cached_property
     def products(self) -> ProductTaps:
-        """Weights for products of signals."""
+        """Filter weights for products of signals."""
         assert self.kernel is not None
         return ProductTaps.of(self.kernel, self.motion.order, self.rate)
 

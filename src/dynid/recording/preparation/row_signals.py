@@ -20,9 +20,8 @@ _ROWS_LEFT = 400  # at least, however long the window
 
 def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,
                      chosen: Preparation) -> FilteredSignals | None:
-    """Return signals for filtered rows; None for torque equations.
-
-    moving (joints,): a joint at rest has zero velocity.
+    """Return the signals for filtered equations; None for torque equations. moving (joints,): whether each joint moves;
+    the others get zero velocity.
     """
     kind, options = chosen.filtered, chosen.kernel_options
     if kind is None:

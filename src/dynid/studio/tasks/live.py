@@ -60,7 +60,7 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
 
 def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement,
             stream: StreamWatcher) -> tuple[Iterator[Block], float | None]:
-    """Return the blocks of a source, and its duration in s if it is known."""
+    """Return blocks of samples from the source of a stream, and its duration, s, if known."""
     kind, _, name = source.partition(":")
     if kind == "log":
         speed = params.get("speed", 1.0)
@@ -85,7 +85,7 @@ def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot
 
 
 def _look(stream: StreamWatcher, robot: Robot, t: float, q: Array) -> dict[str, Any]:
-    """Return the present estimate as plain data."""
+    """Return the current estimate of a live stream as plain data."""
     try:
         tree = plain(tree_positions(robot, q[None])[0], 6)
     except DynidError:

@@ -135,7 +135,7 @@ def _columns_of(layout: LogLayout, signal: str) -> Any:
 
 
 def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
-    """Return a recording as plain data."""
+    """Return a recording as plain data for the plots of the page."""
     dq = speeds(recording)
     rows = thinned_rows(np.hstack([recording.q, recording.tau]), _PLOT_POINTS)
     findings = marks(recording, dq)

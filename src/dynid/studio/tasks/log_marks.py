@@ -38,7 +38,7 @@ def speeds(recording: Recording) -> Array:
 
 
 def marks(recording: Recording, dq: Array) -> list[dict[str, Any]]:
-    """Return time intervals with remarks."""
+    """Return time intervals of a log to mark in plots, each with a remark."""
     return [*_gaps(recording), *_saturated(recording), *_hanging(recording), *_slow(recording, dq),
             *_dropped(recording)]
 

@@ -1,4 +1,4 @@
-"""The robot of the run for the scene: joints, bodies, frames, and its problems."""
+"""Data of the run's robot for the 3-D scene: joints, bodies, frames, and problems of its inertias."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement
 
 
 def robot_facts(found: Robot) -> dict[str, Any]:
-    """Return a robot as plain data; poses by rows."""
+    """Return a robot as plain data for the 3-D scene; poses are listed row by row."""
     tree = found if found.followers is None else found.followers.tree
     free = range(found.dof) if found.followers is None else found.followers.free
     return {

@@ -87,7 +87,7 @@ def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: fl
 
 
 def repeat_command(folder: Path) -> str:
-    """Return the command that gives the same numbers."""
+    """Return the `dynid identify` command that gives the same result."""
     return f"dynid identify {folder.resolve() / 'run.toml'} -o FOLDER"
 
 

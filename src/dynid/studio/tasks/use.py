@@ -37,7 +37,7 @@ def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
 
 
 def loaded(params: Mapping[str, Any], bounds: Confinement) -> tuple[Estimate, RunSettings]:
-    """Return estimate and settings of a result."""
+    """Return the estimate and the settings of a stored result."""
     folder = result_folder(params, bounds)
     with bounds.trusting(RunSettings.load(folder / "run.toml").robot):
         return load(folder)

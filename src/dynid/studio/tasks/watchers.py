@@ -47,7 +47,7 @@ class StreamWatcher(Protocol):
 
 
 def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement) -> StreamWatcher:
-    """Return the requested estimator."""
+    """Return the estimator of a live stream: parameters, payload or contacts."""
     watch = params.get("watch") or "parameters"
     if watch not in WATCHES:
         raise DynidError(f"a stream is watched for {', '.join(WATCHES)}", where="watch")
@@ -127,7 +127,7 @@ class ParameterWatcher(_Fed):
 
 
 class LoadWatcher(_Fed):
-    """Payload at a frame of the robot."""
+    """Estimator of the payload at a frame of the robot."""
 
     def __init__(self, live: LivePayload) -> None:
         super().__init__(live)
@@ -163,7 +163,7 @@ class Touch:
         self._rows = rows if len(rows) else self._rows
 
     def finish(self) -> None:
-        """Do nothing: no samples are buffered."""
+        """End the stream; contact detection buffers no samples."""
 
     def complain(self, text: str) -> None:
         self._said.append({"code": "bad-line", "text": text})

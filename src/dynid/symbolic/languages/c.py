@@ -68,7 +68,7 @@ static inline void {name}_observer_update({name}_observer *state, {arguments}, c
 
 
 def header(program: Program, real: Literal["double", "float"] = "double", batch: int = 1) -> str:
-    """Return the text of the header."""
+    """Return the text of the C header."""
     if real not in ("double", "float"):
         raise ModelError(f"the number type in C is 'double' or 'float', not '{real}'")
     if batch not in (1, 4, 8):

@@ -85,7 +85,7 @@ static inline int {name}_launched(void)
 
 
 def header(program: Program, real: Literal["double", "float"] = "double") -> str:
-    """Return the text of the header."""
+    """Return the text of the CUDA header."""
     if real not in ("double", "float"):
         raise ModelError(f"the number type in CUDA is 'double' or 'float', not '{real}'")
     name = identifier(program.name)

@@ -79,7 +79,7 @@ static inline {real} {name}_self_test(void)
 
 
 def self_test(program: Program, name: str, real: str, roll: bool) -> str:
-    """Return the function and its helpers; roll: whether there are rollouts to test."""
+    """Return the self-test function in CUDA with its helpers. roll: whether there are rollouts to test."""
     f = "f" if real == "float" else ""
     lines = [_HELPERS.format(name=name, real=real, f=f).rstrip("\n")]
     for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):

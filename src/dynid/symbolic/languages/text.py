@@ -83,7 +83,7 @@ class Statements:
         return name
 
     def _pair(self, angles: Sequence[int]) -> None:
-        """Return sines and cosines of nodes."""
+        """Return the text of sine and cosine of some angles, computed together."""
         assert self._spelling.angles is not None
         lines, pairs = self._spelling.angles([self._texts[k][0] for k in angles], len(self._angles))
         self.lines += lines

@@ -276,7 +276,7 @@ class ContractCheck:
 
     @property
     def about(self) -> str:
-        """The requirement in one sentence."""
+        """The requirement that the check tests, in one sentence."""
         return (self.run.__doc__ or "").strip()
 
     def applies(self, method: Method) -> bool:

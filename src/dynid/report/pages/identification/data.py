@@ -106,5 +106,5 @@ class ReportData:
 
     @cached_property
     def units(self) -> tuple[JointUnits, ...]:
-        """Units of every joint."""
+        """Units of position, velocity and torque of every joint."""
         return joint_units(self.estimate.model, self.robot)

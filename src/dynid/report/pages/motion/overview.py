@@ -24,7 +24,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
 
 
 def cards(data: MotionData) -> list[Card]:
-    """Return the key numbers."""
+    """Return the key numbers of a motion, as cards of the report."""
     found = data.excitation
     known = np.isfinite(data.relative)
     shown = [Card(found.criterion if found.criterion != "condition" else "condition number", number(found.value, 4),

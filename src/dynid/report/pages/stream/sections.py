@@ -92,7 +92,7 @@ def parameter_figure(data: StreamData, k: int) -> Figure:
 
 
 def _span(value: Array, reach: Array) -> list[float]:
-    """Return axis limits that show the last half of a line completely."""
+    """Return axis limits of a plot over time that show the last half of the line completely."""
     half = slice(len(value) // 2, None)
     if not len(value[half]):
         return [-1.0, 1.0]
