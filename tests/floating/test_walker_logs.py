@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from refusals import refused
 from typer.testing import CliRunner
-from walking_runs import SETTINGS, identified, walk
+from walking_runs import SETTINGS, identified, short_walk, walk
 
 import dynid
 from dynid.cli.main import app
@@ -31,9 +31,9 @@ def written(path, columns):
 
 def unitree_columns():
     """Columns as a Unitree robot publishes them: numbered motors and feet, the quaternion w first."""
-    s, legs = walk().signals, [LEGS.index(leg) for leg in UNITREE]
+    s, legs = short_walk().signals, [LEGS.index(leg) for leg in UNITREE]
     motors = [3 * leg + k for leg in legs for k in range(3)]
-    return ({"timestamp": walk().t} | {f"motor_state_{m}_q": s["q"][:, i] for m, i in enumerate(motors)}
+    return ({"timestamp": short_walk().t} | {f"motor_state_{m}_q": s["q"][:, i] for m, i in enumerate(motors)}
             | {f"motor_state_{m}_tau_est": s["tau"][:, i] for m, i in enumerate(motors)}
             | {f"imu_quaternion_{k}": s["orientation"][:, i] for k, i in enumerate((3, 0, 1, 2))}
             | {f"imu_gyroscope_{k}": s["gyro"][:, k] for k in range(3)}
@@ -81,7 +81,7 @@ def test_wrong_settings_are_refused(tmp_path, settings):
 def test_commands_on_a_result(tmp_path):
     """Validation has the error of the fit, MJCF keeps the free joint, and what does not support it is refused."""
     (tmp_path / "robot.xml").write_text(walk().walker.text)
-    log, result = walk().write(tmp_path / "log.csv", "wrench"), tmp_path / "result"
+    log, result = short_walk().write(tmp_path / "log.csv", "wrench"), tmp_path / "result"
 
     def called(*words):
         return CliRunner().invoke(app, [str(word) for word in words])
