@@ -31,9 +31,9 @@ def written(path, columns):
 
 def unitree_columns():
     """Columns as a Unitree robot publishes them: numbered motors and feet, the quaternion w first."""
-    s, legs = short_walk().signals, [LEGS.index(leg) for leg in UNITREE]
+    s, legs = walk().signals, [LEGS.index(leg) for leg in UNITREE]
     motors = [3 * leg + k for leg in legs for k in range(3)]
-    return ({"timestamp": short_walk().t} | {f"motor_state_{m}_q": s["q"][:, i] for m, i in enumerate(motors)}
+    return ({"timestamp": walk().t} | {f"motor_state_{m}_q": s["q"][:, i] for m, i in enumerate(motors)}
             | {f"motor_state_{m}_tau_est": s["tau"][:, i] for m, i in enumerate(motors)}
             | {f"imu_quaternion_{k}": s["orientation"][:, i] for k, i in enumerate((3, 0, 1, 2))}
             | {f"imu_gyroscope_{k}": s["gyro"][:, k] for k in range(3)}
