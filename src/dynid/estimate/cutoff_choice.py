@@ -203,9 +203,8 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
 
 def _left_out(fold: Regression, judge: Regression, blocks: Sequence[int]) -> Array:
     """Return the squared errors (blocks, dof) on each block of `judge`, predicted from `fold` without it."""
-    weights, others = joint_weights(fold), fold.without_each()
-    return np.array([[factor.misfit(beta) for factor in judge.blocks[b].factors]
-                     for b in blocks for beta in [solve(others[b], others[b].stack(weights)).beta]])
+    others = fold.stack_without_each(joint_weights(fold))
+    return np.array([judge.only(b).misfits(solve(fold, others[b]).beta) for b in blocks])
 
 
 def _excess(losses: Array) -> tuple[int, Array, Array]:
