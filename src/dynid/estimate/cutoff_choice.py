@@ -34,6 +34,7 @@ from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel, complete
+from dynid.order_statistics import median
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.progress import Tell
@@ -122,8 +123,8 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     chosen = (settings or Preparation()).with_changes(cutoff=None)
     folds = CutoffFolds.of(model, logs, chosen, known=known)
-    band = float(np.median([log.band for log in folds.spectra]))
-    spectrum = float(np.median([log.common for log in folds.spectra]))
+    band = float(median([log.band for log in folds.spectra]))
+    spectrum = float(median([log.common for log in folds.spectra]))
     rate = min(log.grid.rate for log in folds.logs)
     yardstick = _yardstick(band, rate)
     try:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.fft import rfft
 
 from dynid.arrays import Array, Ints
+from dynid.order_statistics import distinct
 from dynid.signals import fast_length
 
 MOST_ABSORBED = 0.9  # share of the noise that may be absorbed at a frequency before nothing can be said of it
@@ -106,7 +107,7 @@ def _bin_edges(band: int) -> Ints:
     """Return the first frequency of every bin and the end of the last one."""
     octaves = np.log2(max(band / _SINGLE_FREQUENCIES, 1.0))
     wide = _SINGLE_FREQUENCIES * 2.0 ** (np.arange(octaves * _BINS_PER_OCTAVE) / _BINS_PER_OCTAVE)
-    edges = np.unique(np.concatenate([np.arange(0, _SINGLE_FREQUENCIES, 2), np.round(wide), [band]]).astype(np.int64))
+    edges = distinct(np.concatenate([np.arange(0, _SINGLE_FREQUENCIES, 2), np.round(wide), [band]]).astype(np.int64))
     return np.asarray(edges[edges <= band])
 
 

@@ -16,6 +16,7 @@ from dynid.arrays import Array, load_arrays
 from dynid.errors import ModelError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
+from dynid.order_statistics import distinct
 from dynid.regression.base import BaseParameters
 from dynid.regression.factor import Factor, Stacked, add_factors, sum_factors, sums_without_each, triangular
 from dynid.regression.known import Known, Prior, check_known, known_of
@@ -231,7 +232,7 @@ class Regression:
 
     def select(self, kept: ArrayLike) -> Regression:
         """Return the same data on a model with only the base parameters of the indices `kept`."""
-        kept = np.unique(np.asarray(kept, dtype=np.int64))
+        kept = distinct(np.asarray(kept, dtype=np.int64))
         base = replace(self.base, independent=self.base.independent[kept], matrix=self.base.matrix[kept])
         prior = None if self.prior is None else replace(self.prior, matrix=self.prior.matrix[:, kept])
         return replace(self, base=base, prior=prior, factors=tuple(factor.select(kept) for factor in self.factors),

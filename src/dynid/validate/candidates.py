@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.order_statistics import quantile
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.regression.correlation import autocovariance, lag_products, noise_matrix
@@ -248,7 +249,7 @@ def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning
              ) -> dict[tuple[str, str | None], Array]:
     """Return the candidates for joint j, by name and neighbour, each (m, columns)."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
-    top = float(np.percentile(np.abs(dq), 95)) if len(dq) else 0.0
+    top = quantile(np.abs(dq), 0.95) if len(dq) else 0.0
     course = rows.course[use]
     places = [q, np.sin(q), np.cos(q)] if turning else [q]
     own = {

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.lapack import is_full_rank, least_squares
 from dynid.model import LinearModel
+from dynid.order_statistics import median
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
@@ -48,7 +49,7 @@ class Trial:
 
         A block with a unique motion, which no fit to the others predicts, thus has no effect.
         """
-        return np.asarray(np.median(self.by_block, axis=0) * len(self.by_block))
+        return np.asarray(median(self.by_block, axis=0) * len(self.by_block))
 
     def noise(self) -> Array:
         """Standard deviation of each joint's own fit (dof,), at least a share NOISE_FLOOR of its torque."""
