@@ -25,12 +25,14 @@ def median(values: ArrayLike, axis: int | None = None) -> Any:
 
 def quantile(values: ArrayLike, share: float) -> float:
     """Return the quantile of values (n,) at a share from 0 to 1, interpolated linearly; nan if a value is nan."""
-    ordered = np.sort(np.asarray(values, dtype=float).ravel())
+    x = np.asarray(values, dtype=float).ravel()
+    place = share * (len(x) - 1)
+    low = min(int(place), len(x) - 1)
+    high = min(low + 1, len(x) - 1)
+    ordered = np.partition(x, sorted({low, high, len(x) - 1}))
     if np.isnan(ordered[-1]):
         return np.nan
-    place = share * (len(ordered) - 1)
-    low = min(int(place), len(ordered) - 1)
-    first, last, part = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)]), place - low
+    first, last, part = float(ordered[low]), float(ordered[high]), place - low
     return first + part * (last - first) if part < 0.5 else last - (1.0 - part) * (last - first)
 
 
