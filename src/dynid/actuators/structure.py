@@ -1,8 +1,7 @@
-"""Structural identifiability: directions of the parameters along which the model itself does not change.
-
-Parameters act on the simulation only through the numbers of its compiled law. Where several parameters give the same
-numbers, no data distinguish them. Finite differences of simulations do not show this exactly, since dry friction makes
-positions a function with kinks; the numbers do.
+"""Structural identifiability: directions in parameter space along which the simulated model does not change. The
+compiled simulation reads a table of numbers that is computed from the parameters. Parameters that give the same numbers
+cannot be distinguished by any data. This is tested on the numbers, because finite differences of simulations with dry
+friction are inexact.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ def unchanged_directions(problem: ChainProblem, x: Array, scale: Array,
 
 
 def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Array:
-    """Return the numbers of all joints; numbers that only act as a sum are added."""
-    table = np.zeros((problem.dof, c.COLUMNS))
+    """Return the simulation inputs of all joints; inputs that act only as a sum are added."""
+    table = np.zeros((problem.dof, c.JOINT_COLUMNS))
     for j, values in enumerate(problem.values(x)):
         table[j] = joint_numbers(problem.law, {**values, **gains})
         is_unlimited = table[j, c.U_LIMIT] == np.inf

@@ -1,6 +1,6 @@
 """Covariance of estimates under autocorrelated noise, of a named type or the best that the data allow.
 
-- "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.correlation`).
+- "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.autocorrelation`).
 - "blocks": from the variation between blocks of time of a compressed regression. With H^-1 = L L', H = sum w^2 X'X,
   and G_b = L' H_b L and s_b a block's share of it and of the score, delta_b = L (I - G_b)^-1/2 L' s_b, and C = sum_b
   delta_b delta_b'.
@@ -22,7 +22,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
@@ -31,7 +31,7 @@ from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
 from dynid.recording import Recording
 from dynid.regression import BaseParameters, Equations, Factor, Regression, fold
-from dynid.regression.correlation import Correlation, correlation
+from dynid.regression.autocorrelation import Correlation, correlation
 from dynid.regression.derived import Selected
 
 FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
@@ -161,10 +161,10 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
     """Return the squared error (base, base) by the ridge penalty, as noise of the equations.
 
-    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset it is
-    as large as Coulomb friction: a joint that does not turn back shows their sum alone, which the penalty divides. It
-    is at least that of the joint where its symbol gives the largest torque: where the data leave a value open, the
-    penalty alone makes it small.
+    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
+    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The error is
+    at least that of the joint in which the same symbol has the largest torque, because the penalty alone makes
+    undetermined values small.
     """
     base, items = regression.base, regression.base.parameters.items
     leads = [items[c] for c in base.independent]

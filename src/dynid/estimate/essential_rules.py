@@ -1,9 +1,9 @@
 """Rules for removing base parameters, based on the fit without some of them.
 
 A `View` of a fit gives, for any kept set of parameters, their values, their standard errors, and the cost of removing
-the others. Rules choose the next removal (Ardiani, s. 1.3.2.2): the parameter of largest relative standard error
-while it is above a threshold ("deviation") or a multiple of the smallest ("ratio", Gautier et al. 2013), or as long
-as an F-test allows ("f-test", eq. 1.35); all at once those above ten times the smallest ("smallest", Khalil and
+the others. Rules select the next parameter to remove (Ardiani, s. 1.3.2.2): the parameter of largest relative standard
+error while it is above a threshold ("deviation") or a multiple of the smallest ("ratio", Gautier et al. 2013), or as
+long as an F-test allows ("f-test", eq. 1.35); all at once those above ten times the smallest ("smallest", Khalil and
 Dombre 2002); and those with little torque, by the diagonal of R of the columns times their values ("r"), or by their
 singular values ("singular"), both of Pham and Gautier 1991.
 """
@@ -102,8 +102,9 @@ Choose = Callable[[Ints, Array], int | None]  # of the kept and their relative d
 
 def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
            allowed: Callable[[int, float], bool] = lambda gone, statistic: True) -> tuple[Ints, list[Removal]]:
-    """Return the kept parameters, ascending, and the removed ones in order. allowed: whether a removal is accepted at
-    this number and F-statistic."""
+    """Return the indices of the kept parameters, ascending, and the removed parameters in order of removal. allowed:
+    function of the number of removals and the F-statistic that accepts a removal.
+    """
     kept, removed = first, list[Removal]()
     while len(kept) > 1:
         relative = view(kept).relative

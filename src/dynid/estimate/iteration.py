@@ -182,7 +182,7 @@ def has_settled(change: float, tolerance: float, step: float) -> bool:
 
 @contextmanager
 def refusals_of(method: str, iteration: int) -> Iterator[None]:
-    """Context in which errors state the method and the iteration."""
+    """Context manager that adds the method and the iteration to error messages."""
     try:
         yield
     except NotPossibleError as error:

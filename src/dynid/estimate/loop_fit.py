@@ -67,8 +67,8 @@ class LoopFit:
 
     @property
     def serves(self) -> Serves:
-        """Suitability of the references: as they are, as instruments, or only filtered by H; unknown without a linear
-        loop.
+        """Use for which the references are suitable: unchanged, as instruments, only filtered by H, or "unknown" if the
+        loop is not linear.
 
         See Ardiani, s. 3.3.5, remark 2, and Janot, Vandanjon, Gautier, s. 4.3.
         """

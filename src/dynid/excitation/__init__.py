@@ -1,8 +1,8 @@
 """Excitation: trajectories, their information on a model, limits, and optimal experiment design."""
 
-from dynid.excitation.approach import approach
 from dynid.excitation.assessment import assess, slow_enough
 from dynid.excitation.exciting_motion import ExcitingMotion
+from dynid.excitation.home_connection import approach
 from dynid.excitation.information import Information, magnitudes
 from dynid.excitation.limits import (
     Capsule,

@@ -48,7 +48,7 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     """
     machine = model if isinstance(model, Robot) else getattr(model, "robot", None)
     if standing is not None:
-        from dynid.excitation.standing.standing_design import excite_standing
+        from dynid.excitation.standing.stance_design import excite_standing
 
         if isinstance(model, Robot):
             model = Model(model, make_terms(model, defaults=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.closed_loop.apparent_inertia import apparent_inertia
+from dynid.estimate.closed_loop.joint_loops import apparent_inertia
 from dynid.estimate.closed_loop.motion import friction_elements, friction_sign_unclear, tracking
 from dynid.estimate.closed_loop.references import Log, log_references, measured_motion
 from dynid.estimate.closed_loop.speed_lag import with_speed_lag
@@ -120,9 +120,9 @@ class Loop:
         """Return the laws to try for theta: the machine's own, and the rescaled one if the inertia differs from the
         apparent inertia.
 
-        A robot close to the machine follows the log with the known gains; one with a very different inertia may be
-        unstable with them. The apparent inertia is too rough to decide, as gravity and friction affect it, so the log
-        decides.
+        A model close to the machine follows the log with the known gains; a model with a very different inertia may be
+        unstable with them. The apparent inertia is too inaccurate to decide, so the law that follows the log best is
+        used.
         """
         if self.apparent_inertia is None:
             return (self.machine_law,)

@@ -38,8 +38,8 @@ class Draws:
         estimate: whose posterior they are drawn from.
         theta: (draws, parameters), all standard parameters of each draw.
         as_drawn: (draws,), which were consistent as drawn from posterior and prior.
-        kept_base: (draws,), which have exactly the base values that were drawn for them. The others of those that were
-            not consistent have the nearest base values of a consistent robot.
+        kept_base: (draws,), which have exactly the base values that were drawn for them. Other draws have the nearest
+        base values of a consistent robot.
         distance: (draws,), standard errors between drawn base values and those of the draw.
         seed: of the random numbers.
         spread: relative standard deviation of the prior.
@@ -99,10 +99,9 @@ def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: fl
                     regression: Regression | None = None) -> Draws:
     """Return physically consistent models drawn from the posterior of an estimate.
 
-    Base parameters are normal with the estimate's values and covariance. What the data do not determine is normal about
-    the estimate's full parameters, which the method took from the nominal model or as the most central choice. Its
-    relative standard deviation is `spread` in the metric of the log-det divergence. The prior is cut off at the border
-    of the consistent set.
+    Base parameters are normal with the estimate's values and covariance. Parameters that the data do not determine are
+    normal about the estimate's full parameters. Their relative standard deviation is `spread` in the metric of the
+    log-det divergence. The prior is cut off at the border of the consistent set.
 
     Args:
         estimate: with full parameters.
@@ -183,8 +182,9 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
 
 
 def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) -> Array:
-    """Return how covariances of whitened base values (identified, identified) weigh in the mean over joints of the
-    variance of torques relative to the stated one. factor: (identified, identified), base values are factor @ whitened.
+    """Return weights W (identified, identified): for a covariance C of whitened base values, trace(W C) is the mean
+    over joints of the torque variance relative to the stated one. factor: (identified, identified), base values are
+    factor @ whitened.
     """
     total = np.zeros_like(factor)
     for joint in regression.factors:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.instruments.windows import smoothed_velocity
 from dynid.model import LinearModel
 from dynid.recording import Samples

@@ -15,7 +15,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate.instruments.equations import Instrumented
 from dynid.estimate.instruments.projection import Projected
-from dynid.regression.residuals import PIECE
+from dynid.regression.residual_series import PIECE
 
 
 def instrument_shift(equations: Instrumented, projected: Projected, unseen: Sequence[Array], beta: Array,

@@ -112,7 +112,7 @@ class Stream:
             self.recursion.add(entries, keep, history)
 
     def judged(self) -> Judged:
-        """Return the status of the parameters by mrls."""
+        """Return which parameters the method `mrls` identifies, and which keep their initial values."""
         stacked = self.recursion.live()
         return judge(stacked, self.initial, default_threshold(stacked, self.options.wanted), self._box)
 
@@ -153,7 +153,9 @@ class Stream:
         return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
 
     def _of_kept(self) -> Estimate:
-        """Return for mrls the standard errors of least squares on the kept parameters, infinite for the others."""
+        """Return the estimate of method `mrls`; the standard errors of parameters that keep their initial values are
+        infinite.
+        """
         self._need_samples()
         judged = self.judged()
         found = estimate_of(self.recursion, "mrls")

@@ -1,8 +1,9 @@
 """Parameter status of the modified recursive least squares (Lomakin and Deutscher, fig. 1), from a triangular factor.
 
-Their <v_i, v_i>, the part of a column independent of those kept before it, is the squared diagonal of the factor of
-the kept columns, and K_ii the squared norm of the column. A parameter with too small an independent part keeps its
-initial value; unlike in eq. 41, the others are least squares given it, on all data.
+In their notation, <v_i, v_i> is the squared norm of the part of a column that is independent of the identified columns
+before it, a squared diagonal entry of the triangular factor. K_ii is the squared norm of the whole column. A parameter
+with too small an independent part keeps its initial value. Unlike in eq. 41, the others are estimated by least squares
+on all data.
 """
 
 from __future__ import annotations
@@ -73,10 +74,7 @@ def default_threshold(stacked: Stacked, wanted: float | None) -> Array:
 
 
 def standard_limits(model: LinearModel, given: Limits) -> dict[str, tuple[float, float]]:
-    """Return limits of standard parameters by name.
-
-    Args:
-        model: The model whose parameters they are of.
+    """Return limits of standard parameters by name. Args: model: Model with these parameters.
         given: Limits by name; or "loose", "normal" or "tight" for those of the bodies and shapes in the robot's file;
             or the path of a bounds file (see `dynid extract`).
     """

@@ -43,7 +43,7 @@ class Exported:
     Attributes:
         target: name of the simulator or format.
         paths: the files, the main one first.
-        joints: values of every joint as the target has them.
+        joints: values of every joint in the form of the target.
         losses: for every joint the torque that the target cannot represent.
         notes: sentences that a user of the files should know.
         is_logged: whether the losses are along the motion of a log; else along random states within the limits.
@@ -94,7 +94,8 @@ class _Request:
 def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequence[Samples] = (),
            drives: Mapping[str, Any] | None = None, source: str | Path | None = None, with_payload: bool = False,
            unchecked: bool = False, isaaclab_friction: IsaacFriction = "torque") -> Exported:
-    """Write an estimate for a simulator, and return the files with the torque that each joint loses there.
+    """Write an estimate as files for a simulator, and return them with the torque of each joint that the simulator
+    cannot represent.
 
     Args:
         estimate: with full parameters.
@@ -131,7 +132,7 @@ def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, .
     Args:
         robot: the robot.
         inertias: ten inertial parameters of each link (bodies, 10).
-        joints: with passive values and drives. What the target does not represent is added to the losses.
+        joints: with passive values and drives. Torque that the target cannot represent is added to the losses.
         losses: torque that the values of the joints do not represent already.
         path, target, source, isaaclab_friction: as for `export`.
         notes: sentences for the user.

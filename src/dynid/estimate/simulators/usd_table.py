@@ -24,8 +24,7 @@ def usd_json(robot: Robot, inertias: Array, joints: Sequence[SimulatedJoint]) ->
     Lengths are metres, masses kilograms. USD states angles in degrees: limits, velocities, and gains of revolute joints
     per degree. A friction torque has no attribute of UsdPhysics; it is `dynid:frictionTorque`, N m.
 
-    Args:
-        robot: whose links they are.
+    Args: robot: the robot.
         inertias: (dof, 10), about the link frames.
         joints: passive values and drives.
     """

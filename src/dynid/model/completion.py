@@ -75,7 +75,9 @@ def complete(model: LinearModel) -> CompleteModel:
 
 
 def bound(model: LinearModel, context: DataContext) -> LinearModel:
-    """Return the model with what its terms take from data; a model without a method `bind` takes nothing."""
+    """Return the model with the data-dependent settings of its terms; a model without a method `bind` is returned
+    unchanged.
+    """
     bind = getattr(model, "bind", None)
     found: LinearModel = model if bind is None else bind(context)
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate.nominal_errors import NominalErrors, nominal_groups
 from dynid.estimate.problem import Problem
-from dynid.estimate.ridge import parameter_scales
+from dynid.estimate.ridge_regression import parameter_scales
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
 
@@ -73,7 +73,9 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
 
 
 def _off(errors: NominalErrors, pulled: Bools) -> Array:
-    """Return the RMS error (parameters,) of the regularised parameters' nominal values; zero for all others."""
+    """Return the estimated RMS error (parameters,) of nominal friction values; zero for parameters that are not
+    regularised.
+    """
     square = sum((variance * np.sum(group.half ** 2, axis=1)
                   for variance, group in zip(errors.variances, errors.groups, strict=True)), np.zeros(len(pulled)))
     return np.where(pulled, np.sqrt(square), 0.0)

@@ -3,10 +3,10 @@
 A step of h is second order: half a step of the positions, a whole step of the velocities with the rigid-body terms at
 the middle and all linear damping by the implicit midpoint rule, and half a step of the positions again. Dry friction is
 within the budget of each joint; a joint that stops or reverses inside a step changes the sign of its friction at that
-time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Commands are the mean of the
-command over the step, so that the simulated positions are continuous in the delay. They are held after each row, or
-ramps where the speed of the target is limited. The supply arrives with the command: a drive is switched off by a
-command too.
+time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Each step uses the mean of the
+command over the step, so that the simulated positions are continuous in the delay. A command is constant until the next
+row, or a ramp if the drive limits its speed. The supply voltage has the delay of the commands, because a command also
+switches the drive off.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ def rounded(position: float, count: float, origin: float) -> float:
 
 @njit(**INNER_BORROWING)
 def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, int]:
-    """Rows whose held values are in force at `start` and at `stop`, s; at: a row not after `stop`, from which they are
-    looked for."""
+    """Return the rows whose values apply at the times `start` and `stop`, s. at: row not after `stop`, where the search
+    begins.
+    """
     last = len(t) - 1
     high = min(at, last)
     while high < last and t[high + 1] <= stop:
@@ -97,8 +98,9 @@ def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, in
 @njit(**INNER_BORROWING)
 def _mean_supply(t: Array, supply: Array, j: int, start: float, stop: float, low: int,
                  high: int) -> tuple[float, float]:
-    """Mean of the held supply of joint j from `start` to `stop`, s, and the share of that time in which it is not
-    zero; low, high: see `_rows_between`."""
+    """Return the mean supply of joint j from `start` to `stop`, s, and the share of that time in which it is not zero.
+    low, high: see `_rows_between`.
+    """
     if low == high:
         return supply[high, j], 0.0 if supply[high, j] == 0.0 else 1.0
     mean, share, since = 0.0, 0.0, start
@@ -140,7 +142,7 @@ def _invert(a: Array, inverse: Array, n: int) -> bool:
 
 @njit(**INNER_BORROWING)
 def _total_until(t: Array, command: Array, total: Array, ramp: Array, row: int, j: int, time: float) -> float:
-    """Integral of the command of joint j until `time`, s, which is after the stamp of `row`."""
+    """Return the integral of the command of joint j until `time`, s, which is after the time stamp of `row`."""
     since = time - t[row]
     found = total[row, j] + command[row, j] * since
     slope = ramp[0, row, j]
@@ -164,7 +166,7 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
         rate, feed, supply: commanded velocities, feed-forward, and supply (rows, n).
         starts: rows at which the simulation restarts from `first`; ascending, the first is 0.
         first: positions and velocities there (starts, 2, n).
-        p: numbers of each joint (n, COLUMNS).
+        p: numbers of each joint (n, JOINT_COLUMNS).
         step: largest step, s.
         work, mass, inverse: work space (WORK_ROWS, n), (n, n), (n, n).
         out: encoder positions and velocities (2, rows, n).
@@ -196,7 +198,7 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
 
 @njit(**BORROWING)
 def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, target: Array, ramp: Array) -> None:
-    """Targets inside drives that follow commands at a limited speed.
+    """Compute the internal targets of drives that follow commands at a limited speed.
 
     Args:
         t: time stamps (rows,), s.

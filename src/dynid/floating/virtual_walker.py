@@ -23,7 +23,7 @@ from dynid.floating.standing_legs import FOOT_TOLERANCE, fixed_feet, leg_joints,
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
-_SINES = 4  # in the motion of each coordinate
+_MOTION_SINES = 4  # sines in the motion of each coordinate
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def _imu(robot: Robot, frame: str, motion: WalkerMotion, noise: SensorNoise, rng
 
 def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[Array, Array, Array]:
     """Return sums of sines with total amplitude one (samples, count), and their two derivatives."""
-    frequency = 2 * np.pi * rng.uniform(0.1 * top, top, (_SINES, count))
-    phase, size = rng.uniform(0, 2 * np.pi, (_SINES, count)), rng.uniform(0.3, 1.0, (_SINES, count))
+    frequency = 2 * np.pi * rng.uniform(0.1 * top, top, (_MOTION_SINES, count))
+    phase, size = rng.uniform(0, 2 * np.pi, (_MOTION_SINES, count)), rng.uniform(0.3, 1.0, (_MOTION_SINES, count))
     size /= size.sum(axis=0)
     angle = frequency[:, None] * t[:, None] + phase[:, None]
     value = (size[:, None] * np.sin(angle)).sum(axis=0)

@@ -21,8 +21,8 @@ from dynid.model import complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
-from dynid.regression.correlation import autocovariance
-from dynid.regression.residuals import Residuals
+from dynid.regression.autocorrelation import autocovariance
+from dynid.regression.residual_series import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
 from dynid.validate.candidates import CandidateFit, fit_candidates

@@ -11,7 +11,9 @@ from dynid.regression.base import closed_postures
 
 
 def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
-    """Return which base columns (base,) are not polynomials of the velocity of at most second degree."""
+    """Return a mask (base,) of regressor columns with dry friction: those that are not polynomials of the velocity up
+    to degree 2.
+    """
     rng = np.random.default_rng(0)
     _, dq, ddq = rng.normal(size=(3, 20, model.dof))
     q = closed_postures(model, 20, rng)

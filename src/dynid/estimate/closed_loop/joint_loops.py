@@ -50,8 +50,9 @@ class JointLoop:
 
 @cache
 def _trapezoidal(order: int, rate: float) -> Array:
-    """Coefficients (order + 1, order + 1) of z, highest power first, of s^order, ..., s, 1 by the trapezoidal rule, all
-    multiplied by (z + 1)^order: s is 2 rate (z - 1) / (z + 1)."""
+    """Return the polynomials in z (order + 1, order + 1), highest power first, that replace s^order, ..., s, 1 by the
+    trapezoidal rule s = 2 rate (z - 1) / (z + 1), multiplied by (z + 1)^order.
+    """
     rows = []
     for power in range(order, -1, -1):
         row = np.ones(1)

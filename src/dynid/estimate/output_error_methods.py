@@ -20,10 +20,10 @@ from dynid.estimate.iterations import Iteration, numbered
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_motion import step_motion
+from dynid.estimate.step_comparison import step_motion
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.recording.decimate import decimate_columns
-from dynid.regression.correlation import autocovariance
+from dynid.regression.autocorrelation import autocovariance
 from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]

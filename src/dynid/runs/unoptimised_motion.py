@@ -1,4 +1,6 @@
-"""Motions without a search for the command line: random ones, sweeps, through points, with the tool fixed."""
+"""Motions without optimisation for the command line: random motions, sweeps, motions through given points, and motions
+with a fixed tool.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from dynid.quantities import DURATION, check_quantity
 from dynid.recording.tabular import Text
 from dynid.report.pages.motion import MotionData
 from dynid.robot import Robot
-from dynid.runs.design_motion import checked_posture, data_of, limits_for, noise_of, terms_model
+from dynid.runs.motion_design import checked_posture, data_of, limits_for, noise_of, terms_model
 
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -126,7 +128,7 @@ def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:
 
 
 def _through(file: Path | None, limits: Limits) -> Trajectory:
-    """Return quintic motions that stop at every row of a table of postures, as fast as the limits allow."""
+    """Return quintic motions that stop at every row of a table of postures, at the highest speed within the limits."""
     if file is None:
         raise DynidError("a motion through points needs the file of these points, one row per posture",
                          "give it with --through", code="no-points")

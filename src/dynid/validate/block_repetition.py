@@ -26,8 +26,7 @@ UNUSUAL_ERROR = 3.0  # times the median error of all blocks, above which a block
 class UnrepeatedBlocks:
     """Blocks of a cross-validation that the others do not determine.
 
-    Attributes:
-        numbers: places in `CrossValidation.blocks`, from 0.
+    Attributes: numbers: indices in `CrossValidation.blocks`, from 0.
         expected: (blocks,), expected error of each prediction by the uncertainty of the parameters alone, in standard
             deviations of the noise.
         error: mean error of the other blocks, percent.
@@ -62,7 +61,9 @@ def unrepeated_blocks(problem: Problem, estimate: Estimate, cross: CrossValidati
 
 
 def _expected_error(rest: Array, own: Array) -> float:
-    """Return the norm of own rest^-1, infinite for a singular factor."""
+    """Return the expected prediction error, the norm of own rest^-1 for triangular factors; infinite for a singular
+    factor.
+    """
     diagonal = np.abs(np.diag(rest))
     if diagonal.min() <= 1e-13 * diagonal.max():
         return float("inf")

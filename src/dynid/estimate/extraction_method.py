@@ -18,7 +18,7 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
               loss: Literal["full", "partial", "inertia"] = "full", form: Literal["exact", "penalty"] = "exact",
               step: Literal["two", "one"] = "two", search: str = "annealing", nearest: bool = False, runs: int = 20,
               evaluations: int = 20000, seed: int = 0) -> Estimate:
-    """Return the base values of method `of` with full parameters inside bounds that have these base values.
+    """Return the estimate of method `of`, completed by full parameters inside bounds with the same base values.
 
     See Simionato, s. 2.3.
 

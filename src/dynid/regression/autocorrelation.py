@@ -31,7 +31,7 @@ from dynid.regression.common_noise import common_noise_matrix, have_common_noise
 from dynid.regression.derived import same_torque
 from dynid.regression.equations import Equations, Piece, Rows
 from dynid.regression.noise_spectrum import MOST_ABSORBED, LowFrequencyNoise, spectrum
-from dynid.regression.residuals import PIECE, excerpt_pieces, log_residuals
+from dynid.regression.residual_series import PIECE, excerpt_pieces, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
 
@@ -108,7 +108,7 @@ def _lag_window_estimate(residual: Array, keep: Bools, absorbed: Array | None) -
 def _raw_autocovariance(x: Array, count: int) -> Array:
     """Return the biased autocovariance (m,) of a series (m,) that is zero in its gaps, zero for fewer than two rows.
 
-    It is over all rows whatever the lag: gaps thin it out no more than they thin the data.
+    The sum is divided by the number of all rows, whatever the lag.
     """
     size = fast_length(2 * len(x))
     return irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)] / count if count > 1 else np.zeros(1)
@@ -140,10 +140,11 @@ def has_long_memory(residual: Array, keep: Bools) -> bool:
 
 
 def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> tuple[Array, float, float]:
-    """Return the autocovariance of the noise, its spectrum being that of the residuals divided by the remaining
-    share; the mean of this share over the absorbed frequencies; and the part of the sum over all lags that is slow
-    noise. low: at the frequencies of the motion the spectrum is at least this one, where a window smooths a peak at
-    frequency zero; None if the window is long against the correlation."""
+    """Return the autocovariance of the noise, corrected for the part that the fit absorbs; the mean share of the noise
+    that remains in the residuals at the absorbed frequencies; and the part of the sum over all lags that is slow noise.
+    low: lower bound of the spectrum at the frequencies of the motion, for noise that is slow compared with the window;
+    None otherwise.
+    """
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
     gone = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)

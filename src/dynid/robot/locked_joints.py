@@ -90,7 +90,9 @@ def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
 
 
 def renumbered(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[str, float]:
-    """Return published values with the new numbers of their joints, without those of locked joints."""
+    """Return parameter values of the robot file with the joint numbers of the reduced robot, without those of locked
+    joints.
+    """
     found = {}
     for name, value in values.items():
         numbered = _NUMBERED.fullmatch(name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, Bools, like
-from dynid.recording.excerpt import RowRanges, stretches
+from dynid.recording.excerpts import RowRanges, stretches
 from dynid.regression.equations import Equations, Piece, Rows
 from dynid.threads import side_by_side
 
@@ -16,7 +16,7 @@ PIECE = 16384  # rows at once: long against any correlation, short against memor
 
 
 def excerpt_pieces(equations: Equations, rows: int) -> list[Piece]:
-    """Return pieces of at most `PIECE` rows, within the intervals of `recording.excerpt` if there are more than
+    """Return pieces of at most `PIECE` rows, within the intervals of `recording.excerpts` if there are more than
     `rows` rows at full rate. Filters of these pieces also use the rows around their interval."""
     pieces, chosen = equations.pieces(unit=PIECE), stretches(equations.logs, rows)
     return pieces if chosen is None else pieces_within(pieces, chosen)

@@ -1,4 +1,4 @@
-"""A motion that is in no log: sinusoidal velocities inside a robot's limits (Simionato, eq. 5.2)."""
+"""A synthetic motion for comparisons: sinusoidal velocities inside a robot's limits (Simionato, eq. 5.2)."""
 
 from __future__ import annotations
 

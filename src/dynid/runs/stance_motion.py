@@ -9,12 +9,12 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation import Measurement, Standing, excite
-from dynid.excitation.standing.standing_design import home_limit, limits_with_base
+from dynid.excitation.standing.stance_design import home_limit, limits_with_base
 from dynid.regression import base_parameters
 from dynid.report.pages.motion import MotionData
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
-from dynid.runs.design_motion import INTERRUPTED, MotionRequest, data_of, limits_for, speed_notes, terms_model
+from dynid.runs.motion_design import INTERRUPTED, MotionRequest, data_of, limits_for, speed_notes, terms_model
 from dynid.runs.safe_motion import careful
 
 

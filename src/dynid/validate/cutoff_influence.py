@@ -41,8 +41,8 @@ class CutoffDependence:
             computed from means of neighbouring rows.
         torques: (k,), change of predicted torques in percent of the measured ones.
         error: of the fit, percent.
-        refused: (k,), others that cross-validation found worse when the cut-off was chosen, or that are too close to
-            the motion's band; they do not count as evidence.
+        refused: (k,), cut-offs that cross-validation found worse, or that are too close to the motion's band; they are
+        not used as evidence.
         is_chosen: whether the cut-off was chosen from the data, not given.
         std_at: returns standard errors (base,) at one of the others (Hz). They include the noise there and are computed
             on demand, because they take as long as the estimate.

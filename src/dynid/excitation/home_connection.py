@@ -47,7 +47,7 @@ def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | 
     is_braking, zero = bool(first[1].any()), np.zeros(limits.dof)
 
     def ends(duration: float) -> tuple[State, State]:
-        """A steady braking covers half of what the velocity would; a start is a braking in reverse."""
+        """Return the states at both ends of a stop, or of a start, with constant deceleration over `duration`, s."""
         if is_braking:
             return first, (first[0] + 0.5 * duration * first[1], zero, zero)
         return (last[0] - 0.5 * duration * last[1], zero, zero), last
@@ -64,8 +64,9 @@ def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | 
 
 def _shortest(ends: Callable[[float], tuple[State, State]], limits: Limits,
               torque: TorqueLimit | None) -> tuple[Piecewise | None, str]:
-    """Return the shortest quintic between the states of each duration that respects all limits, and the limit that the
-    longest one exceeds."""
+    """Return the quintic of shortest duration between two states that respects all limits, or the limit that the
+    longest one exceeds.
+    """
     duration, worst = 0.2, ""
     for _ in range(_APPROACH_TRIES):
         part = quintic_between(*ends(duration), duration)

@@ -44,7 +44,7 @@ from dynid.runs.motion_improvement import improvement_sentence, improvements
 from dynid.runs.results import REGRESSION, SETTINGS, load
 from dynid.runs.safe_motion import Safety, careful, unchecked
 from dynid.runs.settings import RunSettings
-from dynid.validate.data_excitation import deviations
+from dynid.validate.excited_parameters import deviations
 
 ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding
 _UNMEASURED_NOISE = 1e6  # noise of a torque that is not measured, in that of the others
@@ -116,7 +116,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
     """
     request = replace(request, search=_told(request, Progress.of(tell)))
     if request.standing is not None:
-        from dynid.runs.standing_motion import standing_motion
+        from dynid.runs.stance_motion import standing_motion
 
         return standing_motion(robot, request, request.standing)
     refuse_without_feet(robot)
@@ -148,7 +148,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
 
 
 def _told(request: MotionRequest, tell: Progress) -> Search:
-    """Return the search, with output of its best value so far and its progress by time or by starts."""
+    """Return the search options with callbacks that report the best value so far and the progress."""
     search = request.search
     name = request.criterion or ("condition" if request.improve is None else "largest standard error")
 
@@ -331,7 +331,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
 
 
 def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Array) -> Regression:
-    """Return the logs with additional rows for the information of a prior or of constraints.
+    """Return the regression with additional rows for information from a prior or from constraints.
 
     If a standard error is below half of that from the logs alone, the remaining information is not from the logs, and
     no motion is needed for it.

@@ -1,4 +1,4 @@
-"""A machine with flexible joints, from a model of it with values."""
+"""Simulated machine with flexible joints, from a `FlexibleModel` and its parameter values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that comp
 
 
 def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Array, Flexible]:
-    """Return the model of the links with its values (parameters,), and springs and motors, for `simulate`.
+    """Return the model of the links, its parameter values (parameters,), and springs and motors, as `simulate` takes
+    them.
 
     The offset of a spring and the skew between encoders belong to the log, not to the machine.
     """

@@ -1,4 +1,4 @@
-"""Problems of the chains of a robot, their start by the first stage, and steps of simulations that are fine enough."""
+"""Estimation problems of independent joint chains: initial values from a linear fit, and the step of the simulation."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.chains import STEPS, Chain, chains_of
+from dynid.actuators.chains import SIMULATION_STEPS, Chain, chains_of
 from dynid.actuators.input_checks import GAP_INTERVALS
 from dynid.actuators.laws import DriveLaw
 from dynid.actuators.linear_stage import LinearFit, filtered_logs, linear_fit
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.arrays import Array, Ints
 from dynid.robot import Robot
 
-_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
+_STARTING_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: starts of the second stage
 _MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
-_RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
+_RICHARDSON_FACTOR = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
 _ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
 _MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints, which the second stage starts from at least
 _DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
@@ -29,7 +29,7 @@ _SPEED_SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)  # of the largest measured speed
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A chain, the values of its first stage by joint, and the delay with which these simulate best."""
+    """Linear first-stage estimates of a joint chain, by joint, and the command delay with which they simulate best."""
 
     problem: ChainProblem
     linear: list[LinearFit]
@@ -39,7 +39,7 @@ class Stage:
 def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,
                   known: Sequence[Mapping[str, float]], delay: float | None, restart: float | None,
                   still: Ints) -> ChainProblem:
-    """The problem of chain k without unknowns."""
+    """Return the estimation problem of chain k, with no parameter to estimate yet."""
     logs = []
     chain = chains_of(robot)[k]
     for entry in entries:
@@ -57,7 +57,9 @@ def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Dri
 
 
 def first_stage(problem: ChainProblem) -> Stage:
-    """The first stage of a problem with friction M1, at the delay and the speed limit with which it simulates best."""
+    """Return linear estimates with friction model M1, for the delay and speed limit with the smallest simulation
+    error.
+    """
     interval = float(np.median(np.diff(problem.logs[0].signals.t)))
     given = problem.known[0].get("delay")
     best: tuple[float, float, ChainProblem, list[dict[str, float]]] | None = None
@@ -65,7 +67,7 @@ def first_stage(problem: ChainProblem) -> Stage:
         limited = problem if limit == np.inf else replace(
             problem, known=tuple({**table, "speed_limit": limit} for table in problem.known))
         filtered = filtered_logs(limited)
-        for late in [given] if given is not None else [share * interval for share in _DELAYS]:
+        for late in [given] if given is not None else [share * interval for share in _STARTING_DELAYS]:
             more = {"delay": late} if limit == np.inf else {"delay": late, "speed_limit": limit}
             values = [{**fit.values, **more} for fit in linear_fit(limited, filtered, late, has_errors=False)]
             for start in (values, _calmed(problem, values, interval)):
@@ -80,14 +82,14 @@ def first_stage(problem: ChainProblem) -> Stage:
 
 
 def _speed_limits(problem: ChainProblem) -> list[float]:
-    """Speed limits of the targets, rad/s, from which the second stage may start where they are estimated."""
+    """Return initial values of the drive's speed limit, rad/s, for the second stage."""
     if not any(one.name == "speed_limit" for one in problem.unknowns):
         return [np.inf]
     return [share * largest_speed(problem)[1] for share in _SPEED_SHARES]
 
 
 def largest_speed(problem: ChainProblem) -> tuple[float, float]:
-    """Largest speeds of the commands and of the measured motion over a few rows, rad/s."""
+    """Return the largest speeds of the commands and of the measured positions over a few rows, rad/s."""
     found = [(0.0, 0.0)]
     for log in problem.logs:
         s = log.signals
@@ -99,11 +101,12 @@ def largest_speed(problem: ChainProblem) -> tuple[float, float]:
 
 
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
-    """First-stage values with enough armature and damping that no joint oscillates faster than the log can show.
+    """Return first-stage values with armature and damping raised until no joint oscillates faster than the log can
+    show.
 
     At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
-    whose gains are not given may also get zero for these, and then does not follow its commands; it gets a share of the
-    gains of the other joints.
+    with unknown gains may also get zero gains and then not follow its commands; it gets a share of the other joints'
+    gains.
     """
     found = []
     usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
@@ -119,27 +122,29 @@ def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interv
 
 
 def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
-    """The problem with the unknowns of a friction model."""
+    """Return the problem in which the parameters of a friction model are estimated."""
     drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
              and not all(name in log.gains for log in problem.logs)]
     own = {item.name for item in problem.law.parameters}
-    more = [name for name in also if name in MECHANICS or name in own]
+    more = [name for name in also if name in MECHANICAL_PARAMETERS or name in own]
     return problem.estimating(("armature", *FRICTION_MODELS[model], "offset", *drive, *more),
                               shared=() if delay is not None else ("delay",))
 
 
 def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
-    """The problem with the longest step whose error is small beside the residuals of every joint at x (unknowns,)."""
+    """Return the problem with the longest simulation step whose error is much smaller than the residuals at x
+    (unknowns,).
+    """
     for step, error, finer in step_errors(problem, x):
         if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
             return replace(problem, step=step, slope_step=step)
-    return replace(problem, step=STEPS[-1], slope_step=STEPS[-1])
+    return replace(problem, step=SIMULATION_STEPS[-1], slope_step=SIMULATION_STEPS[-1])
 
 
 def step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
-    """Steps of the simulation with their errors and the residuals at half the step (rows, dof), longest first."""
+    """Yield simulation steps, s, longest first, with their errors and the residuals at half the step (rows, dof)."""
     interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
-    for step in STEPS:  # no step is longer than the interval between two rows
+    for step in SIMULATION_STEPS:  # no step is longer than the interval between two rows
         own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))
         if own is not None and finer is not None:
-            yield step, _RICHARDSON * (own - finer), finer
+            yield step, _RICHARDSON_FACTOR * (own - finer), finer

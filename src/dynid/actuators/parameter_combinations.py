@@ -1,5 +1,4 @@
-"""Identifiability of actuator parameters: those determined alone, those only in combination, and separating
-experiments."""
+"""Identifiability of actuator parameters: individually, or only in combinations, and experiments that separate them."""
 
 from __future__ import annotations
 
@@ -18,13 +17,15 @@ _MAX_TYPICAL_STD = 0.5  # of a size that matters: a standard error below it iden
 _MAX_RELATIVE_STD = 0.25
 _NULL_SHARE = 1e-5  # of the largest singular value: below it a direction is not determined by any amount of such data
 _NAMED_SHARE = 0.25  # of a direction: components below it are not named
-_DRIVE = {"kp", "kd", "ki", "kv", "kt", "resistance", "torque_scale"}
-_MECHANICAL = {"armature", "viscous", "coulomb", "link_scale"}
+_DRIVE_PARAMETERS = {"kp", "kd", "ki", "kv", "kt", "resistance", "torque_scale"}
+_MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
 
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """identified (unknowns,): which unknowns have an interval. notes: combinations that are not determined."""
+    """Parameters that the data determine. Attributes: identified: mask of these unknowns (unknowns,). notes: sentences
+    on combinations that are not determined.
+    """
 
     identified: Bools
     notes: tuple[Note, ...]
@@ -72,7 +73,7 @@ def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together
     text = f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
     if len(labels) == 1 or not together:
         head = f"Not determined by these data: {text}."
-    elif names & _DRIVE and names & _MECHANICAL and exact:
+    elif names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS and exact:
         head = f"{text} scale together: only their ratios are determined."
     else:
         head = f"{text} cannot be distinguished with these data."
@@ -81,7 +82,7 @@ def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together
 
 def experiment(names: set[str]) -> str:
     """Return the experiment that separates the parameters of these names, as a sentence."""
-    if names & _DRIVE and names & _MECHANICAL:
+    if names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS:
         return "A known mass or a second gain setting separates them (`dynid excite --actuator`)."
     if "delay" in names:
         return "Faster motion separates them: a chirp up to the bandwidth of the joint, or steps."

@@ -168,8 +168,9 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
 
 def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[JointMotion]
                    ) -> dict[int, tuple[int, Remedy]]:
-    """Return Coulomb friction and offset of each joint that hardly turns back and shows only their sum, or their
-    difference: by index the index of the other, and the motion that distinguishes them."""
+    """Return pairs of Coulomb friction and offset that the data do not distinguish, because the joint hardly reverses:
+    by index, the index of the other parameter and the motion that would distinguish them.
+    """
     leads = [problem.model.parameters.items[c] for c in problem.base.independent]
     found: dict[int, tuple[int, Remedy]] = {}
     for j, motion in enumerate(motions):

@@ -1,7 +1,6 @@
-"""Ridge of the offsets of joints that hardly turn back, from the size that all joints of a machine show together.
-
-Where a joint hardly turns back, its offset cannot be distinguished from Coulomb friction, and together they are hard to
-distinguish from gravity. Offsets are much smaller than these. How small they are is estimated from the offsets of all
+"""Regularisation of torque offsets of joints that hardly reverse, from the typical size of all offsets of a machine. If
+a joint hardly reverses, its offset cannot be distinguished from Coulomb friction, and their sum is hard to distinguish
+from gravity. Offsets are much smaller than both. Their size is estimated from the offsets of all
 joints (empirical Bayes): each is taken as a draw from a normal distribution with mean zero, whose variance is weighted
 by its evidence. Offsets that the data determine are hardly changed by the resulting ridge.
 """
@@ -16,7 +15,7 @@ from dynid.arrays import Array, Ints
 from dynid.estimate.friction_parts import SMALLEST_RIDGE
 from dynid.estimate.problem import Problem
 from dynid.recording import Samples
-from dynid.regression.correlation import correlation
+from dynid.regression.autocorrelation import correlation
 from dynid.regression.factor import triangular
 
 # Standard deviations of the offsets to try, as shares of the torque: from far below the repeatability of a good machine
@@ -27,7 +26,7 @@ ONE_WAY_SHARE = 0.05  # of the rows, at most, in the rarer direction of a joint 
 
 
 def one_way_joints(logs: Sequence[Samples]) -> tuple[int, ...]:
-    """Return the joints, counted from 0, that hardly turn back in any log."""
+    """Return the joints, counted from 0, that hardly reverse in any log."""
     rows = np.array([np.sum([np.sum(log.keep & (sign * log.dq > 0.0), axis=0) for log in logs], axis=0)
                      for sign in (1.0, -1.0)])  # (2, joints)
     return tuple(int(j) for j in np.flatnonzero(rows.min(axis=0) <= ONE_WAY_SHARE * rows.sum(axis=0)))
@@ -69,7 +68,9 @@ def _eliminated(columns: Array, first: int) -> Array:
 
 def _likely_share(matrix: Array, target: Array) -> float:
     """Return the likely standard deviation of x, for target = matrix x + noise of unit variance: the geometric mean,
-    weighted by evidence. Few joints leave it open, and a maximum could be at no offset at all."""
+    weighted by evidence. A mean is used because few joints determine it poorly, and its most likely value could be
+    zero.
+    """
     left, singular, _ = np.linalg.svd(matrix)
     variance = 1.0 + (SHARES_OF_TORQUE[:, None] * singular) ** 2
     evidence = -0.5 * np.sum(np.log(variance) + (left.T @ target) ** 2 / variance, axis=1)
