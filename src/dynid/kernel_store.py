@@ -264,8 +264,7 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
 
 def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
     """Return the address of machine code and the type of its result; None if it calls a function that this process does
-    not have.
-    """
+    not have."""
     if not code:
         return 0, facts["result"]
     if not all(hasattr(_process(), name) for name in facts["calls"]):
@@ -280,8 +279,7 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
 
 def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str = "") -> tuple[int, str]:
     """Compile as in `_compiled_alone`. If numba's internals have changed, return address 0, so that numba itself runs
-    the function.
-    """
+    the function."""
     try:
         return _compiled_alone(file, key, dispatcher, types, wrapper)
     except (AttributeError, ImportError):

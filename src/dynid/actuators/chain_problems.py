@@ -58,8 +58,7 @@ def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Dri
 
 def first_stage(problem: ChainProblem) -> Stage:
     """Return linear estimates with friction model M1, for the delay and speed limit with the smallest simulation
-    error.
-    """
+    error."""
     interval = float(np.median(np.diff(problem.logs[0].signals.t)))
     given = problem.known[0].get("delay")
     best: tuple[float, float, ChainProblem, list[dict[str, float]]] | None = None
@@ -133,8 +132,7 @@ def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay:
 
 def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
     """Return the problem with the longest simulation step whose error is much smaller than the residuals at x
-    (unknowns,).
-    """
+    (unknowns,)."""
     for step, error, finer in step_errors(problem, x):
         if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
             return replace(problem, step=step, slope_step=step)

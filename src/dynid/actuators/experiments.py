@@ -246,8 +246,7 @@ def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float
 def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentPart, rooms: list[Room],
                duration: float, rate: float, seed: int) -> _Candidate | None:
     """Return a candidate recording with its Fisher information; None if it exceeds the limits in simulation at every
-    amplitude.
-    """
+    amplitude."""
     for share in SMALLER_SHARES:
         t, command = part_command(part.kind, duration, rate, rooms, seed, share)
         log = ActuatorLog(Recording.from_commands(t, command, command), part.gains)
@@ -277,8 +276,7 @@ def _is_inside(moved: Array, rooms: Sequence[Room]) -> bool:
 
 def _total(chosen: Sequence[_Candidate]) -> list[Array]:
     """Return the Fisher information of several recordings together, chain by chain, with a weak prior so that it can be
-    inverted.
-    """
+    inverted."""
     found = []
     for k in range(len(chosen[0].information)):
         values, directions = np.linalg.eigh(np.sum([one.information[k] for one in chosen], axis=0))

@@ -93,8 +93,7 @@ class _Law:
 
 def _split(known: Mapping[str, float], parts: Mapping[str, Array], fixed: Array) -> tuple[Array, dict[str, Array]]:
     """Return the sum of the columns of known parameters times their values, and the columns of the unknown
-    parameters.
-    """
+    parameters."""
     total = fixed + sum((known[name] * column for name, column in parts.items() if name in known), np.zeros(len(fixed)))
     return total, {name: column for name, column in parts.items() if name not in known}
 

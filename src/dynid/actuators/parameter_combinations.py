@@ -31,8 +31,7 @@ _MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
 @dataclass(frozen=True, eq=False)
 class Identifiability:
     """Parameters that the data determine. Attributes: identified: mask of these unknowns (unknowns,). notes: sentences
-    on combinations that are not determined.
-    """
+    on combinations that are not determined."""
 
     identified: Bools
     notes: tuple[Note, ...]

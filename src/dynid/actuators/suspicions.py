@@ -149,8 +149,7 @@ def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement
 
 def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
     """Return the relative change of each determined estimate per relative change of a given value, by label. given:
-    relative change of that value.
-    """
+    relative change of that value."""
     known = np.abs(fit.x) > _SIGNIFICANT_RELEASE * fit.std
     changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
     return {problem.label(k): float(change / given) for k, change in enumerate(changes)
@@ -159,8 +158,7 @@ def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, g
 
 def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
     """Return findings on the cause that explains most of a chain's errors, and notes on given gains that are not
-    tested.
-    """
+    tested."""
     if early := late_commands(problem, fit):
         return early, []
     wrong, notes = given_values(problem, fit)
@@ -210,8 +208,7 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
     """Return findings on given gains, masses, delays and encoder zeros that the data contradict, the best explanation
-    only, and notes on given gains that these data cannot test.
-    """
+    only, and notes on given gains that these data cannot test."""
     estimated = {one.name for one in problem.unknowns}
     drive = [item.name for item in problem.law.parameters if item.name in _TESTED_GAINS
              and item.name in problem.known[0] and item.name not in estimated]

@@ -16,8 +16,7 @@ SENTENCE = "Compiling for this machine (only at the first use after installation
 @contextmanager
 def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
     """Context in which `say` is called once with a sentence if kernels take longer than `patience` seconds to
-    compile.
-    """
+    compile."""
     from dynid.kernel_store import when_numba_is_loaded
 
     watch = CompilationWatch(say, patience)

@@ -248,8 +248,7 @@ def log_table(fits: Mapping[str, Reconstruction]) -> Table:
 
 def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
     """Return a table with one row for all joints together and one per joint. columns: cells of these rows by column
-    name.
-    """
+    name."""
     head = [what, *columns]
     return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
 

@@ -67,8 +67,7 @@ class FilterOptions:
 
     def feeding(self) -> FeedOptions:
         """Return the options of the raw-sample filter (`Feed`). A joint that stops suddenly may be in contact, so it is
-        not excluded as stuck.
-        """
+        not excluded as stuck."""
         if self.way == "momentum":
             return FeedOptions(rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, equations="kernel",
                                kernel_window=self.used_window, step=1, stuck=False)
@@ -106,8 +105,7 @@ class OutsideTorques(NamedTuple):
 
 class ModelRows:
     """Filtered regressor rows of a model in base parameters, computed sample by sample. beside, load: see
-    `RowEntries`.
-    """
+    `RowEntries`."""
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
                  beside: Callable[[Array, Array], Array] | None = None,

@@ -159,8 +159,7 @@ class FoldedLogs:
 @dataclass(frozen=True, eq=False)
 class Folding:
     """Logs of a sum before it is computed. Attributes, all by index in `logs`: known: logs in the store. failures:
-    missing logs. held: logs in memory.
-    """
+    missing logs. held: logs in memory."""
 
     logs: Sequence[LogSource]
     job: FoldJob

@@ -92,8 +92,7 @@ def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
 @njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
     """Compute as in `move_links`, with the six unit twists of a free base as its joint axes; only the last of its six
-    bodies moves.
-    """
+    bodies moves."""
     if parent[0] == FREE_ROOT:
         for i in range(6):
             for k in range(BODY * TILE):

@@ -81,8 +81,7 @@ class ColumnsLeftOut:
 
     def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
         """Return the equations of some columns, extended by their ridge penalties, or by a minimal ridge if the data
-        may not determine them.
-        """
+        may not determine them."""
         pull = np.sqrt(np.maximum(self.ridge[own], _RIDGE_TRACE) * block.squares[own])
         return np.vstack([block.r[:, own], np.diag(pull)]), np.concatenate([block.rho, np.zeros(len(pull))])
 

@@ -115,8 +115,7 @@ class SimulatedEquations:
 @dataclass(frozen=True, eq=False)
 class DirectSolution:
     """Solution of one iteration: its equations, the derivatives it used, and the plain least-squares solution of the
-    equations.
-    """
+    equations."""
 
     equations: SimulatedEquations
     slopes: Array | None

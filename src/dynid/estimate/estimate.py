@@ -176,8 +176,7 @@ class Estimate:
 
     def with_covariance(self, covariance: Array, **changes: Any) -> Estimate:
         """Return a copy of the estimate with another covariance (base, base). changes: other fields of its
-        `Uncertainty`.
-        """
+        `Uncertainty`."""
         return replace(self, uncertainty_of=self.uncertainty_of.then(
             lambda found: replace(found, covariance=covariance, **changes)))
 

@@ -322,8 +322,7 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
 
 def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
     """Return the estimate of a robot with flexible joints: instruments are the references of its motors, unchanged or
-    filtered by the identified loops, with link deflections from least squares.
-    """
+    filtered by the identified loops, with link deflections from least squares."""
     if not problem.recordings or any(log.reference is None for log in problem.recordings):
         raise ModelError(f"method '{name}' takes the instruments of "
                          "flexible joints from the references of the "

@@ -268,8 +268,7 @@ class Filter:
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
         """Return the record of a pass through the logs: parameter values at some times, and the final simulated motion
         under the measured torques.
-        power: of the innovations, which scales the standard errors; before: number of earlier passes.
-        """
+        power: of the innovations, which scales the standard errors; before: number of earlier passes."""
         found = []
         for k, one in enumerate([*trail, end], start=1):
             std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))

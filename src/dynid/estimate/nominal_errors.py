@@ -53,8 +53,7 @@ class ErrorGroup:
 @dataclass(frozen=True, eq=False)
 class NominalErrors:
     """Estimated errors of nominal values, by group: posterior mean squares v (groups,) of the relative errors, and the
-    likely relative errors (groups,) of each kind.
-    """
+    likely relative errors (groups,) of each kind."""
 
     groups: tuple[ErrorGroup, ...]
     variances: Array

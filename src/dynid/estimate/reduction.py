@@ -339,8 +339,7 @@ Choose = Callable[[Ints, Array], int | None]  # of the kept and their relative d
 def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
            allowed: Callable[[int, float], bool] = lambda gone, statistic: True) -> tuple[Ints, list[Removal]]:
     """Return the indices of the kept parameters, ascending, and the removed parameters in order of removal. allowed:
-    function of the number of removals and the F-statistic that accepts a removal.
-    """
+    function of the number of removals and the F-statistic that accepts a removal."""
     kept, removed = first, list[Removal]()
     while len(kept) > 1:
         relative = view(kept).relative

@@ -150,8 +150,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, unmea
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
     """Return log s (shapes,) with the smallest error, searched on a wide grid about `center` and on narrow grids about
-    its deepest minima.
-    """
+    its deepest minima."""
     logs = _without_known(problem)
     samples = list(excerpt(logs, _ENOUGH_ROWS * max(log.decimated_by for log in logs)))
     found, _, step = _grid(problem, dependence, samples, center, reach)

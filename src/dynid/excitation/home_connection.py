@@ -63,8 +63,7 @@ def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | 
 def _shortest(ends: Callable[[float], tuple[State, State]], limits: Limits,
               torque: TorqueLimit | None) -> tuple[Piecewise | None, str]:
     """Return the quintic of shortest duration between two states that respects all limits, or the limit that the
-    longest one exceeds.
-    """
+    longest one exceeds."""
     duration, worst = 0.2, ""
     for _ in range(_APPROACH_TRIES):
         part = quintic_between(*ends(duration), duration)

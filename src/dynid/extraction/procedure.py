@@ -206,8 +206,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
 
 def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array, Array]:
     """Return rows whose sum of squares is the distance from the given base values; none in the exact form, in which it
-    is zero.
-    """
+    is zero."""
     if options.form == "exact":
         return np.zeros((0, given.matrix.shape[1])), np.zeros(0)
     if options.step == "one" and given.stacked is not None:

@@ -83,8 +83,7 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
 
 def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float] | None) -> LinearModel:
     """Return the model with the data-dependent settings of its terms: top speeds (dof,), and an estimate
-    (parameters,).
-    """
+    (parameters,)."""
     model = bound(model, DataContext(speeds=np.array(speeds)))
     own = robot_model(model)
     return model if estimate is None or own is None else own.with_estimate(np.array(estimate))

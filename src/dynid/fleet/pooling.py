@@ -131,8 +131,7 @@ def pool_known(
     base: BaseParameters, data: Sequence[RobotInformation], groups: Ints, near: Pooling | None = None
 ) -> Pooling:
     """Return mean and spread of a fleet from the information of each robot's data. near: a similar fleet, used as the
-    start.
-    """
+    start."""
     from scipy.optimize import minimize
 
     together = _together(data)

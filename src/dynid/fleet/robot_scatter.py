@@ -110,8 +110,7 @@ def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
 
 def _between(values: Array, variances: Array) -> tuple[float, int, float]:
     """Return the sum of squares about the mean of all robots, its degrees of freedom, and the excess standard
-    deviation.
-    """
+    deviation."""
     known = np.isfinite(values) & (variances > 0)
     if known.sum() < 2:
         return 0.0, 0, float("nan")

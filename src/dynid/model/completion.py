@@ -76,8 +76,7 @@ def complete(model: LinearModel) -> CompleteModel:
 
 def bound(model: LinearModel, context: DataContext) -> LinearModel:
     """Return the model with the data-dependent settings of its terms; a model without a method `bind` is returned
-    unchanged.
-    """
+    unchanged."""
     bind = getattr(model, "bind", None)
     found: LinearModel = model if bind is None else bind(context)
     return found

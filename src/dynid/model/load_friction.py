@@ -72,8 +72,7 @@ class LoadFriction:
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
         """Return a mask (samples,) for each parameter of a joint: while the motor drives the link, and while the link
-        drives the motor.
-        """
+        drives the motor."""
         if not self.apart:
             return (1.0,)
         drives = np.where(torque * velocity > 0, 1.0, 0.0)

@@ -31,8 +31,7 @@ def level(v: float, ratio: float, vs: float) -> float:
 @njit(**INLINED)
 def bend(z: float, way: float, g: float, reach: float) -> float:
     """Return the bristle deflection z after a displacement `way` (rad or m) in one direction, for a constant friction
-    level g.
-    """
+    level g."""
     end = np.sign(way) * g
     return end + (z - end) * np.exp(-np.abs(way) / (reach * g))
 

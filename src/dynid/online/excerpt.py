@@ -82,8 +82,7 @@ class Excerpt:
 
     def _begin(self) -> None:
         """Begin a new interval. Only one in `_every` intervals is kept; if there are too many, every second one is
-        dropped.
-        """
+        dropped."""
         if self._stretches and (not self._stretches[-1].blocks or self._stretches[-1].number % self._every):
             self._stretches.pop()
         if sum(len(one) for one in self._stretches) > self.most:

@@ -241,8 +241,7 @@ def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
 
 def _step(alpha: Array, weights: Array, k: int) -> tuple[float, int, float, float, float]:
     """Return the best step of the load: the explained sum of squares, the block k before which it occurs, the means on
-    both sides, and the standard error of their difference.
-    """
+    both sides, and the standard error of their difference."""
     sides = [(alpha[part], weights[part]) for part in (slice(None, k), slice(k, None))]
     if any(w.sum() <= 0 for _, w in sides):
         return 0.0, k, 0.0, 0.0, np.inf

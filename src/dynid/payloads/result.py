@@ -122,8 +122,7 @@ class PayloadEstimate:
 
     def mass_bounds(self, level: float = 0.95) -> tuple[float, float]:
         """Return the smallest and largest mass, kg, that agree with the data; if the data do not determine the mass,
-        those for a centre of mass within `lever` of the frame.
-        """
+        those for a centre of mass within `lever` of the frame."""
         low, high = np.array([-1.0, 1.0]) * self._quantile(level) * self.mass_std + self.free[9]
         if self.has_mass:
             return max(float(low), 0.0), float(high)

@@ -156,8 +156,7 @@ def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> t
     """Return the autocovariance of the noise, corrected for the part that the fit absorbs; the mean share of the noise
     that remains in the residuals at the absorbed frequencies; and the part of the sum over all lags that is slow noise.
     low: lower bound of the spectrum at the frequencies of the motion, for noise that is slow compared with the window;
-    None otherwise.
-    """
+    None otherwise."""
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
     gone = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)

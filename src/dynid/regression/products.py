@@ -78,8 +78,7 @@ class Windows:
 
 def _through(signals: Array, weights: Array, step: int) -> Array:
     """Return signals (signals, samples) filtered by k kernels (k, lags): sums (signals, rows, k) at every step-th
-    window.
-    """
+    window."""
     windows = np.lib.stride_tricks.sliding_window_view(signals, weights.shape[-1], axis=1)[:, ::step]
     return np.asarray(windows @ weights.T)
 
@@ -95,8 +94,7 @@ class ProductForm:
     @staticmethod
     def of(form: MomentumForm) -> ProductForm:
         """Return the product form of a model; raise an error for a term with inertia whose torque is not quadratic in
-        the velocities.
-        """
+        the velocities."""
         q, dq = np.random.default_rng(0).normal(size=(2, _PROBED_STATES, form.model.dof))
         for part in form.parts:
             if not part.accelerating:

@@ -210,8 +210,7 @@ def change_frame(pose: ArrayLike) -> Array:
 @dataclass(frozen=True)
 class Fault:
     """Reason why the ten parameters of a link are not physically consistent. amount: size of the violation, kg or kg
-    m^2.
-    """
+    m^2."""
 
     kind: Literal["mass", "not-positive-definite", "triangle"]
     message: str

@@ -10,6 +10,5 @@ MOTION = "motion.csv"  # what it writes
 
 def improve_command(robot: str, folder: str | Path) -> str:
     """Return the `dynid excite` command that designs a better motion. robot: as the run names it. folder: folder of the
-    result.
-    """
+    result."""
     return shlex.join(["dynid", "excite", robot, "--improve", str(folder), "-o", MOTION])

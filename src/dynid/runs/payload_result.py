@@ -64,8 +64,7 @@ class FoundPayload:
 class PayloadOptions:
     """Options for a payload, see `dynid.payload`; way "sensor" is `sensor_payload`, "both" combines it with joint
     torques. unloaded: logs of the same motion without the payload, for "same-motion"; default those of the result.
-    trust: see `load`.
-    """
+    trust: see `load`."""
 
     frame: str | None = None
     way: AnyWay | None = None

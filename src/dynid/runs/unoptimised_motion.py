@@ -1,6 +1,5 @@
 """Motions without optimisation for the command line: random motions, sweeps, motions through given points, and motions
-with a fixed tool.
-"""
+with a fixed tool."""
 
 from __future__ import annotations
 

@@ -54,8 +54,7 @@ class ChainRows(NamedTuple):
 
 def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> ChainRows:
     """Return the work arrays of a robot with inertial parameters `numbers` (bodies, 10), dependent bodies after its
-    own.
-    """
+    own."""
     whole = np.zeros((followers.tree.dof, 10))
     whole[[*followers.free, *followers.bodies]] = numbers
     tree, n, joints = tree_of(followers.tree), robot.dof, followers.tree.dof

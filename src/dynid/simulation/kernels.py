@@ -188,8 +188,7 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) 
 @njit(**ONCE)
 def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> bool:
     """Compute the derivative of the state; first determine the dry friction of sticking elements for the next step of h
-    seconds.
-    """
+    seconds."""
     for e in range(len(work.signs)):
         work.signs[e] = 0.0
     regular = derivative(plant, tau, y, dy, work)

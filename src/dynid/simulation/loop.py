@@ -32,8 +32,7 @@ NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), EMPTY, E
 
 class SteppedMachine(Protocol):
     """Protocol of a machine in a simulated loop: at(tick), derivative(tau, y, dy) and advance(tau, y, dy, period),
-    which returns a status.
-    """
+    which returns a status."""
 
     dof: int
 
@@ -166,8 +165,7 @@ def run(
     measured: Array,
 ) -> tuple[int, int]:
     """Simulate the closed loop in Python, with the results of `kernels.run`. seat: index of the measured position and
-    velocity in the state.
-    """
+    velocity in the state."""
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))
     held: list[Array] = []

@@ -22,8 +22,7 @@ _MIN_EVENT_INTERVAL = 0.1  # s between two events of one job's progress
 @dataclass(frozen=True)
 class StudioJob:
     """A job of the studio. The completed share is 0 to 1, or None if the job has no defined end; `result` is the id of
-    its result.
-    """
+    its result."""
 
     id: str
     kind: str

@@ -108,8 +108,7 @@ class Study(SettingsFile):
 
     def moved(self, origin: Path, target: Path) -> Self:
         """Return the study with the path of its robot file converted from relative to `origin` to relative to
-        `target`.
-        """
+        `target`."""
         if not os.path.exists(origin / self.robot):
             return self
         return self.model_copy(update={"robot": moved_path(self.robot, origin, target)})

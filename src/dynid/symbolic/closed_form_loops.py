@@ -92,8 +92,7 @@ class _Search:
 
     def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:
         """Return an attachment point of one chain in the frame of a joint of the other chain, whose earlier joints are
-        known.
-        """
+        known."""
         other, own = paths_apart(self.chain, path[-1], end.body)
         point = carried_out(self.frames, own, end.point)
         for k in other[:other.index(joint)]:

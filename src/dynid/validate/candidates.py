@@ -24,8 +24,7 @@ _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave 
 @dataclass(frozen=True)
 class Candidate:
     """Texts of a candidate cause: what the residual of one joint shows, what those of several show, and the probable
-    cause. name: the cause in two or three words.
-    """
+    cause. name: the cause in two or three words."""
 
     one: str
     many: str
@@ -256,8 +255,7 @@ def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     """Return the candidates, the most probable first together with its rivals, the others by the share that they
-    explain.
-    """
+    explain."""
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)

@@ -13,8 +13,7 @@ from dynid.robot import inertia as ten
 
 def as_fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
     """Return a full parameter vector as a `Fit`, without active conditions, which the methods of the literature do not
-    report.
-    """
+    report."""
     beta = base.matrix @ theta
     return Fit(theta, beta, stacked.misfit(beta), stacked.rest, (), (), consistency.smallest_eigenvalue(theta), 0.0,
                iterations)

@@ -261,8 +261,7 @@ class JointLoop:
 @cache
 def _trapezoidal(order: int, rate: float) -> Array:
     """Return the polynomials in z (order + 1, order + 1), highest power first, that replace s^order, ..., s, 1 by the
-    trapezoidal rule s = 2 rate (z - 1) / (z + 1), multiplied by (z + 1)^order.
-    """
+    trapezoidal rule s = 2 rate (z - 1) / (z + 1), multiplied by (z + 1)^order."""
     rows = []
     for power in range(order, -1, -1):
         row = np.ones(1)

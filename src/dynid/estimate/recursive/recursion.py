@@ -219,15 +219,13 @@ class Recursion:
 
     def settle_noise(self) -> None:
         """Update the joint weights from the stored blocks before an estimate. With several memory lengths they are
-        updated only when the number of samples doubles, because all factors must be recomputed.
-        """
+        updated only when the number of samples doubles, because all factors must be recomputed."""
         if self.learn and not isinstance(self.watcher, MemoryChoice):
             self.learn_noise()
 
     def learn_noise(self) -> None:
         """Update the joint weights from the stored blocks and recompute the live factor, if there are enough blocks and
-        they contain the same data.
-        """
+        they contain the same data."""
         found = self.regression()
         if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return

@@ -167,8 +167,7 @@ class Stream:
 
     def _of_kept(self) -> Estimate:
         """Return the estimate of method `mrls`; the standard errors of parameters that keep their initial values are
-        infinite.
-        """
+        infinite."""
         self._need_samples()
         judged = self.judged()
         found = estimate_of(self.recursion, "mrls")

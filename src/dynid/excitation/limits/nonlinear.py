@@ -86,8 +86,7 @@ class TorqueLimit:
 @dataclass(frozen=True, eq=False)
 class WorkspaceLimit:
     """Workspace limits: minus the distance between bodies or to obstacles, in units of OVERLAP. margin: distance to
-    keep free, in the same units.
-    """
+    keep free, in the same units."""
 
     space: Workspace
     margin: float = 0.02

@@ -34,8 +34,7 @@ _SMALL_FRICTION = 1e-3  # N^2 of a tangential force, squared: below, its norm is
 
 class LimitGroup(NamedTuple):
     """Limits of one kind: the joints or feet concerned, values (samples, k), bounds (k,), and excess over the bounds
-    (samples, k).
-    """
+    (samples, k)."""
 
     kind: str
     where: tuple[str, ...]

@@ -73,8 +73,7 @@ def _check_duration(duration: float) -> None:
 
 def _unlimited(family: Family, bandwidth: float) -> Family:
     """Return the family itself if the bandwidth is infinite; otherwise raise an error, because its frequencies cannot
-    be limited.
-    """
+    be limited."""
     if np.isfinite(bandwidth):
         raise DynidError(f"a bandwidth of {bandwidth:g} Hz is supported only by the family 'fourier', got "
                          f"'{family.kind}'", code="bandwidth-not-supported")

@@ -146,8 +146,7 @@ class Preparation(BaseModel):
 
     def elsewhere(self) -> Preparation:
         """Return the options for another log: filter and row selection are kept; rate, gaps, and quality and delay of
-        the velocity are determined again.
-        """
+        the velocity are determined again."""
         def anew(velocity: Velocity) -> Velocity:
             return "differentiate" if velocity == "differentiate" else "auto"
 

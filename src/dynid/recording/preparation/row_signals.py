@@ -21,8 +21,7 @@ _ROWS_LEFT = 400  # at least, however long the window
 def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,
                      chosen: Preparation) -> FilteredSignals | None:
     """Return the signals for filtered equations; None for torque equations. moving (joints,): whether each joint moves;
-    the others get zero velocity.
-    """
+    the others get zero velocity."""
     kind, options = chosen.filtered, chosen.kernel_options
     if kind is None:
         return None

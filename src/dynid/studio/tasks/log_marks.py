@@ -100,8 +100,7 @@ def _dropped(one: Recording) -> list[dict[str, Any]]:
 def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] | None:
     """Compare the torque at rest with the gravity of the nominal model, joint by joint; None without rest or
     inertias. The ratio is near one for correct torques, negative for a wrong sign, and near zero for torques without
-    gravity.
-    """
+    gravity."""
     if robot.bodies_without_inertia or robot.followers is not None or not len(recording):
         return None
     slow = np.maximum(moving_speeds(dq, np.ones(dq.shape, dtype=bool)), 1e-4)

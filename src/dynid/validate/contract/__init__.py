@@ -50,8 +50,7 @@ def _registered(method: str | Callable[..., Estimate]) -> Method:
 
 def _run(name: str, method: Method, options: dict[str, Any]) -> None:
     """Run one check of the contract; any exception of the method becomes a failed check whose message names method and
-    check.
-    """
+    check."""
     start = f"method '{method.name}' fails the check '{name}'"
     try:
         CHECKS[name].run(MethodUnderTest(method, options))
