@@ -35,14 +35,14 @@ def command(
                                               "robot.")],
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Folder for the files.")],
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
-                                          help="c, python, python-plain, julia, latex, cuda, jax, torch, "
+                                          help="Languages: c, python, python-plain, julia, latex, cuda, jax, torch, "
                                                "rust.")] = "c",
     what: Annotated[str, typer.Option(metavar="FUNCTION,...",
                                       show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
                                                    "forward_dynamics",
-                                      help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
-                                           "friction, forward_dynamics, momentum, energy, wrenches, step, following, "
-                                           "kinematics, jacobian, online, observer."
+                                      help="Functions: inverse_dynamics, regressor, inertia, coriolis, "
+                                           "coriolis_matrix, gravity, friction, forward_dynamics, momentum, energy, "
+                                           "wrenches, step, following, kinematics, jacobian, online, observer."
                                       )] = "",
     parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
                                                         "input p; full: also a function that computes p from all "

@@ -98,7 +98,7 @@ def wrench_torques(robot: Robot, wrenches: Sequence[Wrench], q: ArrayLike, t: Ar
     single, (q,) = check_motion(robot, q=q)
     times = None if t is None else np.atleast_1d(np.asarray(t, dtype=float))
     if times is not None and times.shape != (len(q),):
-        raise ModelError(f"the times of {len(q)} samples have shape {times.shape}")
+        raise ModelError(f"give one time for each of the {len(q)} samples, got shape {times.shape}")
     out = np.zeros((len(q), robot.dof))
     for one in wrenches:
         values = one.at(times, len(q))

@@ -266,7 +266,7 @@ class Studio:
         name = request.path_params["identity"]
         path = self.workspace.folder / "meshes" / f"{name}.bin"
         if not _MESH.fullmatch(name) or not path.is_file():
-            raise Refusal(404, "there is no such mesh")
+            raise Refusal(404, "there is no mesh with this name")
         return FileResponse(path, media_type="application/octet-stream", headers={"Cache-Control": "max-age=86400"})
 
     async def get_page(self, request: Request) -> Response:
