@@ -274,7 +274,7 @@ def _declare_transpose_four() -> None:
 
 @njit(**INNER)
 def spread_ten(source, first, step, target, at, width, m):
-    """Copy ten rows of a tile, `step` apart, so that those of a sample are neighbours, samples `width` apart."""
+    """Copy ten rows of a tile, which are `step` rows apart, so that the ten numbers of each sample are contiguous."""
     for t in range(0, m - 3, 4):
         for k in (0, 4, 6):  # the third part repeats two rows
             transpose_four(source, (first + step * k) * TILE + t, step * TILE, target, at + t * width + k, width)

@@ -65,7 +65,7 @@ class Model:
 
     @property
     def robot_model(self) -> Model:
-        """The model itself, because it consists of a robot and terms."""
+        """This model; user-defined models without robot and terms have None."""
         return self
 
     @property

@@ -272,7 +272,7 @@ def _some_pieces(equations: Equations) -> list[Piece]:
 
 def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array, Bools], Array],
           threads: int | None) -> list[Array]:
-    """Return the sum of one(equation, columns (k, m), keep (m,)) over all pieces, for each equation."""
+    """Return, for each equation, the sum over all pieces of the function one(equation, columns (k, m), keep (m,))."""
     count = len(equations.joints)
 
     def sums(piece: Piece) -> list[Array]:

@@ -72,8 +72,8 @@ class LowFrequencyNoise:
         """Return the noise that the periodograms of residuals show.
 
         Args:
-            series: of each residual its squared transform over the number of residuals (size // 2 + 1,), the share of
-                the noise at each frequency that the fit absorbs, its length, and the rows `size` of the transform.
+            series: for each residual its periodogram (size // 2 + 1,), the share of the noise that the fit absorbs at
+                each frequency, its number of rows, and the `size` of the Fourier transform.
         """
         bands = [_Band.of(*one) for one in series]
         return [LowFrequencyNoise(coefficients, band.memories, band.top)

@@ -46,8 +46,8 @@ class SetComparison:
 
     @property
     def by_reason(self) -> dict[Reason, list[str]]:
-        """Names of the sets by why they are not physically consistent: inertia, centres, both; consistent ones under
-        "feasible"."""
+        """Names of the parameter sets by reason of inconsistency: inertia, centres or both; "feasible" lists consistent
+        sets."""
         found: dict[Reason, list[str]] = {}
         for one in self.sets:
             found.setdefault(one.reason, []).append(one.name)

@@ -62,8 +62,8 @@ class SampledRows:
 
     @cached_property
     def spans(self) -> tuple[Array | None, ...]:
-        """Orthonormal columns (used rows of the joint, k) with the span of each joint's own columns; None for too
-        few rows."""
+        """Orthonormal basis (used rows of the joint, k) of each joint's regressor columns; None if it has too few
+        rows."""
         return tuple(_span(own[keep]) for own, keep in zip(self.columns, self.keep.T, strict=True))
 
     @cached_property
