@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,9 @@ SIGN_SHARE = 0.005
 CURVE, LOAD, DIFFERENCE, ROTOR, VISCOUS = "curve", "load", "viscous-difference", "rotor", "viscous"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 OFFSET = "Fo"  # symbol
-OFFSET_RIDGE = 1e-4  # of joints that turn back, where it takes a ten-thousandth of the offset
+# Of joints that turn back, at most: it takes a ten-thousandth of an offset that the motion determines. Where the noise
+# is small against offsets, even that biases an offset which is hard to distinguish from gravity.
+MAX_OFFSET_RIDGE = 1e-4
 _EXCLUDED_RIDGE = np.inf  # ridge of a kind that is left out
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
@@ -105,7 +108,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     neighbours = (NeighbourCouplings(sign, tuple(range(model.dof))) if is_mixed  # they are compared joint by joint
                   else NeighbourCouplings.beside(Model(model.robot, core), sign))
     wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign),
-                              Offset(ridge=OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
+                              Offset(ridge=MAX_OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
@@ -136,7 +139,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     ridge = np.zeros(len(base))
     kept[OFFSET] = tuple(j for j in one_way_joints(moving) if j in joints_of_robot)
     ridge[search.places] = search.ridge(ridges, dropped)
-    offset = offset_ridge(problem, fitted, ridge, _columns(base, OFFSET)) if kept[OFFSET] else 0.0
+    offset = offset_ridge(problem, fitted, ridge, _columns(base, OFFSET))
     names = model.robot.joint_names
     joints = tuple(_joint_choice(names[j], j, search, ridges, kept, couplings) for j in joints_of_robot)
     tables = (*_tables(names, joints_of_robot, {**ridges, OFFSET: float(f"{offset:.3g}")}, sign, kept),
@@ -160,6 +163,11 @@ def _columns(base: BaseParameters, symbol: str) -> Ints:
     """Return the base parameters led by a symbol, whatever its number."""
     items = [base.parameters.items[c] for c in base.independent]
     return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
+
+
+def _kinds(ridges: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the kinds of terms that are not excluded."""
+    return tuple(kind for kind in GROUPS if ridges[kind] < _EXCLUDED_RIDGE)
 
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
@@ -201,7 +209,7 @@ def _tables(names: Sequence[str], every: Sequence[int], ridges: Mapping[str, flo
     if plain:
         yield {"kind": "coulomb", "sign": smooth, **where(plain)}
     if turning := [j for j in every if j not in kept[OFFSET]]:
-        yield {"kind": "offset", "ridge": OFFSET_RIDGE, **where(turning)}
+        yield {"kind": "offset", "ridge": min(ridges[OFFSET], MAX_OFFSET_RIDGE), **where(turning)}
     if kept[OFFSET]:
         yield {"kind": "offset", "ridge": ridges[OFFSET], **where(kept[OFFSET])}
     if kept[LOAD]:
@@ -320,40 +328,48 @@ class RidgeSearch:
         return values
 
     def run(self, couplings: Sequence[Coupling] = ()) -> dict[str, float]:
-        """Return the ridge of each kind of term, infinite for excluded ones.
+        """Return the ridge of each kind of term, infinite for excluded ones, for a machine with some couplings.
 
-        Starting from the plain model with some couplings, the change of one ridge with the largest gain is made, as
-        long as it exceeds `STANDARD_ERRORS` and `SMALLEST_GAIN`; a stronger ridge is accepted if it is not worse.
+        Every combination of ridges is compared with the best one. Of those that are not significantly or materially
+        worse, one with the fewest kinds of terms is taken; if there are several, the best. The strengths are averaged
+        over all combinations of the same kinds, because few blocks cannot distinguish neighbouring strengths. The
+        logarithm of a ridge is weighted by the product of the inverse squared errors of the blocks.
         """
-        ridges = {**dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), **_with(couplings)}
-        for _ in range(2 * len(GROUPS)):
-            tried = [(self._gain(ridges, other), other) for other in self._changes(ridges)]
-            gain, best = max(tried, key=lambda one: one[0])
-            if not gain > 0:
-                break
-            ridges = best
+        usual = _with(couplings)
+        tried = [{**usual, **dict(zip(GROUPS, some, strict=True))}
+                 for some in product((_EXCLUDED_RIDGE, *RIDGES), repeat=len(GROUPS))]
+        means = np.array([self._logarithms(one).mean() for one in tried])
+        best = tried[int(means.argmin())]
+        close = [k for k, one in enumerate(tried) if not self._is_worse(one, best, STANDARD_ERRORS, IMMATERIAL_GAIN)]
+        taken = _kinds(tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))])
+        alike = [k for k, one in enumerate(tried) if _kinds(one) == taken]
+        weights = np.exp(-len(self.parts) * (means[alike] - means[alike].min()))
+        ridges = {**dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), **usual}
+        for kind in taken:
+            logarithm = weights @ np.log([tried[k][kind] for k in alike]) / weights.sum()
+            ridges[kind] = float(f"{np.exp(logarithm):.3g}")
         without = {**ridges, ROTOR: _EXCLUDED_RIDGE}
-        return without if self._gain(ridges, without) > 0 else ridges
+        return without if self._is_worse(ridges, without, ROTOR_ERRORS, 0.0) else ridges
 
-    @staticmethod
-    def _changes(ridges: Mapping[str, float]) -> Iterator[dict[str, float]]:
-        for name in GROUPS:
-            for ridge in (*RIDGES, _EXCLUDED_RIDGE):
-                if ridge != ridges[name]:
-                    yield {**ridges, name: ridge}
+    def _logarithms(self, ridges: Mapping[str, float]) -> Array:
+        """Return the logarithms (blocks,) of the squared errors of all joints together."""
+        exact = EXACT_SHARE * float(self.powers.sum()) / len(self.parts) + np.finfo(float).tiny
+        return np.asarray(np.log(np.maximum(self.losses(ridges).sum(axis=1), 0.0) + exact))
 
-    def _gain(self, ridges: Mapping[str, float], other: Mapping[str, float]) -> float:
-        """Return the mean logarithm by which a change reduces the squared error of a block; zero if not significant."""
-        now, then = (np.maximum(self.losses(one).sum(axis=1), 0.0) for one in (ridges, other))
-        power = float(self.powers.sum())
-        exact = EXACT_SHARE * power / len(self.parts) + np.finfo(float).tiny
-        gains = np.log(now + exact) - np.log(then + exact)
-        is_richer = any(other[name] < ridges[name] for name in GROUPS)
-        needed = ROTOR_ERRORS if other[ROTOR] != ridges[ROTOR] else STANDARD_ERRORS if is_richer else 0.0
-        if is_richer and float((now - then).sum()) <= IMMATERIAL_GAIN * power:
-            return 0.0
-        error = needed * float(gains.std(ddof=1)) / np.sqrt(len(gains))
-        return float(gains.mean()) if gains.mean() > max(error, SMALLEST_GAIN) else 0.0
+    def _is_worse(self, ridges: Mapping[str, float], other: Mapping[str, float], errors: float, material: float
+                  ) -> bool:
+        """Return whether ridges predict worse than others, in the geometric mean over the blocks.
+
+        Args:
+            ridges, other: by kind of term.
+            errors: standard errors of the difference that it must exceed.
+            material: share of the squared torques that the sum of the squared errors must exceed.
+        """
+        excess = self._logarithms(ridges) - self._logarithms(other)
+        error = errors * float(excess.std(ddof=1)) / np.sqrt(len(excess))
+        sums = [float(np.maximum(self.losses(one).sum(axis=1), 0.0).sum()) for one in (ridges, other)]
+        return bool(excess.mean() > max(error, SMALLEST_GAIN)
+                    and sums[0] - sums[1] > material * float(self.powers.sum()))
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the values of a kind's columns, in the mean over the fits."""
