@@ -7,14 +7,16 @@ by a ridge. The strength of each ridge is one choice for the whole machine, sinc
 rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where it wins
 by the same margin.
 
-Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. A change must
-win by a standard error of its gain over the blocks. A gain is the logarithm of a ratio of squared errors, so that one
-block that no model predicts does not decide. A function of position alone is not a candidate: with one pass over each
-position it cannot be distinguished from other causes.
+Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. Every
+combination of kinds and strengths is compared with the best one, since two kinds may predict well only together. A
+simpler one is taken unless it is worse by a standard error over the blocks. Differences are logarithms of ratios of
+squared errors, so that one block that no model predicts does not decide. Strengths are averaged instead of selected.
+A function of position alone is not a candidate: with one pass over each position it cannot be distinguished from other
+causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
 whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
-speeds, it keeps Coulomb friction alone. Offsets have ridges of their own (`offset_ridge`).
+speeds, it keeps Coulomb friction alone. Offsets have ridges from the noise and their own size (`offset_ridge`).
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
@@ -60,7 +62,7 @@ BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
 ROTOR_ERRORS = 2.0  # standard errors by which a model without rotor inertia must win: a motor has a rotor
-STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule; `dynid bench defaults` tries half and twice
+STANDARD_ERRORS = 1.0  # by which a richer model must win: the usual rule; `dynid bench defaults` tries half and twice
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
 # machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
