@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks._random_machines import random_machine
-from benchmarks.defaults import SIMULATED_CUTOFF, compared
 from refusals import refused
 
+from benchmarks._random_machines import random_machine
+from benchmarks.defaults import SIMULATED_CUTOFF, compared
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, choose_terms, friction_choice
 from dynid.estimate.friction_choice import GROUPS, RIDGES, RidgeSearch, _groups

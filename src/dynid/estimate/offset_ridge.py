@@ -1,9 +1,10 @@
 """Ridge of the offsets of joints, from the noise and the size that the offsets of a machine show together.
 
 Where a joint hardly turns back, its offset cannot be distinguished from Coulomb friction. Where it has a small range,
-offset and friction are hard to distinguish from gravity. Offsets are much smaller than these. How small they are is estimated from the offsets of all
-joints (empirical Bayes): each is taken as a draw from a normal distribution with mean zero, whose variance is weighted
-by its evidence. Offsets that the data determine are hardly changed by the resulting ridge.
+offset and friction are hard to distinguish from gravity. Offsets are much smaller than these. How small they are is
+estimated from the offsets of all joints (empirical Bayes): each is taken as a draw from a normal distribution with mean
+zero, whose variance is weighted by its evidence. Offsets that the data determine are hardly changed by the resulting
+ridge.
 """
 
 from __future__ import annotations
