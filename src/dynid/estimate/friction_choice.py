@@ -61,8 +61,11 @@ from dynid.regression.equations import unmeasured_joints
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
-ROTOR_ERRORS = 2.0  # standard errors by which a model without rotor inertia must win: a motor has a rotor
+# Standard errors by which a model must win that was not searched for: one without rotor inertia, since a motor has a
+# rotor, and one whose terms are left on some joints only.
+CLEAR_ERRORS = 2.0
 STANDARD_ERRORS = 1.0  # by which a richer model must win: the usual rule; `dynid bench defaults` tries half and twice
+INDEPENDENT_ROWS = 4.0  # of a block, in the weights of strengths: 2 to 8 predict simulated arms about equally well
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
 # machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
@@ -125,9 +128,9 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     search = RidgeSearch.of(regression, groups, is_mixed)
     couplings = _couplings(search, regression, candidates)
     ridges = search.run(couplings)
-    dropped = search.dropped(ridges, model.dof)
     if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
         ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
+    dropped = search.dropped(ridges, model.dof)
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
                                                    strict=True) if 0.0 < share < LARGEST]
@@ -136,6 +139,9 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
     gone = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
+    if _kinds(ridges) and not search.wins(ridges, gone):  # the joints without these terms needed them most
+        ridges, kept = {**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE)}, dict.fromkeys(GROUPS, ())
+        fitted = search.fitted(regression, ridges)
     falling = falling_joints(wide, base, search.fitted(regression, ridges, gone), top)
     kept[VISCOUS] = tuple(j for j in joints_of_robot if j in kept[CURVE] or j not in falling)
     ridge = np.zeros(len(base))
@@ -165,6 +171,12 @@ def _columns(base: BaseParameters, symbol: str) -> Ints:
     """Return the base parameters led by a symbol, whatever its number."""
     items = [base.parameters.items[c] for c in base.independent]
     return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
+
+
+def _exceeds(gains: Array, errors: float) -> bool:
+    """Return whether the mean of logarithms (blocks,) exceeds a number of its standard errors."""
+    error = errors * float(gains.std(ddof=1)) / np.sqrt(len(gains))
+    return bool(gains.mean() > max(error, SMALLEST_GAIN))
 
 
 def _kinds(ridges: Mapping[str, float]) -> tuple[str, ...]:
@@ -335,7 +347,7 @@ class RidgeSearch:
         Every combination of ridges is compared with the best one. Of those that are not significantly or materially
         worse, one with the fewest kinds of terms is taken; if there are several, the best. The strengths are averaged
         over all combinations of the same kinds, because few blocks cannot distinguish neighbouring strengths. The
-        logarithm of a ridge is weighted by the product of the inverse squared errors of the blocks.
+        logarithm of a ridge is weighted by the likelihood of the blocks under normal errors of unknown variance.
         """
         usual = _with(couplings)
         tried = [{**usual, **dict(zip(GROUPS, some, strict=True))}
@@ -345,18 +357,23 @@ class RidgeSearch:
         close = [k for k, one in enumerate(tried) if not self._is_worse(one, best, STANDARD_ERRORS, IMMATERIAL_GAIN)]
         taken = _kinds(tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))])
         alike = [k for k, one in enumerate(tried) if _kinds(one) == taken]
-        weights = np.exp(-len(self.parts) * (means[alike] - means[alike].min()))
+        weights = np.exp(-0.5 * INDEPENDENT_ROWS * len(self.parts) * (means[alike] - means[alike].min()))
         ridges = {**dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), **usual}
         for kind in taken:
             logarithm = weights @ np.log([tried[k][kind] for k in alike]) / weights.sum()
             ridges[kind] = float(f"{np.exp(logarithm):.3g}")
         without = {**ridges, ROTOR: _EXCLUDED_RIDGE}
-        return without if self._is_worse(ridges, without, ROTOR_ERRORS, 0.0) else ridges
+        return without if self._is_worse(ridges, without, CLEAR_ERRORS, 0.0) else ridges
 
-    def _logarithms(self, ridges: Mapping[str, float]) -> Array:
+    def wins(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]]) -> bool:
+        """Return whether ridges clearly predict better than plain friction, without some kinds and joints."""
+        plain = {**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE)}
+        return _exceeds(self._logarithms(plain) - self._logarithms(ridges, without), CLEAR_ERRORS)
+
+    def _logarithms(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the logarithms (blocks,) of the squared errors of all joints together."""
         exact = EXACT_SHARE * float(self.powers.sum()) / len(self.parts) + np.finfo(float).tiny
-        return np.asarray(np.log(np.maximum(self.losses(ridges).sum(axis=1), 0.0) + exact))
+        return np.asarray(np.log(np.maximum(self.losses(ridges, without).sum(axis=1), 0.0) + exact))
 
     def _is_worse(self, ridges: Mapping[str, float], other: Mapping[str, float], errors: float, material: float
                   ) -> bool:
@@ -367,11 +384,9 @@ class RidgeSearch:
             errors: standard errors of the difference that it must exceed.
             material: share of the squared torques that the sum of the squared errors must exceed.
         """
-        excess = self._logarithms(ridges) - self._logarithms(other)
-        error = errors * float(excess.std(ddof=1)) / np.sqrt(len(excess))
         sums = [float(np.maximum(self.losses(one).sum(axis=1), 0.0).sum()) for one in (ridges, other)]
-        return bool(excess.mean() > max(error, SMALLEST_GAIN)
-                    and sums[0] - sums[1] > material * float(self.powers.sum()))
+        return (_exceeds(self._logarithms(ridges) - self._logarithms(other), errors)
+                and sums[0] - sums[1] > material * float(self.powers.sum()))
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the values of a kind's columns, in the mean over the fits."""
