@@ -10,9 +10,8 @@ by the same margin.
 Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. Every
 combination of kinds and strengths is compared with the best one, since two kinds may predict well only together. A
 simpler one is taken unless it is worse by a standard error over the blocks. Differences are logarithms of ratios of
-squared errors, so that one block that no model predicts does not decide. Strengths are averaged instead of selected.
-A function of position alone is not a candidate: with one pass over each position it cannot be distinguished from other
-causes.
+squared errors, so that one block that no model predicts does not decide. A function of position alone is not a
+candidate: with one pass over each position it cannot be distinguished from other causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
 whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
@@ -65,7 +64,6 @@ RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, on
 # rotor, and one whose terms are left on some joints only.
 CLEAR_ERRORS = 2.0
 STANDARD_ERRORS = 1.0  # by which a richer model must win: the usual rule; `dynid bench defaults` tries half and twice
-INDEPENDENT_ROWS = 4.0  # of a block, in the weights of strengths: 2 to 8 predict simulated arms about equally well
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
 # machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
@@ -345,23 +343,15 @@ class RidgeSearch:
         """Return the ridge of each kind of term, infinite for excluded ones, for a machine with some couplings.
 
         Every combination of ridges is compared with the best one. Of those that are not significantly or materially
-        worse, one with the fewest kinds of terms is taken; if there are several, the best. The strengths are averaged
-        over all combinations of the same kinds, because few blocks cannot distinguish neighbouring strengths. The
-        logarithm of a ridge is weighted by the likelihood of the blocks under normal errors of unknown variance.
+        worse, one with the fewest kinds of terms is taken; if there are several, the best.
         """
         usual = _with(couplings)
         tried = [{**usual, **dict(zip(GROUPS, some, strict=True))}
                  for some in product((_EXCLUDED_RIDGE, *RIDGES), repeat=len(GROUPS))]
-        means = np.array([self._logarithms(one).mean() for one in tried])
-        best = tried[int(means.argmin())]
+        means = [float(self._logarithms(one).mean()) for one in tried]
+        best = tried[int(np.argmin(means))]
         close = [k for k, one in enumerate(tried) if not self._is_worse(one, best, STANDARD_ERRORS, IMMATERIAL_GAIN)]
-        taken = _kinds(tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))])
-        alike = [k for k, one in enumerate(tried) if _kinds(one) == taken]
-        weights = np.exp(-0.5 * INDEPENDENT_ROWS * len(self.parts) * (means[alike] - means[alike].min()))
-        ridges = {**dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), **usual}
-        for kind in taken:
-            logarithm = weights @ np.log([tried[k][kind] for k in alike]) / weights.sum()
-            ridges[kind] = float(f"{np.exp(logarithm):.3g}")
+        ridges = tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))]
         without = {**ridges, ROTOR: _EXCLUDED_RIDGE}
         return without if self._is_worse(ridges, without, CLEAR_ERRORS, 0.0) else ridges
 
