@@ -60,10 +60,10 @@ from dynid.regression.equations import unmeasured_joints
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
-# Standard errors by which a model must win that was not searched for: one without rotor inertia, since a motor has a
-# rotor, and one whose terms are left on some joints only.
+# Standard errors by which a model must win over the usual one: without rotor inertia, since a motor has a rotor, and
+# with richer friction, which is the best of many and may lose terms on single joints.
 CLEAR_ERRORS = 2.0
-STANDARD_ERRORS = 1.0  # by which a richer model must win: the usual rule; `dynid bench defaults` tries half and twice
+STANDARD_ERRORS = 1.0  # by which more kinds must win: the usual rule; `dynid bench defaults` tries half and twice
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
 # machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
@@ -126,8 +126,6 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     search = RidgeSearch.of(regression, groups, is_mixed)
     couplings = _couplings(search, regression, candidates)
     ridges = search.run(couplings)
-    if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
-        ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
     dropped = search.dropped(ridges, model.dof)
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
@@ -138,8 +136,10 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
     gone = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
     if _kinds(ridges) and not search.wins(ridges, gone):  # the joints without these terms needed them most
-        ridges, kept = {**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE)}, dict.fromkeys(GROUPS, ())
-        fitted = search.fitted(regression, ridges)
+        ridges, dropped = search.with_rotor({**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), ROTOR: 0.0}), set()
+        kept, fitted = dict.fromkeys(GROUPS, ()), search.fitted(regression, ridges)
+    if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
+        ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
     falling = falling_joints(wide, base, search.fitted(regression, ridges, gone), top)
     kept[VISCOUS] = tuple(j for j in joints_of_robot if j in kept[CURVE] or j not in falling)
     ridge = np.zeros(len(base))
@@ -348,12 +348,18 @@ class RidgeSearch:
         usual = _with(couplings)
         tried = [{**usual, **dict(zip(GROUPS, some, strict=True))}
                  for some in product((_EXCLUDED_RIDGE, *RIDGES), repeat=len(GROUPS))]
-        means = [float(self._logarithms(one).mean()) for one in tried]
-        best = tried[int(np.argmin(means))]
-        close = [k for k, one in enumerate(tried) if not self._is_worse(one, best, STANDARD_ERRORS, IMMATERIAL_GAIN)]
-        ridges = tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))]
+        logarithms = np.array([self._logarithms(one) for one in tried])  # (combinations, blocks)
+        means, sums = logarithms.mean(axis=1), np.exp(logarithms).sum(axis=1)
+        best = int(means.argmin())
+        close = [k for k in range(len(tried)) if not (_exceeds(logarithms[k] - logarithms[best], STANDARD_ERRORS)
+                                                      and sums[k] - sums[best] > IMMATERIAL_GAIN * self.powers.sum())]
+        return self.with_rotor(tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))])
+
+    def with_rotor(self, ridges: Mapping[str, float]) -> dict[str, float]:
+        """Return ridges with rotor inertia, or without it if that clearly predicts better."""
         without = {**ridges, ROTOR: _EXCLUDED_RIDGE}
-        return without if self._is_worse(ridges, without, CLEAR_ERRORS, 0.0) else ridges
+        is_better = _exceeds(self._logarithms(ridges) - self._logarithms(without), CLEAR_ERRORS)
+        return without if is_better else {**ridges, ROTOR: 0.0}
 
     def wins(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]]) -> bool:
         """Return whether ridges clearly predict better than plain friction, without some kinds and joints."""
@@ -364,19 +370,6 @@ class RidgeSearch:
         """Return the logarithms (blocks,) of the squared errors of all joints together."""
         exact = EXACT_SHARE * float(self.powers.sum()) / len(self.parts) + np.finfo(float).tiny
         return np.asarray(np.log(np.maximum(self.losses(ridges, without).sum(axis=1), 0.0) + exact))
-
-    def _is_worse(self, ridges: Mapping[str, float], other: Mapping[str, float], errors: float, material: float
-                  ) -> bool:
-        """Return whether ridges predict worse than others, in the geometric mean over the blocks.
-
-        Args:
-            ridges, other: by kind of term.
-            errors: standard errors of the difference that it must exceed.
-            material: share of the squared torques that the sum of the squared errors must exceed.
-        """
-        sums = [float(np.maximum(self.losses(one).sum(axis=1), 0.0).sum()) for one in (ridges, other)]
-        return (_exceeds(self._logarithms(ridges) - self._logarithms(other), errors)
-                and sums[0] - sums[1] > material * float(self.powers.sum()))
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the values of a kind's columns, in the mean over the fits."""
