@@ -15,7 +15,7 @@ candidate: with one pass over each position it cannot be distinguished from othe
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
 whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
-speeds, it keeps Coulomb friction alone. Offsets have ridges from the noise and their own size (`offset_ridge`).
+speeds, it keeps Coulomb friction alone. Offsets have ridges of their own (`offset_regularisation`).
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
