@@ -73,7 +73,10 @@ class ScoreNoise:
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
-        return replace(self, middle=self.middle + np.outer(motion.score, motion.score), motion=both)
+        middle = self.middle + np.outer(motion.score, motion.score)
+        if motion.slow is not None:
+            middle += np.outer(motion.slow, motion.slow)
+        return replace(self, middle=middle, motion=both)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
         """Return notes on an estimate with this covariance (base, base); estimated shapes come after the base
