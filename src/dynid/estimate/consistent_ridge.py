@@ -29,7 +29,8 @@ from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_pull import FrictionPull, friction_pull
 from dynid.estimate.linear import Solution, joint_weights, solve
-from dynid.estimate.nominal_errors import NominalErrors, at_most_the_difference, leaning
+from dynid.estimate.nominal_errors import NominalErrors, leaning
+from dynid.estimate.penalty_errors import at_most_the_difference
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.regression import BaseParameters, Stacked

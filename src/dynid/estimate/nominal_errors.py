@@ -115,24 +115,6 @@ def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale:
     return [group for group in found if np.any(group.half)]
 
 
-def at_most_the_difference(by_nominal: Array, by_noise: Array, without: Array, difference: Array) -> Array:
-    """Return the covariance (b, b) due to errors of the nominal values, limited by what the data show of them.
-
-    The error of a regularised estimate is that of the unregularised one plus their difference, which is known.
-    Regularisation is a contraction, so the two parts are not positively correlated, and the mean square error is at
-    most the variance without regularisation plus the squared difference.
-
-    Args:
-        by_nominal: (b, b), from the estimated errors of the nominal values.
-        by_noise: (b, b), covariance of the regularised estimate due to noise.
-        without: (b, b), covariance without regularisation.
-        difference: (b,), the regularised estimate less the unregularised one.
-    """
-    most = np.maximum(np.diag(without) + difference ** 2 - np.diag(by_noise), 0.0)
-    share = np.sqrt(np.minimum(most / np.maximum(np.diag(by_nominal), 1e-300), 1.0))
-    return by_nominal * np.outer(share, share)
-
-
 def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified: Bools) -> tuple[Note, ...]:
     """Return a note on the parameters whose variance (base,) is mostly due to the nominal model, by_nominal (base,)."""
     names = [name for name, part, whole, known in zip(base.names, by_nominal, variance, identified, strict=True)
