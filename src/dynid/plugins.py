@@ -5,7 +5,7 @@ A package declares them as entry points in its pyproject.toml, one group per kin
     [project.entry-points."dynid.methods"]
     huber-ls = "my_package.methods:huber_ls"
 
-The name is what users type. It is loaded when it is asked for by name, or when a command lists what there is.
+Users select a plugin by the name of its entry point. It is loaded when it is used, or when a command lists all plugins.
 """
 
 from __future__ import annotations

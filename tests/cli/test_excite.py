@@ -13,7 +13,7 @@ from dynid.excitation.search import MultiStart
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.runs.design_motion import earlier
+from dynid.runs.motion_design import earlier
 
 FRICTION = "viscous,coulomb,offset"
 QUICK = ("--rounds", "1", "--duration", "6", "--harmonics", "4")

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from dynid.estimate.recursive.result import moderated
-from dynid.regression.correlation import _lag_window_estimate
+from dynid.regression.autocorrelation import _lag_window_estimate
 
 EVERY = np.ones(200, dtype=bool)
 

@@ -16,7 +16,7 @@ from walkers import free_pinocchio, quadruped, small_humanoid
 from dynid.errors import DynidError, NotPossibleError, RobotError
 from dynid.excitation import ExcitingMotion, Fourier, Limits, Measurement, PriorKnowledge, Search, Standing, excite
 from dynid.excitation.search.multistart import MultiStart
-from dynid.excitation.standing.standing_design import standing_design
+from dynid.excitation.standing.stance_design import standing_design
 from dynid.excitation.standing.support import convex_hull
 from dynid.model import Model
 from dynid.robot import Robot

@@ -9,13 +9,13 @@ import pytest
 from fleets import Fleet
 
 from dynid.arrays import Array
-from dynid.fleet.changes import Series, changes
+from dynid.fleet.change_detection import Series, changes
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.outliers import fleet_parts, standing_out
 from dynid.fleet.pooling import RobotInformation, pool
 from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction, robots_apart
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.scatter import discoveries, scatter
+from dynid.fleet.robot_scatter import discoveries, scatter
 
 
 def test_benjamini_and_hochberg() -> None:

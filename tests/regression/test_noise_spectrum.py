@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import lfilter
 
-from dynid.regression.correlation import autocovariance, has_long_memory
+from dynid.regression.autocorrelation import autocovariance, has_long_memory
 from dynid.regression.noise_spectrum import LowFrequencyNoise, spectrum
 
 ROWS, MEMORIES = 400, (1.0, 4.0, 16.0)

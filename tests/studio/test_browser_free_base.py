@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from walkers import quadruped
 
 from dynid.floating import Contact
-from dynid.floating.virtual_log import SensorNoise, standing_motion, virtual_log
+from dynid.floating.virtual_walker import SensorNoise, standing_motion, virtual_log
 from dynid.robot import Robot
 
 START = np.array([1.5, 0.4, 0.32])  # m, of the base in the world

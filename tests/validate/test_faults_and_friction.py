@@ -17,7 +17,7 @@ from dynid.validate.candidates import CandidateFit
 from dynid.validate.hypotheses.motions import refined, time_scale
 from dynid.validate.hypotheses.other_log import excess_between, largest_excess, load_taken_up, what_changed
 from dynid.validate.hypotheses.trial import fold_logs, posterior_weights, try_out
-from dynid.validate.residual_tests import JointTests
+from dynid.validate.residual_statistics import JointTests
 from dynid.validate.suspicions.residuals import common_value, torques_late
 
 

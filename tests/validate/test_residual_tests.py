@@ -22,12 +22,12 @@ from dynid.model import (
     make_terms,
 )
 from dynid.recording import Decimation
-from dynid.regression.correlation import lag_products
-from dynid.regression.residuals import Residuals
+from dynid.regression.autocorrelation import lag_products
+from dynid.regression.residual_series import Residuals
 from dynid.robot import Robot
 from dynid.validate import reconstruct, residual_tests
 from dynid.validate.candidates import _coefficient_variance, fit_candidates
-from dynid.validate.residual_tests import autocorrelation, filter_memory, normality, whiteness
+from dynid.validate.residual_statistics import autocorrelation, filter_memory, normality, whiteness
 
 
 def series(x: np.ndarray, keep: np.ndarray | None = None) -> tuple[Residuals, ...]:

@@ -16,7 +16,7 @@ from dynid.findings import Finding
 from dynid.model import Coulomb, DifferentialDrive, Model, Offset, RigidBodies, Scara, Viscous
 from dynid.robot import Robot
 from dynid.validate import Verdict, cross_validate, reconstruct, verdict
-from dynid.validate.cutoff_dependence import CutoffDependence
+from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.gains import drive_gains
 
 DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "results.md").read_text(encoding="utf-8")

@@ -127,8 +127,9 @@ def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
 
 @njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
-    """Do as `move_links`, with the six unit twists of a free base as its axes and bodies at rest for all but the last
-    of them."""
+    """Compute as in `move_links`, with the six unit twists of a free base as its joint axes; only the last of its six
+    bodies moves.
+    """
     if parent[0] == FREE_ROOT:
         for i in range(6):
             for k in range(BODY * TILE):
@@ -148,8 +149,8 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest
 
     It is flat because code with a reshape needs numba when it runs, and could not be stored for later processes.
 
-    bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE: memory to work in, which takes as
-    long to allocate as a tile to compute. has_zeros: whether out is zero already where the regressor is zero in every
+    bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE: work arrays, because allocating them
+    takes as long as computing a tile. has_zeros: whether out is zero already where the regressor is zero in every
     posture.
     """
     n = len(parent)
@@ -310,9 +311,8 @@ def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matr
 
 @njit(**OPTIONS)
 def dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, wanted, out, start, stop):
-    """Write TORQUES, INERTIA or PLACES of the samples; which of them is `wanted`.
-
-    They are one kernel because most of the time to compile it is that of the motion, which all of them need.
+    """Compute torques, inertia matrices or body poses of the samples, as `wanted` selects (TORQUES, INERTIA, PLACES).
+    One kernel computes all three, because compiling the motion, which all need, takes most of the compilation time.
 
     ten (n, 10): parameters of the bodies, which PLACES do not need. dq, ddq: may be empty, for rest.
     out: flat; torques (samples, n), inertia matrices (samples, n, n), or places (samples, n, 18): the pose of the

@@ -128,7 +128,7 @@ def add_wrenches(parent: Array, w: Array, places: Array, values: Array, bias: Ar
 
 @njit(**INLINED)
 def _frame(rows: Array, at: int) -> tuple[Matrix, Vector]:
-    """Return rotation and origin from twelve rows, a 3 x 4 matrix row by row."""
+    """Return rotation and origin of a body from twelve rows of the work array, a 3 x 4 matrix row by row."""
     R = (*vector(rows, at, LANES), *vector(rows, at + 4 * LANES, LANES), *vector(rows, at + 8 * LANES, LANES))
     return R, vector(rows, at + 3 * LANES, 4 * LANES)
 

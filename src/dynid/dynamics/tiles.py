@@ -92,7 +92,8 @@ def angle_tile(joint, m):
 def joint_tile(q, column, dq, ddq, i, lo, m, joint):
     """Compute the rows of a joint (5): cos q, sin q, q, dq, ddq, from a column of q and columns i of dq and ddq.
 
-    dq and ddq may be empty (0, joints) and are then zero. (A flag would be compiled again for each of its values.)
+    dq and ddq may be empty (0, joints) and are then zero. Empty arrays are used instead of a flag, because the kernel
+    would be compiled again for each value of a flag.
     """
     moving, accelerating = len(dq) > 0, len(ddq) > 0
     for t in range(m):
@@ -197,7 +198,7 @@ def copy_row(source, at, target, lo, m):
 
 def _transpose_four(typing: Any, source: Any, at: Any, step: Any, target: Any, to: Any, width: Any) -> Any:
     """Copy four numbers of each of four rows, `step` apart, so that those of a column are neighbours, columns `width`
-    apart. (By shuffles in registers: the compiler would load and store every number by itself.)"""
+    apart. Shuffles in registers are faster than the code that the compiler would generate."""
     from llvmlite import ir
     from numba import types
 

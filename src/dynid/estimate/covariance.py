@@ -1,6 +1,6 @@
 """Covariance of estimates under autocorrelated noise, of a named type or the best that the data allow.
 
-- "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.correlation`).
+- "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.autocorrelation`).
 - "blocks": from the variation between blocks of time of a compressed regression. With H^-1 = L L', H = sum w^2 X'X,
   and G_b = L' H_b L and s_b a block's share of it and of the score, delta_b = L (I - G_b)^-1/2 L' s_b, and C = sum_b
   delta_b delta_b'.
@@ -22,7 +22,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
@@ -32,7 +32,7 @@ from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
 from dynid.recording import Recording
 from dynid.regression import BaseParameters, Equations, Factor, Regression, fold
-from dynid.regression.correlation import Correlation, correlation
+from dynid.regression.autocorrelation import Correlation, correlation
 from dynid.regression.derived import Selected
 
 FEWEST_BLOCKS = 5  # below which leaving blocks out says too little

@@ -32,11 +32,11 @@ def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, d
 def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Array | None, middle: Array) -> Array:
     """Return the squared error (base, base) by the ridge penalties of terms, as noise of the equations.
 
-    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset it is
-    as large as Coulomb friction: a joint that does not turn back shows their sum alone, which the penalty divides. It
-    is at least that of the joint where its symbol gives the largest torque: where the data leave a value open, the
-    penalty alone makes it small. Bodies and rotors have no larger error than the estimate without penalties allows
-    (`at_most_the_difference`). Friction has, as its terms are approximate: without penalties they are not the truth.
+    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
+    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The error is
+    at least that of the joint in which the same symbol has the largest torque, because the penalty alone makes
+    undetermined values small. The errors of bodies and rotors are at most those that the estimate without penalties
+    allows (`at_most_the_difference`). Those of friction are not limited, because its terms are approximate.
 
     Args:
         regression: the equations.

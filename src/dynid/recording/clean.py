@@ -358,7 +358,7 @@ def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clo
 
 def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: Ints, signals: dict[str, Array],
                 clock: _Clock, notes: list[str]) -> Bools:
-    """Return which rows have a new stamp. Refuses decreasing time."""
+    """Return a mask of the rows whose time stamp is later than the previous one. Raises an error if time decreases."""
     if not len(t):
         return np.zeros(0, dtype=bool)
     steps = np.diff(t, prepend=clock.last)

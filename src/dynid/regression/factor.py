@@ -24,7 +24,7 @@ def triangular(*parts: Array) -> Array:
 
 
 def householder(*parts: Array) -> Array:
-    """Return the same with a diagonal of any sign."""
+    """Return the triangular factor R (columns, columns) of a QR factorisation, with a diagonal of any sign."""
     width, rows = parts[0].shape[1], sum(map(len, parts))
     tall = np.empty((max(rows, width), width), order="F")
     start = 0

@@ -77,14 +77,15 @@ def _unit(finding: Finding, run: Run) -> str:
 
 
 def _gain(finding: Finding, run: Run) -> str:
-    """Return the correction of a wrong gain; none if another joint may have it."""
+    """Return the option that corrects a wrong drive gain; none if the gain of another joint could be wrong instead."""
     gains = _numbers(finding, "gain")
     return "" if any(_numbers(finding, "rivals")) or min(gains, default=0.0) <= 0 else _scales(finding, run, gains)
 
 
 def _scales(finding: Finding, run: Run, factors: list[float], of_others: float = 1.0) -> str:
-    """Return the scale of each torque that undoes the factors of the finding's joints, and `of_others` elsewhere; none
-    if the log has a scale already."""
+    """Return the option with a torque scale per joint: the inverse of the finding's factors, and `of_others` for other
+    joints. None if the settings already have a scale.
+    """
     if {"torque_scale", "current", "drive_gain"} & set(run.settings.log):
         return ""
     known = dict(zip(finding.joints, factors, strict=False))

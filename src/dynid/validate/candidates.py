@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.output_fields import output_fields
 from dynid.plain import plain
-from dynid.regression.correlation import autocovariance, lag_products, noise_matrix
+from dynid.regression.autocorrelation import autocovariance, lag_products, noise_matrix
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import INDISTINGUISHABLE_RATIO, SAME_EXPLANATION
 from dynid.validate.words import joint_label, listed
@@ -22,8 +22,9 @@ _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Description of a candidate: what one residual does, what several do, and the probable cause. name: the cause
-    in two or three words."""
+    """Texts of a candidate cause: what the residual of one joint shows, what those of several show, and the probable
+    cause. name: the cause in two or three words.
+    """
 
     one: str
     many: str
@@ -113,7 +114,7 @@ class CandidateFit:
 
     @property
     def seen(self) -> str:
-        """Description of the residual."""
+        """Description of the residual's structure in words."""
         return CANDIDATES[self.candidate].one.format(joint_label(self.neighbour or ""))
 
     @property
@@ -221,7 +222,9 @@ def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
-    """Return the most probable candidate with its rivals, then the others by what they explain."""
+    """Return the candidates, the most probable first together with its rivals, the others by the share that they
+    explain.
+    """
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)

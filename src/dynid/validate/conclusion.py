@@ -17,20 +17,20 @@ from dynid.model import complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
+from dynid.validate.block_repetition import unrepeated_blocks, unrepeated_finding
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.cutoff_dependence import CutoffDependence
-from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
+from dynid.validate.cutoff_influence import CutoffDependence
+from dynid.validate.excited_parameters import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.grade import Grade, Summary, explains_misfit, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.hypotheses.trial import contradiction, own_score
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction, reconstruct
-from dynid.validate.residual_tests import ResidualTests, residual_tests
+from dynid.validate.residual_statistics import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.thresholds import CONTRADICTION_ASKED, CONTRADICTION_WEIGHT, MATERIAL, SECOND_MATERIAL
-from dynid.validate.unrepeated_blocks import unrepeated_blocks, unrepeated_finding
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
@@ -192,7 +192,7 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
 
 
 def _all_known(values: Iterator[float | None]) -> tuple[float, ...]:
-    """Return the numbers, or none of them if one is unknown."""
+    """Return the given numbers, or an empty tuple if one of them is unknown."""
     found = tuple(values)
     return () if any(value is None for value in found) else tuple(float(value or 0.0) for value in found)
 
@@ -284,8 +284,8 @@ def _untold(case: Case) -> Iterator[Finding]:
 def _unexplained(case: Case, weighed: Sequence[Weighed]) -> Iterator[Finding]:
     """Return a finding on joints that contradict each other in cross-validation, if no tested fault explains it.
 
-    It is a warning where the contradiction causes most of the misfit. Separate fits also absorb a little of friction
-    that the model does not have, by which they predict a healthy robot better too.
+    It is a warning where the contradiction causes most of the misfit. On a healthy robot, separate fits of the joints
+    also predict a little better, because they absorb unmodelled friction.
     """
     trial = case.trial
     noise = trial.noise()

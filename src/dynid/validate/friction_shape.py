@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.model import complete
-from dynid.regression.residuals import Residuals
+from dynid.regression.residual_series import Residuals
 from dynid.validate.reconstruction import Reconstruction
 
 _CURVE_POINTS = 81  # of a curve, from one end to the other
@@ -39,7 +39,7 @@ class FrictionShape:
 
 
 def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]:
-    """Return the friction of each joint that moves and has such friction; load-dependent friction is excluded."""
+    """Return the velocity-dependent friction of each moving joint; load-dependent friction is excluded."""
     estimate = reconstruction.estimate
     own = velocity_friction(estimate)
     found = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.estimate.offset_ridge import ONE_WAY_SHARE
+from dynid.estimate.offset_regularisation import ONE_WAY_SHARE
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.output_fields import output_fields

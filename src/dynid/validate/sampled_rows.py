@@ -13,11 +13,11 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
-from dynid.recording.excerpt import stretches
-from dynid.regression.correlation import autocovariance
+from dynid.recording.excerpts import stretches
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.equations import Equations, Piece
 from dynid.regression.projected import torque_equations
-from dynid.regression.residuals import PIECE, Residuals, pieces_within
+from dynid.regression.residual_series import PIECE, Residuals, pieces_within
 from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time

@@ -1,4 +1,4 @@
-"""Worker settings, and the two ways to use them: for each item, or for the sum of all."""
+"""Settings of parallel workers, and functions that process a list of items one by one, or sum the results."""
 
 from __future__ import annotations
 

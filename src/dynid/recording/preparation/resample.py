@@ -165,7 +165,8 @@ def repeated_rows(x: Array, likely: bool) -> Rows:
 def stale_rows(q: Array, same: Rows) -> Rows:
     """Return which of the repeating rows `same` (samples,) are not new measurements.
 
-    If most repeats occur in steady motion, all do except long ones, where the robot was at rest.
+    If most repeated rows occur in steady motion, all of them count, except long intervals in which the robot was at
+    rest.
     """
     stale = advancing(q, same)
     if np.sum(stale) <= _FEW_REPEATS * len(q):
