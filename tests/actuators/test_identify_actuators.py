@@ -1,4 +1,4 @@
-"""Actuators from positions and commands, against servos simulated by MuJoCo and by plain numpy."""
+"""Actuators from positions and commands, against servos simulated by MuJoCo and by formulas of their own."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_voltage_law_cannot_distinguish_back_emf_and_viscous_friction():
 
 
 def test_pid_cascade_and_current_laws_are_recovered():
-    """Against plain numpy: an integral term, two nested loops, and measured currents that are held between rows."""
+    """An integral term, two nested loops, and measured currents that are held between rows."""
     pid = {"kp": 8.0, "ki": 12.0, "kd": 0.15}
     found = identify_actuators(ROBOT, servo_log("pid", pid), law="pid", gains=pid, friction="m1", diagnose=False)
     near(found["j", "armature"], 0.01)
