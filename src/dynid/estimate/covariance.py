@@ -29,6 +29,7 @@ from dynid.estimate.motion_errors import MotionShift, motion_shift
 from dynid.estimate.problem import Problem
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
+from dynid.order_statistics import median
 from dynid.recording import Recording
 from dynid.regression import BaseParameters, Equations, Factor, Regression, fold
 from dynid.regression.autocorrelation import Correlation, correlation
@@ -225,7 +226,7 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> S
     covariance[np.ix_(known, known)] = moves.T @ moves
     freedoms[known] = _block_freedoms(own, spread)
     h = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
-    return ScoreNoise(h @ covariance @ h, "blocks", float(np.median(freedoms[known])), freedoms=freedoms)
+    return ScoreNoise(h @ covariance @ h, "blocks", float(median(freedoms[known])), freedoms=freedoms)
 
 
 def _block_freedoms(own: Array, spread: Array) -> Array:
@@ -318,7 +319,7 @@ def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
     """Return the factor by which standard errors exceed those for independent rows, the median over the parameters."""
     honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
     known = identified & (simple > 0)
-    return float(np.median(honest[known] / simple[known])) if known.any() else 1.0
+    return float(median(honest[known] / simple[known])) if known.any() else 1.0
 
 
 def diagnostics(problem: Problem, solution: Solution, weights: Array | None, **more: Any) -> Diagnostics:

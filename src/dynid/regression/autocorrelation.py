@@ -77,32 +77,45 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
     not negative. `absorbed` (m,) is the sum over t of P[t, t + k] of the projection P of the fit, used to correct for
     the absorbed noise.
     """
-    return _lag_window_estimate(residual, keep, absorbed)[0]
+    return autocovariances([residual], [keep], [absorbed])[0]
 
 
-def _lag_window_estimate(residual: Array, keep: Bools, absorbed: Array | None) -> tuple[Array, float, float]:
-    """Return the result of `autocovariance`, its degrees of freedom at the absorbed frequencies, and the part of its
-    sum over all lags that is fitted slow noise.
+def autocovariances(residuals: Sequence[Array], keep: Sequence[Bools], absorbed: Sequence[Array | None]) -> list[Array]:
+    """Return the `autocovariance` of each of some residuals; their slow noise is fitted together."""
+    return [shape for shape, *_ in _lag_window_estimates(residuals, keep, absorbed)]
+
+
+def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], absorbed: Sequence[Array | None]
+                          ) -> list[tuple[Array, float, float]]:
+    """Return for each of some residuals the result of `autocovariance`, its degrees of freedom at the absorbed
+    frequencies, and the part of its sum over all lags that is fitted slow noise.
 
     A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2),
     reduced by the share that the fit absorbs.
     """
-    x = np.where(keep, residual, 0.0)
-    count = int(keep.sum())
-    raw = _raw_autocovariance(x, count)
-    if raw[0] <= 0:
-        return np.zeros(1), np.inf, 0.0
-    last, limit = _window_lags(raw), max(1, len(x) // 5)
-    u = np.arange(last) / last
-    parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
-    shape = raw[:last] * parzen
-    freedom = PARZEN_FREEDOM * count / last
-    if absorbed is None:
-        return shape, freedom, 0.0
-    reach = min(last, len(absorbed))
-    low = LowFrequencyNoise.of(x, absorbed[:len(x)], count) if last > _LONG_WINDOW * limit else None
-    found, left, slow = _put_back(shape, absorbed[:reach] * parzen[:reach] / count, low)
-    return found, freedom * left, slow
+    found, windows, slow = [], list[tuple[int, Array, Array, int]](), list[tuple[int, Array, Array, int]]()
+    for k, (residual, keep, gone) in enumerate(zip(residuals, keeps, absorbed, strict=True)):
+        x, count = np.where(keep, residual, 0.0), int(keep.sum())
+        raw = _raw_autocovariance(x, count)
+        if raw[0] <= 0:
+            found.append((np.zeros(1), np.inf, 0.0))
+            continue
+        last, limit = _window_lags(raw), max(1, len(x) // 5)
+        u = np.arange(last) / last
+        parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
+        found.append((raw[:last] * parzen, PARZEN_FREEDOM * count / last, 0.0))
+        if gone is not None:
+            windows.append((k, parzen, gone, count))
+            if last > _LONG_WINDOW * limit:
+                slow.append((k, x, gone[:len(x)], count))
+    low = dict(zip((k for k, *_ in slow), LowFrequencyNoise.of(*([one[i] for one in slow] for i in (1, 2, 3))),
+                   strict=True)) if slow else {}
+    for k, parzen, gone, count in windows:
+        shape, freedom, _ = found[k]
+        reach = min(len(shape), len(gone))
+        whole, left, part = _put_back(shape, gone[:reach] * parzen[:reach] / count, low.get(k))
+        found[k] = whole, freedom * left, part
+    return found
 
 
 def _raw_autocovariance(x: Array, count: int) -> Array:
@@ -190,8 +203,8 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
         if is_longest:
             rate = r.rate
             gone: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
-            for j in range(count):
-                shape, own_freedom, own_slow = _lag_window_estimate(felt[:, j], r.keep[:, j], gone[j])
+            estimates = _lag_window_estimates(felt.T, r.keep.T, gone)
+            for j, (shape, own_freedom, own_slow) in enumerate(estimates):
                 shapes[j], freedom[j] = _sum_of_lags(shapes[j], shape), freedom[j] + own_freedom
                 slow[j] += own_slow / shape[0] if shape[0] > 0.0 else 0.0
             if rho is not None:

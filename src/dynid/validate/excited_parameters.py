@@ -19,6 +19,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
 from dynid.findings import Note
 from dynid.lapack import TRIANGULAR_SHARE, is_full_rank, solve_triangular
+from dynid.order_statistics import distinct, median
 from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Samples
@@ -218,11 +219,11 @@ def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
     kinds = np.array([problem.base.units[i] + ("+" if problem.model.parameters.items[c].body else "")
                       for i, c in enumerate(problem.base.independent)])
     sure = known & (std < _WEAK_RELATIVE_STD * np.abs(values))
-    for kind in np.unique(kinds):
+    for kind in distinct(kinds):
         typical = np.abs(values[sure & (kinds == kind)])
         if len(typical):
             own = kinds == kind
-            size[own] = np.maximum(size[own], _SMALL_PARAMETER * float(np.median(typical)))
+            size[own] = np.maximum(size[own], _SMALL_PARAMETER * float(median(typical)))
     if problem.nominal is not None:
         size = np.maximum(size, np.abs(problem.base.matrix @ problem.nominal))
     return size

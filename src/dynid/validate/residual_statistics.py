@@ -18,6 +18,7 @@ from dynid.arrays import Array
 from dynid.estimate.motion_errors import noise_torques
 from dynid.findings import Note
 from dynid.model import complete
+from dynid.order_statistics import distinct, median
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
@@ -283,7 +284,7 @@ def whiteness(
     own = _residual(part, j)
     c = autocovariance(own - own[part.keep[:, j]].mean(), part.keep[:, j])
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else float(rows)
-    shown = np.unique(np.linspace(0, reach, min(reach + 1, MAX_LAGS_KEPT)).round().astype(int))
+    shown = distinct(np.linspace(0, reach, min(reach + 1, MAX_LAGS_KEPT)).round().astype(int))
     return Whiteness(shown / part.rate, rho[shown], 1.96 / float(np.sqrt(independent)), step, independent,
                      float(min(effective, rows)), statistic, degrees, p_value, predictable,
                      p_value < unlikely and predictable > coloured)
@@ -315,8 +316,8 @@ def normality(series: Sequence[Residuals], j: int) -> Normality | None:
     if len(x) < 30 or deviation <= 0:
         return None
     skewness, kurtosis = float(np.mean(x ** 3) / deviation ** 3), float(np.mean(x ** 4) / deviation ** 4 - 3.0)
-    robust = float(np.median(np.abs(x - np.median(x)))) / 0.6745
-    beyond = float(np.mean(np.abs(x - np.median(x)) > 4.0 * robust)) if robust > 0 else 0.0
+    robust = float(median(np.abs(x - median(x)))) / 0.6745
+    beyond = float(np.mean(np.abs(x - median(x)) > 4.0 * robust)) if robust > 0 else 0.0
     shape: Shape = ("outliers" if kurtosis > 6.0 and beyond > 1e-3 else "two-humps" if kurtosis < -1.2 else "normal")
     return Normality(skewness, kurtosis, beyond, shape)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
+from dynid.order_statistics import median
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.recording.excerpts import stretches
@@ -77,7 +78,7 @@ class SampledRows:
             c = autocovariance(rest, np.ones(len(rest), dtype=bool))
             if c[0] > 0:
                 found.append(np.sqrt(max(2.0 * c.sum() / c[0] - 1.0, 1.0)))
-        return float(np.median(found)) if found else 1.0
+        return float(median(found)) if found else 1.0
 
 
 def _span(columns: Array) -> Array | None:
