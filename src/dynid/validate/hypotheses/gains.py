@@ -22,12 +22,12 @@ from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.validate.thresholds import (
     ABSURD_SCALE,
+    CERTAIN_STANDARD_ERRORS,
     LARGE_SCALE_ERROR,
     NOMINAL_DENIES,
     SCALE_KNOWN,
     SCALE_NEEDED,
     SCALE_OFF,
-    SCALE_STANDARD_ERRORS,
     SCALES_EXPLAIN,
     SMALL_CONTRADICTION,
 )
@@ -161,7 +161,7 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 def _off(c: Array, std: Array) -> Bools:
     """Return which factors are known and differ from one (dof,)."""
-    return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, SCALE_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
+    return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, CERTAIN_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
 
 
 def _contradiction(joints: Sequence[int], nominal: Sequence[float | None] | None) -> float:
