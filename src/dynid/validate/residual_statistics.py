@@ -38,7 +38,7 @@ from dynid.validate.thresholds import (
     PATTERN_OF_OWN,
     PATTERN_SHARE,
     PATTERN_STRENGTH,
-    PATTERN_TORQUE,
+    RELEVANT_TORQUE,
     WHITENESS_LEVEL,
 )
 from dynid.validate.words import joint_label, sentence
@@ -219,7 +219,7 @@ def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
     """Whether a candidate explains enough of a joint's residual, or nearly all that its own equations leave, and enough
     of its torque (RMS), to be named; a delay of at most `held` seconds has to explain more of the torque."""
     certain = fit.strength > CERTAIN_STRENGTH
-    relevant = PATTERN_TORQUE * (0.5 if certain else 1.0)
+    relevant = RELEVANT_TORQUE * (0.5 if certain else 1.0)
     if fit.candidate == "delay":
         relevant *= worth_of_delay(fit.coefficient or 0.0, held)
     followed = fit.left_out > PATTERN_SHARE or (certain and fit.of_own > PATTERN_OF_OWN)

@@ -22,10 +22,8 @@ OVERFIT_RATIO = 2.0  # times, in squares, that the estimate's error on the other
 
 # -- faults beside flexible friction ---------------------------------------------------------------------
 EQUALLY_EXPLAINED = 1.1  # times what is left, in squares: two explanations nearer than that are not distinguished
-SAME_MISFIT = 1e-4  # share: difference of two misfits that is rounding
 UNRELATED_SHARE = 0.25  # share of a torque's variation that the model leaves on a typical block left out where torques
 #                         and motion do not belong together
-DELAY_STANDARD_ERRORS = 4.0  # of a delay from one sample, from which it is reported
 
 # -- signals -----------------------------------------------------------------------------------------------
 NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of the positions where a cut-off is too
@@ -33,8 +31,12 @@ NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of
 
 # -- certainty ---------------------------------------------------------------------------------------------
 CERTAIN_STANDARD_ERRORS = 4.0  # from which a difference is certain: a scale or a gravity that is off, the sign of a
-#                                value, a parameter that changes with the cut-off
-CLEAR_STANDARD_ERRORS = 3.0  # from which a value is clear: the mass of a load, an offset and what it is above friction
+#                                value, a parameter that changes with the cut-off, a delay above one sample
+CLEAR_STANDARD_ERRORS = 3.0  # from which a value is clear: the mass of a load, an offset and what it is above friction,
+#                              the sign of a value that constraints exclude
+RELEVANT_TORQUE = 0.02  # share of a torque from which it matters: a pattern (half of that from CERTAIN_STRENGTH on), a
+#                         negative value, a delay (a filter leaves small ones at reversals), the price of consistency,
+#                         an unusual block
 RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."
 EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
 REMAINING_MISFIT = 8.0  # times the misfit of each joint's own fit that a cause may leave: where more is left, something
@@ -62,10 +64,8 @@ SCREEN_HOPED = 0.95  # share of the misfit in the screen's rows that a hypothesi
 CONTRADICTION_ASKED = 1.08  # misfit of all joints together over that of each alone, from which motion and mounting are
 #                             doubted
 ROUGH_JOINT = 0.03  # share of a joint's torque that its own equations leave, from which they are doubted as well
-MOTIONS_REFINED = 4  # of the motion hypotheses that are refined
 MIXED_JOINT = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
 TORQUE_WORTH = 0.007  # share of some joint's torque that the best hypothesis has to explain
-DELAY_WORTH = 0.02  # the same for a delay: what a filter leaves of friction at reversals looks like a small one
 GRAVITY_TURNED = 5.0  # degrees that gravity has to be off
 
 # -- motion and signals ------------------------------------------------------------------------------------
@@ -86,7 +86,6 @@ MAX_CONDITION = 200.0  # condition number of the scaled columns; good trajectori
 PATTERN_SHARE = 0.2  # share of the residual's power that it explains on blocks left out, or
 PATTERN_OF_OWN = 0.8  # share of what the joint's own equations leave
 PATTERN_STRENGTH = 12.0  # its F statistic
-PATTERN_TORQUE = 0.02  # its share of the joint's torque; half of that from the next F statistic on
 CERTAIN_STRENGTH = 1000.0  # F statistic
 PATTERN_BLOCKS = 0.7  # share of the blocks of cross-validation that it explains, or that a robust fit predicts better
 INDISTINGUISHABLE_RATIO = 0.9  # what the best pattern leaves over what another leaves: from here both are named
@@ -101,12 +100,9 @@ SECOND_FAULT_TORQUE = 0.05  # share of a joint's torque that a pattern has to be
 # -- values --------------------------------------------------------------------------------------------------
 NEGATIVE_STANDARD_ERRORS = 2.0  # standard errors below zero from which a value is negative
 NEGATIVE_FALSE_ALARM = 0.01  # probability that noise puts one of all values as far below zero
-NEGLIGIBLE_TORQUE = 0.02  # share of a joint's torque up to which the sign of what makes it does not matter
 LARGE_OFFSET = 0.6  # share of a joint's torque from which an offset is large
 KNOWN_FALSE_ALARM = 1e-3  # probability that noise makes a known value look as wrong
-PRICE_RATIO = 1.5  # times the unconstrained error from which consistency has a large price, and
-PRICE_PERCENT = 2.0  # percent of the torques above it
-PRICE_STANDARD_ERRORS = 3.0  # standard errors from zero from which the sign of a value counts
+PRICE_RATIO = 1.5  # times the unconstrained error from which consistency has a large price
 TERM_GAIN = 0.5  # percent of a joint's error that a friction term has to take in cross-validation
 TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
 
@@ -120,8 +116,7 @@ CUTOFF_PERCENT = 20.0  # percent of its value
 WORSE_RATIO = 2.0  # times the error on the fitted log from which another log is predicted worse
 SLOPE_CHANGE = 0.1  # change of measured over predicted torque from which a joint's torque has another scale
 SCALE_LEAVES = 0.5  # share of the misfit that another scale leaves at most where it is the cause
-ODD_BLOCK_RATIO = 3.0  # times the error of the median block from which a block is unusual, and
-ODD_BLOCK_PERCENT = 2.0  # percent of the torques above it
+ODD_BLOCK_RATIO = 3.0  # times the error of the median block from which a block is unusual
 NOT_CONSTANT_RATIO = 3.0  # times the standard errors that parameters vary between blocks
 
 # -- signs and columns ---------------------------------------------------------------------------------------

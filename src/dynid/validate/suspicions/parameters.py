@@ -18,7 +18,7 @@ from dynid.validate.thresholds import (
     LARGE_OFFSET,
     NEGATIVE_FALSE_ALARM,
     NEGATIVE_STANDARD_ERRORS,
-    NEGLIGIBLE_TORQUE,
+    RELEVANT_TORQUE,
 )
 from dynid.validate.words import joints_listed, listed, span
 
@@ -88,7 +88,7 @@ def _material(case: Case, i: int) -> bool:
         return True
     shares = [np.linalg.norm(factor.r[:, :-1][:, factor.columns == i]) * abs(estimate.values[i])
               / max(np.sqrt(factor.power), 1e-300) for factor in regression.factors]
-    return max(shares) > NEGLIGIBLE_TORQUE
+    return max(shares) > RELEVANT_TORQUE
 
 
 def pushing_friction(case: Case) -> Iterator[Finding]:
@@ -140,7 +140,7 @@ def driving_friction(case: Case) -> Iterator[Finding]:
         torque, deviation = friction_at(estimate, j, own | offsets, speeds)
         push = np.sign(value) * torque - CLEAR_STANDARD_ERRORS * deviation  # both work against the motion, or for it
         rms = case.reconstruction.joints[j].torque_rms or 0.0
-        if push[0] > 0.0 and np.sign(value) * torque[0] > NEGLIGIBLE_TORQUE * rms and abs(value) <= LARGE_OFFSET * rms:
+        if push[0] > 0.0 and np.sign(value) * torque[0] > RELEVANT_TORQUE * rms and abs(value) <= LARGE_OFFSET * rms:
             friction = float(np.abs(friction_at(estimate, j, own, speeds[:1])[0][0]))
             found.append((name, [parameters.items[c].name for c in np.flatnonzero(offsets)], abs(value), friction,
                           float(deviation[0]), float(np.abs(speeds[push > 0.0]).max())))
