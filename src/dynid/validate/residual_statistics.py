@@ -34,12 +34,12 @@ from dynid.validate.sampled_rows import RowChoice, SampledRows, take_rows
 from dynid.validate.thresholds import (
     CERTAIN_STRENGTH,
     COLOURED_SHARE,
+    FALSE_ALARM,
     PATTERN_BLOCKS,
     PATTERN_OF_OWN,
     PATTERN_SHARE,
     PATTERN_STRENGTH,
     RELEVANT_TORQUE,
-    WHITENESS_LEVEL,
 )
 from dynid.validate.words import joint_label, sentence
 
@@ -168,7 +168,7 @@ class ResidualTests:
         return {"joints": [joint.to_dict() for joint in self.joints]}
 
 
-def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = WHITENESS_LEVEL,
+def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = FALSE_ALARM,
                    coloured: float = COLOURED_SHARE) -> ResidualTests:
     """Test the residuals for whiteness, normality and known causes.
 
@@ -256,7 +256,7 @@ def whiteness(
     j: int,
     step: int,
     lags: int = _PORTMANTEAU_LAGS,
-    unlikely: float = WHITENESS_LEVEL,
+    unlikely: float = FALSE_ALARM,
     coloured: float = COLOURED_SHARE,
 ) -> Whiteness | None:
     """Return the whiteness of joint j's residuals; unused rows are gaps. step: see `filter_memory`."""

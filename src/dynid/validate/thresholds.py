@@ -34,9 +34,10 @@ CERTAIN_STANDARD_ERRORS = 4.0  # from which a difference is certain: a scale or 
 #                                value, a parameter that changes with the cut-off, a delay above one sample
 CLEAR_STANDARD_ERRORS = 3.0  # from which a value is clear: the mass of a load, an offset and what it is above friction,
 #                              the sign of a value that constraints exclude
+FALSE_ALARM = 1e-3  # probability of a test, below which a residual is not white or a known value is wrong
 RELEVANT_TORQUE = 0.02  # share of a torque from which it matters: a pattern (half of that from CERTAIN_STRENGTH on), a
 #                         negative value, a delay (a filter leaves small ones at reversals), the price of consistency,
-#                         an unusual block
+#                         an unusual block, a change with the cut-off
 RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."
 EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
 REMAINING_MISFIT = 8.0  # times the misfit of each joint's own fit that a cause may leave: where more is left, something
@@ -47,10 +48,8 @@ UNEXPLAINED_MISFIT = 2.0  # misfit, in units of the joints' own noise, from whic
 
 # -- scales of torques against each other -----------------------------------------------------------------
 SCALE_OFF = 0.12  # from one: a scale nearer than that is not wrong
-LARGE_SCALE_ERROR = 0.2  # from one: a scale farther off is named however little of the misfit it makes
 SCALE_KNOWN = 0.1  # standard error of a scale or a drive gain up to which it counts as known
 SCALES_EXPLAIN = 0.6  # share of the misfit between joints that the scales have to remove
-SCALE_NEEDED = 0.02  # of what the most important of them removes that each has to remove for itself
 ABSURD_SCALE = 6.0  # times: no single drive is so far off
 NOMINAL_DENIES = 1.8  # times: how far the nominal model may be off a scale before it contradicts it
 SMALL_CONTRADICTION = 0.2  # misfit between joints, in units of the noise of all rows, below which nothing is said
@@ -90,7 +89,6 @@ CERTAIN_STRENGTH = 1000.0  # F statistic
 PATTERN_BLOCKS = 0.7  # share of the blocks of cross-validation that it explains, or that a robust fit predicts better
 INDISTINGUISHABLE_RATIO = 0.9  # what the best pattern leaves over what another leaves: from here both are named
 SAME_EXPLANATION = 0.97  # the same, from which the simpler one stands first
-WHITENESS_LEVEL = 1e-3  # probability below which a residual is not white
 COLOURED_SHARE = 0.5  # share of a residual that its past predicts, from which it is autocorrelated
 MATERIAL_RESIDUAL = 0.03  # share of a joint's torque from which the shape of a residual is reported
 ROBUST_GAIN = 0.01  # share by which a robust fit has to shrink the typical residual for outliers to be reported
@@ -101,14 +99,12 @@ SECOND_FAULT_TORQUE = 0.05  # share of a joint's torque that a pattern has to be
 NEGATIVE_STANDARD_ERRORS = 2.0  # standard errors below zero from which a value is negative
 NEGATIVE_FALSE_ALARM = 0.01  # probability that noise puts one of all values as far below zero
 LARGE_OFFSET = 0.6  # share of a joint's torque from which an offset is large
-KNOWN_FALSE_ALARM = 1e-3  # probability that noise makes a known value look as wrong
 PRICE_RATIO = 1.5  # times the unconstrained error from which consistency has a large price
 TERM_GAIN = 0.5  # percent of a joint's error that a friction term has to take in cross-validation
 TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
 
 # -- cut-off -------------------------------------------------------------------------------------------------
-CUTOFF_OF_ERROR = 0.5  # share of the error on unseen data that predictions have to change by at another cut-off, and
-CUTOFF_OF_TORQUE = 1.0  # percent of the torques
+CUTOFF_OF_ERROR = 0.5  # share of the error on unseen data that predictions have to change by at another cut-off
 CUTOFF_KNOWN = 30.0  # percent: relative standard error up to which the change of a parameter counts
 CUTOFF_PERCENT = 20.0  # percent of its value
 
@@ -124,7 +120,6 @@ WRONG_SIGN_SHARE = 0.9  # share of the evidence of a joint's inertias that has t
 WRONG_FRICTION_SIGN_SHARE = 0.5  # the same of all values where friction is among them: friction cannot add energy
 MAX_SIGN_MISFIT = 0.3  # share of its torque that a joint's own equations leave where its sign is judged
 SWAP_RATIO = 4.0  # times, in squares and on average, that exchanged torques are explained better in another order
-SWAP_JOINT_RATIO = 1.5  # times that one of them may be explained worse
 MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left of some joint, on a typical block, where two columns of
 #                             all joints' fit are exchanged
 SWAP_LOG_GAIN = 4.0  # logarithm of squares, over all joints, that exchanging two columns has to gain
