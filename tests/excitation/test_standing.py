@@ -62,7 +62,7 @@ def designed(machine: Machine, steps: int, equations: str = "projected") -> Exci
 
 @pytest.fixture(scope="module")
 def motions() -> dict[str, ExcitingMotion]:
-    return {"quadruped": designed(MACHINES["quadruped"], 4), "humanoid": designed(MACHINES["humanoid"], 1)}
+    return {"quadruped": designed(MACHINES["quadruped"], 2), "humanoid": designed(MACHINES["humanoid"], 1)}
 
 
 def pinocchio_states(found: ExcitingMotion, model, t):

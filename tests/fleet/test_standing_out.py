@@ -27,7 +27,7 @@ def test_benjamini_and_hochberg() -> None:
 
 def test_robots_with_a_changed_link_or_drive_are_found_and_named() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(6)
-    truths = [fleet.own(rng) for _ in range(50)]
+    truths = [fleet.own(rng) for _ in range(34)]
     names = fleet.model.parameters
     truths[3][names.index("Fc2")] *= 2.5
     truths[17][names.bodies["link3"]] *= 1.15

@@ -123,7 +123,8 @@ def test_missing_rotor_inertia(simulate):
     assert finding(found, "residual-follows-acceleration").evidence["coefficient"] == pytest.approx([0.3], rel=0.1)
 
 
-@pytest.mark.parametrize(("robot", "joint"), [("arm3r", 0), ("arm3r", 2), ("kuka-lwr4", 2), ("kuka-lwr4", 6)])
+@pytest.mark.parametrize(("robot", "joint"), [
+    ("arm3r", 0), ("arm3r", 2), pytest.param("kuka-lwr4", 2, marks=pytest.mark.slow), ("kuka-lwr4", 6)])
 def test_one_joint_frozen(simulate, robot, joint):
     found = judged(simulate(robot, frozen=(joint,)), blocks=True)
     name = Robot.builtin(robot).joint_names[joint]

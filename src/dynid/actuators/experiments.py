@@ -23,10 +23,10 @@ from dynid.actuators.experiment_plan import (
     ExperimentPart,
 )
 from dynid.actuators.laws import DriveLaw, drive_law
+from dynid.actuators.parameter_combinations import projected, unchanged_directions
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem, Unknown
 from dynid.actuators.refinement import jacobian, scales
-from dynid.actuators.structure import projected, unchanged_directions
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias
 from dynid.errors import DynidError, NotPossibleError

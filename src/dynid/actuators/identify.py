@@ -22,13 +22,12 @@ from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTr
 from dynid.actuators.friction_choice import JointValues, choose_friction
 from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.leg_comparison import unequal_joints
 from dynid.actuators.parameter_combinations import identifiability
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS, OPTIONAL_PARAMETERS, ActuatorParameter
 from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
-from dynid.actuators.suspicions import causes
+from dynid.actuators.suspicions import causes, unequal_joints
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.findings import Finding, Note

@@ -154,7 +154,7 @@ def _poses(w: Array) -> None:
 def _start_free(w: Array, dq: Array) -> None:
     """Compute the root link of a free base and its six axes, the unit twists in its own frame.
 
-    That frame is the base frame at this instant (see `kernels.root_tile`). Only its angular velocity has an effect on
+    That frame is the base frame at this instant (see `tiles.root_tile`). Only its angular velocity has an effect on
     forces.
     """
     for i in range(6):

@@ -27,12 +27,11 @@ from dynid.estimate.closed_loop.torque_derivatives import linearised, torque_slo
 from dynid.estimate.consistent import consistency_of
 from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften
-from dynid.estimate.iteration import Past, Solved, Values, iterate
+from dynid.estimate.instruments.equations import WINDOW, smoothed_velocity, soften
+from dynid.estimate.iteration import Past, Solved, Values, iterate, step_motion
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_comparison import step_motion
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.recording import Samples
 from dynid.regression import Regression, Stacked, TorqueEquations, fold

@@ -46,12 +46,11 @@ from dynid.estimate.instruments import (
     taper,
     with_joint_deflection,
 )
-from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate
+from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate, step_motion
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_comparison import step_motion
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.findings import Note
 from dynid.model import FlexibleModel

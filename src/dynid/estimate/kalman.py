@@ -20,10 +20,10 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.iteration import motion_under_torques
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_comparison import motion_under_torques
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.lapack import solve_triangular
 from dynid.model import split_regressor

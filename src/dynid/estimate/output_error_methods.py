@@ -14,13 +14,12 @@ from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instrumental import instrumental_variables
-from dynid.estimate.instruments.residuals import low_decimation
-from dynid.estimate.iteration import refusals_of
+from dynid.estimate.instruments.projection import low_decimation
+from dynid.estimate.iteration import refusals_of, step_motion
 from dynid.estimate.iterations import Iteration, numbered
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_comparison import step_motion
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.autocorrelation import autocovariance

@@ -13,9 +13,7 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation.limits.limit_check import check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
-from dynid.excitation.trajectories.composite import Joined
-from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
-from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.excitation.trajectories.trajectory import Joined, Piecewise, Trajectory, quintic_between
 
 State = Sequence[Array]  # position, velocity and acceleration of every joint
 _APPROACH_TRIES = 40

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
+from dynid.excitation.trajectories.trajectory import Piecewise, quintic_between
 
 
 def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:

@@ -18,9 +18,9 @@ from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
+from dynid.estimate.recursive.result import Limits, standard_limits
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
-from dynid.estimate.recursive.verdicts import Limits, standard_limits
 from dynid.model import LinearModel, complete
 from dynid.model.held import held_values
 from dynid.online.causal import TimedRows

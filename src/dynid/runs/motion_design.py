@@ -25,10 +25,9 @@ from dynid.excitation import (
     read_limits,
 )
 from dynid.excitation.exciting_motion import nominal_base_values
-from dynid.excitation.information import SPEED_POWER
+from dynid.excitation.information import NOISE_SHARE, SPEED_POWER
 from dynid.excitation.limits.limits_file import limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
-from dynid.excitation.noise import NOISE_SHARE
 from dynid.excitation.standing.options import Standing, refuse_without_feet
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
 from dynid.output_fields import array_of, map_of, output_fields, record

@@ -93,6 +93,15 @@ def _scales(finding: Finding, run: Run, factors: list[float], of_others: float =
     return _set(f"log.torque_scale={_list(scales)}")
 
 
+def _offset(finding: Finding, run: Run) -> str:
+    """Return the option that moves the zero position of a joint; none if the settings have an offset or a unit."""
+    if {"offset", "unit"} & set(run.settings.log):
+        return ""
+    [offset] = _numbers(finding, "offset")
+    return _set("log.offset=" + _list([f"{offset:.3g}" if name in finding.joints else "0"
+                                       for name in run.reconstruction.names]))
+
+
 def _friction_choice(finding: Finding, run: Run) -> str:
     return "" if run.friction is not None else "--friction auto"
 
@@ -109,7 +118,7 @@ def _consistent(finding: Finding, run: Run) -> str:
 REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
     "torque-sign": _signs("torque_sign"), "position-sign": _signs("sign"),
     "positions-swapped": _swapped("position"), "torques-swapped": _swapped("torque"), "torque-unit": _unit,
-    "drive-gain": _gain,
+    "drive-gain": _gain, "position-offset": _offset,
     "gravity-direction": _gravity, "degrees-for-radians": lambda finding, run: _set("log.unit=deg"),
     "negative-friction": _consistent, "negative-rotor-inertia": _consistent, "unphysical-inertia": _consistent,
     "indefinite-inertia": _consistent, "impossible-links": _consistent, "energy-grows": _consistent,

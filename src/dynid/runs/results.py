@@ -51,7 +51,7 @@ REPORT, SETTINGS, ROBOT, MJCF = "report.html", "run.toml", "robot.urdf", "robot.
 
 PARAMETER = record("BaseParameter", value=float | None, std=float | None, textbook_std=float | None,
                    rel_std=float | None, unit=str, expression=str, identified=bool, poorly_determined=bool)
-_LOOPS, _PAYLOAD = "dynid.estimate.controller_fit:ControllerFit", "dynid.payloads.result:PayloadEstimate"
+_LOOPS, _PAYLOAD = "dynid.estimate.loop_fit:ControllerFit", "dynid.payloads.result:PayloadEstimate"
 _CUTOFF = record("Cutoff", chosen=CutoffChoice | None, dependence=CutoffDependence | None)
 _ESSENTIAL = record("EssentialOnOthers", Essential, validation_before=list[float | None])
 _LEFT_OUT = record("LeftOutLog", log=str, reason=str, code=str | None)

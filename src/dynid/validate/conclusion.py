@@ -30,7 +30,13 @@ from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_statistics import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
-from dynid.validate.thresholds import CONTRADICTION_ASKED, CONTRADICTION_WEIGHT, MATERIAL, SECOND_MATERIAL
+from dynid.validate.thresholds import (
+    CONTRADICTION_ASKED,
+    CONTRADICTION_WEIGHT,
+    MATERIAL,
+    REMAINING_MISFIT,
+    SECOND_MATERIAL,
+)
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
@@ -289,23 +295,27 @@ def _unexplained(case: Case, weighed: Sequence[Weighed]) -> Iterator[Finding]:
     """
     trial = case.trial
     noise = trial.noise()
-    inside = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0)
-    if inside < CONTRADICTION_ASKED * own_score(trial, noise):
+    inside, own = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0), own_score(trial, noise)
+    if inside < CONTRADICTION_ASKED * own:
         return  # joints hardly contradict each other in the fit, so they do not on blocks left out either
     ratio, weight = contradiction(trial)
-    if ratio * MATERIAL < 1.0 or weight > CONTRADICTION_WEIGHT:
+    # Separate fits may predict other blocks badly, where their motion is poor: then the fit itself is the evidence.
+    in_fit = inside > REMAINING_MISFIT * own
+    if not in_fit and (ratio * MATERIAL < 1.0 or weight > CONTRADICTION_WEIGHT):
         return
     best = weighed[0] if weighed else None
     likeliest = "" if best is None else f" (the likeliest, '{best.cause}', explains {100 * best.explained:.0f} %)"
-    better = (f"separate fits of each joint predict unseen torques with {100 * (1.0 - ratio ** -0.5):.0f} % less error "
+    less, where = (own / inside, "explain the fitted") if in_fit else (1.0 / ratio, "predict unseen")
+    better = (f"separate fits of each joint {where} torques with {100 * (1.0 - less ** 0.5):.0f} % less error "
               f"than one set of parameters for the whole robot, and no fault that was tested explains it{likeliest}")
-    is_most = ratio * SECOND_MATERIAL >= 1.0
+    is_most = in_fit or ratio * SECOND_MATERIAL >= 1.0
     yield Finding("unexplained-misfit", "suspicious" if is_most else "validation", "warning" if is_most else "info",
                   sentence(f"the joints contradict each other: {better}; check that link lengths, axes and zero "
                            "positions of the robot file are those of this machine, and the torque scale of each joint"
                            if is_most else better), "joints contradict each other" if is_most else "unexplained misfit",
-        () if best is None else best.joints,
-        evidence={"ratio": ratio, "weight": weight, **({} if best is None else {"explained": best.explained})})
+        () if best is None else best.joints, evidence={
+            "ratio": ratio, "weight": weight, "inside": inside / own if own > 0 else 1.0,
+            **({} if best is None else {"explained": best.explained})})
 
 
 def _undecidable(case: Case) -> Iterator[Finding]:

@@ -40,7 +40,8 @@ WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "posi
                         "torques-unrelated", "torques-exchanged", "cutoff-too-high"})
 # A scale, a mounting, or runs joined into one log: the result is biased, and worthless only where that explains most
 # of the misfit.
-WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "gravity-direction", "drive-gain", "payload"})
+WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "position-offset", "gravity-direction",
+                         "drive-gain", "payload"})
 CAUSES = WRONG_DATA | WRONG_SCALE
 BY_EXCLUSION = "torques-unrelated"  # found because nothing else explains the torques, so any other cause goes before it
 # Values that no machine has. They are consequences where a cause was found.

@@ -8,10 +8,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.estimate.closed_loop.loop import LawOf, Loop
-from dynid.estimate.closed_loop.motion import at_samples
-from dynid.estimate.closed_loop.references import Log
-from dynid.estimate.instruments.residuals import low_decimation
+from dynid.estimate.closed_loop.loop import LawOf, Log, Loop, at_samples
+from dynid.estimate.instruments.projection import low_decimation
 from dynid.estimate.problem import Problem
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows

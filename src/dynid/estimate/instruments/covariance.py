@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.estimate.instruments.projection import Projected
-from dynid.estimate.instruments.residuals import LowRate
+from dynid.estimate.instruments.projection import LowRate, Projected
 from dynid.regression.autocorrelation import autocovariance, has_long_memory
 from dynid.regression.noise_spectrum import LowFrequencyNoise
 

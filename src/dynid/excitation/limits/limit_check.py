@@ -15,9 +15,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import OVERLAP, TorqueLimit
 from dynid.excitation.limits.workspace import Workspace
-from dynid.excitation.trajectories.composite import Joined, Slowed
-from dynid.excitation.trajectories.polynomial import Piecewise
-from dynid.excitation.trajectories.trajectory import Motion, Trajectory
+from dynid.excitation.trajectories.trajectory import Joined, Motion, Piecewise, Slowed, Trajectory
 
 TOLERANCE = 1e-9
 _CHECKED_AT_ONCE = 4096  # samples that are evaluated together: many short pieces, or a part of a long one

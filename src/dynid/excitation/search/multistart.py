@@ -11,12 +11,10 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.excitation.limits.limit_check import LimitReport
-from dynid.excitation.search.experiment_design import ExperimentDesign
-from dynid.excitation.search.options import BestSoFar, Search
+from dynid.excitation.search.experiment_design import BestSoFar, ExperimentDesign, Search
 from dynid.excitation.search.sequential import descend
 from dynid.excitation.search.starts import Anchor, best_random_motion, random_motion, safe_posture
-from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
-from dynid.excitation.trajectories.families import Splines
+from dynid.excitation.trajectories.families import ConstrainedFamily, Splines
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.threads import side_by_side, thread_count
 
