@@ -19,7 +19,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dynid.cli.kept_code import keep_compiled_text
 from dynid.cli.lazy_dataclasses import compile_methods_at_first_use
 from dynid.errors import DynidError
 from dynid.escape import terminal_text
@@ -131,7 +130,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # At the end it goes through all of them again, a fifth of a run, before their memory is given back as a whole.
     gc.set_threshold(500_000)
     atexit.register(gc.freeze)
-    keep_compiled_text()
     compile_methods_at_first_use()
     try:
         _refuse_empty_output(sys.argv[1:] if arguments is None else arguments)
