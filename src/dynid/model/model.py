@@ -65,7 +65,7 @@ class Model:
 
     @property
     def robot_model(self) -> Model:
-        """This model; user-defined models without robot and terms have None."""
+        """This model, which consists of a robot and terms; other kinds of models have None."""
         return self
 
     @property
