@@ -38,11 +38,7 @@ _LARGEST_MULTIPLIER = 1e4  # of an elimination whose order was chosen in another
 
 
 class Work(NamedTuple):
-    """Work arrays of the lanes.
-
-    The others are those of `closure_lanes`.
-
-    Attributes:
+    """Work arrays of the lanes; arrays not listed here: see `closure_lanes`. Attributes:
         z, before: (coordinates, LANES), coordinates, and those of the previous step.
         target: (n, LANES), targets of the independent coordinates.
         x, velocity, acceleration: (joints, LANES), of all joints.

@@ -275,7 +275,7 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
 
 
 def _share(factors: Sequence[Factor], solution: Solution, weights: Array) -> tuple[Array, Array]:
-    """Return a block's share (base, base) of H, and its score (base,)."""
+    """Return the contribution of a block of rows to the normal matrix (base, base), and its score (base,)."""
     size = len(solution.beta)
     normal, score = np.zeros((size, size)), np.zeros(size)
     for weight, factor in zip(weights, factors, strict=True):

@@ -307,7 +307,7 @@ class RidgeSearch:
 
     def fitted(self, regression: Regression, ridges: Mapping[str, float],
                without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the values (base,) from all data, zero for excluded columns."""
+        """Return the base parameters (base,) fitted to all data, zero for excluded columns."""
         ridge = np.zeros(len(regression.base))
         ridge[self.places] = self.ridge(ridges, without)
         own = np.flatnonzero(np.isfinite(ridge))

@@ -38,7 +38,8 @@ class CrossPrediction:
     source: tuple[str, ...]
 
     def between(self) -> Array:
-        """Return errors (robots, robots, dof) of the model of robot i on all logs of robot j, root mean square."""
+        """Return root mean square torque errors (robots, robots, dof) of the model of robot i on all logs of robot j.
+        """
         found = np.full((len(self.robots), len(self.robots), len(self.joints)), np.nan)
         owner = np.array(self.owner)
         for j in range(len(self.robots)):

@@ -28,7 +28,8 @@ WRONG_ORDER = 4.0  # ratio of the squared errors of two orders, above which only
 
 
 def without_repetition(t: Array, signals: Mapping[str, Array], notes: list[str]) -> dict[str, Array]:
-    """Return signals with those of the base interpolated that are logged at a lower rate, each value several times."""
+    """Return signals in which base values that were logged at a lower rate, and so repeated in several rows, are
+    interpolated."""
     found = dict(signals)
     for name, word in REPEATED_SIGNALS.items():
         if name not in found:

@@ -251,7 +251,7 @@ def _lowest(robot: Robot, log: FloatingLog) -> Array | None:
 
 
 def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | None, down: Array | None = None) -> Array:
-    """Return J' f of a measured wrench (samples, 6 + n).
+    """Return the generalised forces J' f (samples, 6 + n) of a measured wrench.
 
     q is in the axes of the root; turns: rotations of the root; down: unit vector to the ground there, for round feet.
     """

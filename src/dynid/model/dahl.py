@@ -23,15 +23,16 @@ from dynid.robot import Robot
 
 @njit(**INLINED)
 def bend(z: float, way: float, reach: float) -> float:
-    """Return z after a displacement `way` (rad or m) in one direction: z - s decays by exp(-|way| / reach), with s
-    the sign of the displacement."""
+    """Return the Dahl state after a displacement `way` (rad or m): its distance from sign(way) decays by exp(-|way| /
+    reach)."""
     s = np.sign(way)
     return s + (z - s) * np.exp(-np.abs(way) / reach)
 
 
 @njit(**OPTIONS)
 def bent(q: Array, reach: float, z: Array) -> None:
-    """Compute z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach, from z = 0.
+    """Compute the Dahl state z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach,
+    from z = 0.
 
     The solution is exact from row to row.
     """

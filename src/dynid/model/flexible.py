@@ -119,7 +119,8 @@ class FlexibleModel:
 
     @cached_property
     def _spring_parameters(self) -> tuple[Parameter, ...]:
-        """Return K, D, Ko, and Ks if there is a skew, joint by joint."""
+        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for a delay of motor
+        positions."""
         robot = self.links.robot
         found = []
         for j in self.bending:

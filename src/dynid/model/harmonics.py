@@ -20,7 +20,7 @@ from dynid.robot import Robot
 
 @curve
 def waves(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return sum a cos(w q) + b sin(w q); `values` are the number of waves, then w, a, b of each."""
+    """Return the torque sum of a cos(w q) + b sin(w q); `values`: number of waves, then w, a, b of each."""
     total = 0.0
     for k in range(int(values[0])):
         angle = values[1 + 3 * k] * q

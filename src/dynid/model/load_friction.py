@@ -91,7 +91,7 @@ class LoadFriction:
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
-        """Add d(|tau| s) = sign(tau) s dtau + |tau| ds with tau = Y numbers, by the adjoint kernel of the bodies."""
+        """Add the derivatives of load friction |tau| s, with tau = Y numbers: sign(tau) s dtau + |tau| ds."""
         if robot.followers is not None:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return

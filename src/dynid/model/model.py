@@ -294,7 +294,7 @@ class Model:
         return matrix
 
     def bias(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike) -> Array:
-        """Return torques (samples, dof) without acceleration."""
+        """Return the bias torques (samples, dof): those of all terms at zero acceleration."""
         return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(dq)))
 
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,

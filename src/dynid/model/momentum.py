@@ -226,5 +226,6 @@ def _part(
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:
-    """Return motion . M a of each column (columns, samples), from M a (dof columns, samples)."""
+    """Return the scalar product of the motion and M a for each column (columns, samples), from M a (dof columns,
+    samples)."""
     return np.einsum("jcs,sj->cs", entries.reshape(dof, -1, len(motion)), motion)

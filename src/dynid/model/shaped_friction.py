@@ -25,7 +25,7 @@ _NOT_BELOW_ZERO = (0.0, np.inf)
 
 @curve
 def speed_powers(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return sum_k F_k |dq|^k sign(dq), k from 1; `values` are the number of terms, then F_1, F_2, .."""
+    """Return the friction torque sum_k F_k |dq|^k sign(dq), k from 1; `values`: number of terms, then F_1, F_2, .."""
     total, power = 0.0, 1.0
     for k in range(int(values[0])):
         power *= abs(dq)

@@ -22,7 +22,7 @@ FORCE = Kind("force of a strut", "stiffness")
 
 @curve
 def powers(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return sum_k K_k (q - rest)^k; `values` are the number of terms, rest, K_1, K_2, .."""
+    """Return the spring torque sum_k K_k (q - rest)^k, k from 1; `values`: number of terms, rest, K_1, K_2, .."""
     x, total, power = q - values[1], 0.0, 1.0
     for k in range(int(values[0])):
         power *= x
@@ -94,7 +94,8 @@ def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero
 
 @curve
 def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return (F + K (L - L0)) dL/dq; values: base, link, zero, F, K, L0."""
+    """Return the torque (F + K (L - L0)) dL/dq of a gas or spring strut of length L; values: base, link, zero, F, K,
+    L0."""
     a, b, angle = values[0], values[1], q - values[2]
     length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(angle))
     return (values[3] + values[4] * (length - values[5])) * a * b * math.sin(angle) / length

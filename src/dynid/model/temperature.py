@@ -57,7 +57,7 @@ class TemperatureFriction:
         return np.broadcast_to(given, (robot.dof,))
 
     def _now(self, robot: Robot) -> Array:
-        """Return T - T0 of a motion without times (dof,)."""
+        """Return each joint's temperature above the reference (dof,), K, for a motion without time stamps."""
         if self.at is None or self.reference is None:
             return np.zeros(robot.dof)
         return self._per_joint(robot, "at") - self._per_joint(robot, "reference")

@@ -193,7 +193,8 @@ def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class LoadChange:
-    """A change of the load: time, s of its log, and mass before and after, kg; std: scatter on both sides, relative."""
+    """A change of the load: time in its log, s, mass before and after, kg, and std, the relative scatter on both
+    sides."""
 
     log: str
     at: float

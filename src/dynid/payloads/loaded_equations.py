@@ -119,7 +119,7 @@ def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence
 
 
 def change_by_load(estimate: Estimate, payload: Payload) -> Array:
-    """Return K (b, 10), the change of the robot's base parameters by a load's ten parameters (Ardiani, eq.
+    """Return the matrix (base, 10) from a load's ten parameters to the change of the base parameters (Ardiani, eq.
     4.13-4.16)."""
     model = required_robot_model(estimate.model, "an estimate of a payload")
     frame = model.robot.frame(payload.frame)

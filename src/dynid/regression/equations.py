@@ -77,7 +77,7 @@ class Layout:
         return replace(self, columns=tuple(columns), first=first, rows=rows, place=np.full_like(self.place, -1))
 
     def joint(self, j: int) -> slice:
-        """Return the rows of joint j: its columns and its torque."""
+        """Return the regressor columns and the torque of joint j, in its valid rows."""
         return slice(self.first[j], self.first[j] + len(self.columns[j]) + 1)
 
     def entries(self, samples: Samples, rows: slice) -> Array:

@@ -202,7 +202,7 @@ class MjcfText:
 
 
 def from_quat(quat: Array) -> Array:
-    """Return the rotation (4, 4) of a unit quaternion w x y z."""
+    """Return the pose (4, 4) of a rotation by a unit quaternion w x y z."""
     w, x, y, z = (float(part) for part in quat)
     pose = np.eye(4)
     pose[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],

@@ -13,19 +13,19 @@ from dynid.errors import RobotError
 
 
 def rotation_x(angle: float) -> Array:
-    """Return the rotation about x."""
+    """Return the pose (4, 4) of a rotation about x by an angle, rad."""
     c, s = _cos_sin(angle)
     return np.array([[1.0, 0, 0, 0], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]])
 
 
 def rotation_y(angle: float) -> Array:
-    """Return the rotation about y."""
+    """Return the pose (4, 4) of a rotation about y by an angle, rad."""
     c, s = _cos_sin(angle)
     return np.array([[c, 0, s, 0], [0, 1.0, 0, 0], [-s, 0, c, 0], [0, 0, 0, 1]])
 
 
 def rotation_z(angle: float) -> Array:
-    """Return the rotation about z."""
+    """Return the pose (4, 4) of a rotation about z by an angle, rad."""
     c, s = _cos_sin(angle)
     return np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1.0, 0], [0, 0, 0, 1]])
 

@@ -181,7 +181,9 @@ class Poles(ControlLaw):
         return float(_TIME_CONSTANTS / np.min(omega * np.minimum(1.0, damping)))
 
     def follows(self, motion: Reference) -> Reference:
-        """Return qr = q + 2 damping/omega dq + ddq/omega^2, the inverse of Janot, Vandanjon, Gautier, eq. 42."""
+        """Return the reference of a motion, q + 2 damping/omega dq + ddq/omega^2: the inverse of Janot, Vandanjon,
+        Gautier, eq. 42.
+        """
         omega, damping = self._poles()
         q = motion.q + 2.0 * damping / omega * motion.dq + motion.ddq / omega ** 2
         return Reference.of(q, rate=motion.rate, start=motion.start)

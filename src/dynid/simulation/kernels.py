@@ -131,7 +131,8 @@ def act(plant: Plant, share: float, work: RunBuffers) -> None:
 
 @njit(**BORROWING)
 def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) -> bool:
-    """Compute dy of the state y under motor torques tau; return False if the inertia matrix is singular."""
+    """Compute the time derivative dy of the state y under motor torques tau; return False if the inertia matrix is
+    singular."""
     n = len(plant.parent)
     matrix, bias, net = work.matrix, work.bias, work.net
     flexible, lugre = len(plant.flexible) > 0, len(plant.lugre) > 0
@@ -238,7 +239,8 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> None:
 
 @njit(**ONCE)
 def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: RunBuffers) -> int:
-    """Advance y by `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
+    """Advance the state y by `steps` classical Runge-Kutta steps of h seconds; `first`: its derivative at the
+    beginning."""
     k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
     sticking = len(work.signs) > 0
     for step in range(steps):
@@ -276,7 +278,8 @@ _E = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 52
 @njit(**ONCE)
 def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float,
                      work: RunBuffers) -> int:
-    """Advance y by `span` seconds with the Dormand-Prince 5(4) pair, starting with the last successful step."""
+    """Advance the state y by `span` seconds with the Dormand-Prince 5(4) pair, starting with the last successful
+    step."""
     k, trial, guess, states = work.stages, work.trial, work.guess, len(y)
     for i in range(states):
         k[0, i] = first[i]

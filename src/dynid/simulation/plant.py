@@ -144,7 +144,7 @@ class Plant(NamedTuple):
 
     @property
     def states(self) -> int:
-        """Size of the state: q, dq, then LuGre's z, then motor positions and velocities."""
+        """Size of the state: joint positions and velocities, LuGre states, motor positions and velocities."""
         return 2 * self.dof + len(self.lugre) + 2 * len(self.flexible)
 
 

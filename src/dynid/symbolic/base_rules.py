@@ -67,8 +67,8 @@ def _no_function(name: str, of: object) -> float:
 
 
 def base_forms(robot: Robot) -> BaseForms:
-    """Return the rules for the rigid bodies of a serial arm with revolute joints and frames on them (MDH or URDF
-    about z)."""
+    """Return symbolic base parameters of a serial arm of revolute joints whose frames are on the joint axes (MDH,
+    URDF)."""
     n = robot.dof
     for joint in robot.joints:
         if joint.prismatic:

@@ -63,7 +63,7 @@ def gravity(w: Writer) -> list[Output]:
 
 
 def coriolis(w: Writer) -> list[Output]:
-    """Joint torques of the bodies due to velocities alone, C dq."""
+    """Joint torques of Coriolis and centrifugal effects of the bodies, C dq."""
     return [_vector("c", w.rigid(w.dq, w.still, weight=False))]
 
 

@@ -122,8 +122,8 @@ def _starts(t: Array, q: Array) -> list[_Start]:
 
 
 def departures(q: Array, still: float, rows: int) -> Ints:
-    """Return rows (n, 2) of all rests of at least `rows` rows: the first row of a rest of q (samples,) within
-    `still`, and the first row after it."""
+    """Return (rests, 2): first row of each rest of at least `rows` rows, and first row after it; q moves less than
+    `still`."""
     found = np.empty((len(q) // max(rows, 1) + 1, 2), np.int64)
     return found[:_departures(q, float(still), rows, found)]
 

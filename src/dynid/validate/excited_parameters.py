@@ -283,7 +283,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
 
 
 def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
-    """Return q, dq, ddq (rows, dof) of some rows spread over all logs."""
+    """Return positions, velocities and accelerations (rows, dof) in some rows spread over all logs."""
     each = max(8, _REPEATED_ROWS // len(samples))
 
     def some(name: str) -> Array:

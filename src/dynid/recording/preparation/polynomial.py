@@ -96,7 +96,7 @@ class PolynomialKernel:
 
     @cached_property
     def shape(self) -> np.polynomial.Polynomial:
-        """The polynomial R of x, which depends on the delay."""
+        """Polynomial factor of the filter's weights, as a function of x; it depends on the delay."""
         at = 1.0 - 2.0 * self.delay_s / self.window
         total = np.polynomial.Polynomial([0.0])
         for one in self._polynomials[:-1]:

@@ -120,7 +120,7 @@ class RowFilter:
 
     @cached_property
     def taps(self) -> Array:
-        """Weights g (lags,), newest sample first, times the sample period."""
+        """Impulse response of the filter (lags,), newest sample first, times the sample period."""
         if self.kernel is not None:
             return self.kernel.taps(self.rate)
         weights = np.full(round(self.window * self.rate) + 1, 1.0 / self.rate)
@@ -129,7 +129,7 @@ class RowFilter:
 
     @cached_property
     def rates(self) -> Array:
-        """Weights g' (lags,), newest sample first, times the sample period."""
+        """Derivative of the filter's impulse response (lags,), newest sample first, times the sample period."""
         if self.kernel is not None:
             return self.kernel.taps(self.rate, 1)
         ends = np.zeros(len(self.taps))
@@ -157,7 +157,7 @@ class RowFilter:
         return _BOX_HALF_GAIN / self.window if self.kernel is None else self.kernel.cutoff
 
     def gain(self, f: Array) -> Array:
-        """Return the gain (bins,) of the rows at frequencies f (Hz); for a window relative to its length."""
+        """Return the filter's gain (bins,) at frequencies f (Hz); for a window, relative to its length."""
         phase = np.exp(-2j * np.pi * np.outer(f, np.arange(len(self.taps)) / self.rate))
         return np.asarray(np.abs(phase @ self.taps) / abs(self.taps.sum()))
 
