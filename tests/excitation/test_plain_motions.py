@@ -28,7 +28,7 @@ from dynid.excitation import (
     self_motion,
     slow_enough,
 )
-from dynid.excitation.assessment import with_accelerations
+from dynid.excitation.exciting_motion import with_accelerations
 from dynid.excitation.search.experiment_design import design_experiment
 from dynid.excitation.trajectories.families import Fourier
 from dynid.model import Model, make_terms

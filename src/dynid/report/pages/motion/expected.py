@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from dynid.report.figure import GREY, MEASURED, Figure, axis, level, significant, text
-from dynid.report.grades import COLORS, GOOD, POOR, grade
 from dynid.report.pages.motion.data import MotionData
 from dynid.report.section import Section
-from dynid.report.words import number, percent, typeset
+from dynid.report.words import COLORS, GOOD, POOR, grade, number, percent, typeset
 
 _PER_NAME = 14  # px a parameter needs on the axis
 

@@ -8,7 +8,7 @@ from typing import Any
 from dynid.excitation import Usage
 from dynid.report.pages.motion.data import MotionData, used
 from dynid.report.section import Section
-from dynid.report.units import JointUnits
+from dynid.report.words import JointUnits
 
 _LENGTHS = {"space": "clearance", "support": "inside the support polygon", "height": "above the ground"}
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.report.grades import GOOD
 from dynid.report.pages.motion.data import MotionData, used
 from dynid.report.section import Card, Section
-from dynid.report.words import number, percent, seconds
+from dynid.report.words import GOOD, number, percent, seconds
 
 
 def gather(data: MotionData) -> Mapping[str, Any]:
