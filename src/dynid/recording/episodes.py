@@ -157,6 +157,6 @@ class Cleaned:
     dropped: int = 0
     dropped_rows: tuple[DroppedRow, ...] = ()
     until: float = 0.0
-    lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lacking: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)
     torque_free: bool = False
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)
