@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, field
 
 import numpy as np
