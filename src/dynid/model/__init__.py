@@ -11,6 +11,7 @@ from dynid.model.completion import (
     split_regressor,
 )
 from dynid.model.dahl import Dahl
+from dynid.model.data_context import DataContext
 from dynid.model.delay import Delay
 from dynid.model.differential_drive import DifferentialDrive, MobileBase, Scara
 from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
@@ -36,7 +37,6 @@ from dynid.model.sign import Sign
 from dynid.model.springs import Cable, Counterbalance, GasSpring, PolynomialSpring, RippleTorque
 from dynid.model.temperature import Drift, TemperatureFriction
 from dynid.model.term import Term
-from dynid.model.term_capabilities import DataContext
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
 
 __all__ = [

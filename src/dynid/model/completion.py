@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
+from dynid.model.data_context import DataContext
 from dynid.model.elements import Element
 from dynid.model.model import Model
 from dynid.model.parameters import Parameters
 from dynid.model.term import MotionSegment, differences
-from dynid.model.term_capabilities import DataContext
 from dynid.robot import Robot, numbered_joints
 
 

@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
+from dynid.model.data_context import learned_fields
 from dynid.model.model import Model
 from dynid.model.parameters import Kind, Parameter, Parameters
 from dynid.model.registry import FRICTION
 from dynid.model.term import Entries
-from dynid.model.term_capabilities import capabilities, learned_fields, term_name
+from dynid.model.term_capabilities import capabilities, term_name
 from dynid.model.terms import RotorInertia, chosen, joint_parameter, joint_unit
 
 STIFFNESS = Kind("joint stiffness")

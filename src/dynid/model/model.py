@@ -17,6 +17,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.root_frame import in_root_axes
 from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
+from dynid.model.data_context import DataContext, bind, depends_on_estimate, learned_fields
 from dynid.model.elements import Bodies, Element
 from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
@@ -29,18 +30,7 @@ from dynid.model.term import (
     pull_back,
     with_smooth_signs,
 )
-from dynid.model.term_capabilities import (
-    Capabilities,
-    DataContext,
-    History,
-    Kernels,
-    SingleSample,
-    bind,
-    capabilities,
-    depends_on_estimate,
-    learned_fields,
-    term_name,
-)
+from dynid.model.term_capabilities import Capabilities, History, Kernels, SingleSample, capabilities, term_name
 from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples

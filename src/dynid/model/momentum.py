@@ -21,6 +21,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model.completion import LinearModel, complete, robot_model
+from dynid.model.data_context import depends_on_estimate
 from dynid.model.model import Model
 from dynid.model.term import (
     Entries,
@@ -29,7 +30,7 @@ from dynid.model.term import (
     fill_entries,
     probing_motion,
 )
-from dynid.model.term_capabilities import Capabilities, History, capabilities, depends_on_estimate, term_name
+from dynid.model.term_capabilities import Capabilities, History, capabilities, term_name
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 

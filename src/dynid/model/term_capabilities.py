@@ -1,68 +1,19 @@
-"""What a term offers beyond its parameters and entries, and what it takes from logs and the last estimate."""
+"""Record of the optional methods of a term, beyond its parameters and entries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
+from dynid.model.data_context import DataContext, learned_fields
 from dynid.model.elements import Element
 from dynid.model.term import Entries, MotionSegment, Term, TorqueModel, probing_motion
 from dynid.robot import Robot
-
-_OF_ESTIMATE = ("bodies", "estimate")  # entries that the next estimate replaces
-# The last method of a group has a name that no field is likely to have, so it shows the intention.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "shape": ("shape_names", "shape", "with_shape"), "history": ("channels", "memory", "remembered"),
-    "load": ("link_numbers", "under_load"), "kernels": ("torques", "inertia"),
-    "single_sample": ("instant", "instant_entries")}
-
-
-@dataclass(frozen=True, eq=False)
-class DataContext:
-    """Quantities from logs and from the last estimate that terms of a model depend on; None if unknown.
-
-    Attributes:
-        speeds: top speed of each joint (dof,), rad/s or m/s.
-        times: first and last time, s.
-        temperatures: mean temperature of each joint (dof,), in the unit of the logs.
-        bodies: ten inertial parameters of each body (bodies, 10), from the last estimate.
-        estimate: parameters of the whole model (parameters,), from the last estimate.
-    """
-
-    speeds: Array | None = None
-    times: tuple[float, float] | None = None
-    temperatures: Array | None = None
-    bodies: Array | None = None
-    estimate: Array | None = None
-
-
-def learned_fields(term: Term) -> Mapping[str, str]:
-    """Return the fields that a term takes from data, and the entry of `DataContext` for each."""
-    found: Mapping[str, str] = getattr(term, "learned", {})
-    return found
-
-
-def depends_on_estimate(term: Term) -> bool:
-    """Return whether the columns of a term depend on the last estimate."""
-    return any(entry in _OF_ESTIMATE for entry in learned_fields(term).values())
-
-
-def bind(term: Any, context: DataContext) -> Any:
-    """Return the term with the fields of `learned_fields` taken from a context.
-
-    A field that is set keeps its value, except for an entry from an estimate, which the next estimate replaces.
-    """
-    found = {}
-    for name, entry in learned_fields(term).items():
-        value = getattr(context, entry)
-        if value is not None and (entry in _OF_ESTIMATE or getattr(term, name) is None):
-            found[name] = value
-    return replace(term, **found) if found else term
 
 
 class ShapeParameters(Protocol):
@@ -126,6 +77,11 @@ class SampleFromEntries:
 
 
 Step = Callable[[Robot, tuple[Array, Array, Array], Array, Array], Iterator[Array]]
+# The last method of a group has a name that no field is likely to have, so it shows the intention.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "shape": ("shape_names", "shape", "with_shape"), "history": ("channels", "memory", "remembered"),
+    "load": ("link_numbers", "under_load"), "kernels": ("torques", "inertia"),
+    "single_sample": ("instant", "instant_entries")}
 
 
 @dataclass(frozen=True, eq=False)
