@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics import Wrench
+from dynid.dynamics.kinematics import places, series
 from dynid.dynamics.loop_faults import not_closed
-from dynid.dynamics.wrench import places, series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import FlexibleModel, LinearModel, complete, robot_model
 from dynid.model.completion import can_compile
@@ -21,7 +21,6 @@ from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.chain import ChainRows
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
-from dynid.simulation.flexible_robot import flexible_machine
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR
 from dynid.simulation.plant import (
     DIRECTION,
@@ -35,6 +34,7 @@ from dynid.simulation.plant import (
     Widths,
     all_smooth,
     as_narrow,
+    flexible_machine,
     make_plant,
     per_joint,
     sign_widths,

@@ -34,10 +34,15 @@ from dynid.validate.hypotheses.weigh import (
 )
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
-from dynid.validate.suspicions.exchanged_columns import exchange_as_likely, exchanged_columns
+from dynid.validate.suspicions.exchanged_columns import (
+    exchange_as_likely,
+    exchanged_columns,
+    is_unrelated,
+    torques_exchanged,
+    unrelated_torques,
+)
 from dynid.validate.suspicions.second_fit import METHOD, without
 from dynid.validate.suspicions.signals import beyond_limits
-from dynid.validate.suspicions.unrelated import is_unrelated, torques_exchanged, unrelated_torques
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, UNIT_SPREAD, WORSE_RATIO
 from dynid.validate.words import inside, joints_listed
 
