@@ -72,6 +72,7 @@ CANDIDATES = {
                          "one of coupled drives, exchanged columns, and another geometry than in the robot file",
                          "coupled drives"),
 }
+_OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are made of predicted torques
 
 
 @dataclass(frozen=True)
@@ -144,13 +145,17 @@ class CandidateFit:
         return plain({**vars(self), "seen": self.seen, "hint": self.hint})
 
 
-def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
+def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool,
+                   earlier: tuple[SampledRows, Sequence[CandidateFit]] | None = None) -> tuple[CandidateFit, ...]:
     """Return all candidates for joint j, the most probable first: the simplest of those that explain as much as the
     best, with its rivals.
 
     Residual and candidate are projected on the complement of the joint's own columns, so that the fit shows the benefit
     of adding the candidate to the model (added-variable test). Candidates are ranked by their cross-validation error,
     so that many columns are no advantage.
+
+    earlier: rows and candidates of another estimate with the same columns. The projected residual does not depend on
+    the estimate, so that only the candidates made of its predictions are fitted again.
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
@@ -163,6 +168,8 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
     torque_size = float(np.std(rows.measured[use, j]))
     absorbed = lag_products(basis.T)
     for (name, neighbour), columns in _columns(rows, j, use, names, turning).items():
+        if earlier is not None and name not in _OF_PREDICTIONS:
+            continue
         wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
         left = wide - basis @ (basis.T @ wide)
         new = np.linalg.norm(left, axis=0) > _IN_THE_MODEL
@@ -185,6 +192,10 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
         torque = float(np.sqrt(share * power / len(use)))
         found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, gained / power, better,
                                   gained / own, std=std))
+    if earlier is not None:
+        ratio = float(np.sum(earlier[0].residual[use, j] ** 2)) / power
+        found += [replace(one, share=ratio * one.share, left_out=ratio * one.left_out, rivals=()) for one in earlier[1]
+                  if one.candidate not in _OF_PREDICTIONS]
     return _ranked(found)
 
 

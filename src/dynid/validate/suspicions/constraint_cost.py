@@ -6,6 +6,7 @@ is checked instead.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +31,7 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
     if least is None or error < max(PRICE_RATIO * least, least + PRICE_PERCENT):
         return [], case
     free = _refitted(case)
+    free = replace(free, gains=drive_gains(free.problem, free.estimate))
     joints = _impossible_joints(free)
     where = f" of {joints_listed(joints)}" if joints else ""
     return [suspect("consistency-price", "cost of physical consistency", "all torques",
@@ -39,19 +41,20 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
                     evidence={"relative_error": error, "unconstrained_relative_error": least})], free
 
 
-def without_constraints(case: Case) -> Case:
-    """Return the case with the unconstrained fit, or the same case if its method has no constraints."""
-    return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case)
+def without_constraints(case: Case, joints: Collection[str]) -> Case:
+    """Return the case with the unconstrained fit and tests of the residuals of some joints, or the same case if its
+    method has no constraints."""
+    return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case, joints)
 
 
-def _refitted(case: Case) -> Case:
-    """The case with the unconstrained fit, its residual tests and gains."""
+def _refitted(case: Case, joints: Collection[str] | None = None) -> Case:
+    """The case with the unconstrained fit and its residual tests, of all joints by default."""
     problem = case.problem
     estimate = identify(problem, method=_METHOD)
     own = problem.torques.equations if estimate.model is problem.model and estimate.base is problem.base else None
     reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True, equations=own)
-    return replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
-                   gains=drive_gains(problem, estimate))
+    return replace(case, estimate=estimate, reconstruction=reconstruction,
+                   tests=residual_tests(reconstruction, only=joints, earlier=(case.reconstruction, case.tests)))
 
 
 def _impossible_joints(free: Case) -> tuple[str, ...]:
