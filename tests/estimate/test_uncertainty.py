@@ -135,7 +135,7 @@ def test_fits_that_only_predict_go_over_no_data(method: str, monkeypatch: pytest
 
     monkeypatch.setattr(Model, "fill", refuse)
     quick = cross_validate_blocks(whole, method, estimate=found)
-    assert np.allclose(quick.errors, again.errors, rtol=0.02)  # they keep the barrier, or strength and noise, of all data
+    assert np.allclose(quick.errors, again.errors, rtol=0.02)  # these keep strength and noise of all data
     assert all(fit.values.shape == found.values.shape and fit.refit is None for fit in quick.fits)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from dynid.estimate import identify
 from dynid.findings import Finding
-from dynid.validate.gains import drive_gains
 from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, suspect
@@ -31,7 +30,6 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
     if least is None or error < max(PRICE_RATIO * least, least + PRICE_PERCENT):
         return [], case
     free = _refitted(case)
-    free = replace(free, gains=drive_gains(free.problem, free.estimate))
     joints = _impossible_joints(free)
     where = f" of {joints_listed(joints)}" if joints else ""
     return [suspect("consistency-price", "cost of physical consistency", "all torques",
