@@ -25,7 +25,7 @@ from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, fit_candidates
+from dynid.validate.candidates import CandidateFit, fit_candidates, refit_candidates
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruction import Reconstruction
@@ -195,7 +195,8 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_L
         if not enough or (only is not None and fit.name not in only):
             return JointTests(fit.name, unit, None, None, (), None)
         turning = robot is not None and not robot.joints[j].prismatic
-        follows = fit_candidates(rows, j, names, turning, before.get(fit.name))
+        follows = (refit_candidates(rows, j, names, turning, *before[fit.name]) if fit.name in before
+                   else fit_candidates(rows, j, names, turning))
         strong = bool(follows) and _strong(follows[0], fit.torque_rms or 0.0, held)
         return JointTests(fit.name, unit, whiteness(series, j, step, lags, unlikely, coloured),
                           normality(series, j), follows, follows[0] if strong else None)
