@@ -23,8 +23,9 @@ Segment = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class KeptColumns:
-    """Layout of a model's columns, and the entries (layout.rows, m) of each segment of a log."""
+    """A model, the layout of its columns, and the entries (layout.rows, m) of each segment of a log."""
 
+    model: Model
     layout: Layout
     entries: Mapping[Segment, Array]
 
@@ -39,23 +40,18 @@ def rows_of_segments(equations: Equations) -> dict[tuple[int, Segment], Rows]:
     for piece in equations.pieces():
         if len(piece.rows):
             pieces.setdefault((piece.log, piece.segment), []).append(piece)
-    own = _model(equations)
-    if own is None:
+    # Columns can be kept of torques, without known values and memory.
+    if type(equations) is not TorqueEquations or equations.base.known or not isinstance(equations.model, Model) \
+            or equations.model.channels:
         return {key: _joined([equations.rows(piece) for piece in some]) for key, some in pieces.items()}
-    found = {key: _with_kept(equations, own, some) for key, some in pieces.items()}
+    model = equations.model
+    found = {key: _with_kept(equations, model, some) for key, some in pieces.items()}
     for log, samples in enumerate(equations.logs):
         kept = _KEPT.get(samples)
-        if kept is None or kept.layout.model.robot is not own.robot or kept.layout.rows < equations.layout.rows:
-            _KEPT[samples] = KeptColumns(equations.layout, {segment: rows.entries for (k, segment), rows
-                                                            in found.items() if k == log})
+        if kept is None or kept.model.robot is not model.robot or kept.layout.rows < equations.layout.rows:
+            _KEPT[samples] = KeptColumns(model, equations.layout, {segment: rows.entries for (k, segment), rows
+                                                                   in found.items() if k == log})
     return found
-
-
-def _model(equations: Equations) -> Model | None:
-    """Return the model of equations whose columns can be kept: of torques, without known values and memory."""
-    if type(equations) is not TorqueEquations or equations.base.known or not isinstance(equations.model, Model):
-        return None
-    return None if equations.model.channels else equations.model
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
@@ -69,10 +65,10 @@ def _with_kept(equations: TorqueEquations, model: Model, pieces: Sequence[Piece]
     """Return the rows of a segment, with the columns of terms that an earlier model had from there."""
     samples, segment, layout = equations.logs[pieces[0].log], pieces[0].segment, equations.layout
     kept = _KEPT.get(samples)
-    before = None if kept is None or kept.layout.model.robot is not model.robot else kept.entries.get(segment)
+    before = None if kept is None or kept.model.robot is not model.robot else kept.entries.get(segment)
     if kept is None or before is None:
         return _joined([equations.rows(piece) for piece in pieces])
-    source = _sources(layout, model, kept.layout)
+    source = _sources(layout, model, kept)
     fresh = np.flatnonzero(source < 0)
     row = np.full(layout.rows + 1, -1)
     row[fresh] = np.arange(len(fresh))
@@ -93,16 +89,15 @@ def _with_kept(equations: TorqueEquations, model: Model, pieces: Sequence[Piece]
     return Rows(layout, entries, np.concatenate(keep))
 
 
-def _sources(layout: Layout, model: Model, kept: Layout) -> Ints:
+def _sources(layout: Layout, model: Model, kept: KeptColumns) -> Ints:
     """Return the row among the kept entries of each row of a layout, -1 for columns that have none."""
     source = np.full(layout.rows, -1)
     for j in range(model.dof):
-        source[layout.joint(j).stop - 1] = kept.joint(j).stop - 1  # the torque
-    others = kept.model.parts if isinstance(kept.model, Model) else ()
+        source[layout.joint(j).stop - 1] = kept.layout.joint(j).stop - 1  # the torque
     for term, columns in model.parts:
-        same = next((own for other, own in others if _is_same(term, other)), None)
+        same = next((own for other, own in kept.model.parts if _is_same(term, other)), None)
         if same is not None:
-            mine, theirs = layout.place[:, columns], kept.place[:, same]
+            mine, theirs = layout.place[:, columns], kept.layout.place[:, same]
             shared = (mine >= 0) & (theirs >= 0)
             source[mine[shared]] = theirs[shared]
     return source
