@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dynid.robot import Robot
-from dynid.runs.design_motion import terms_model
+from dynid.runs.motion_design import terms_model
 from dynid.symbolic import generate
 
 FUNCTIONS = ["inverse_dynamics", "forward_dynamics", "friction", "inertia", "regressor"]

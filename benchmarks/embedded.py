@@ -19,7 +19,7 @@ import numpy as np
 
 from dynid.errors import NotPossibleError
 from dynid.robot import Robot
-from dynid.runs.design_motion import terms_model
+from dynid.runs.motion_design import terms_model
 from dynid.symbolic import Program, generate
 
 COMPILER, EMULATOR = "arm-none-eabi-gcc", "qemu-system-arm"

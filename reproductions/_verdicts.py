@@ -34,7 +34,7 @@ NO_CAUSE = frozenset(("residuals-coloured", "low-r2", "badly-conditioned", "few-
 BLAMES = frozenset(("torque-sign", "position-sign", "drive-gain", "torque-unit", "degrees-for-radians", "time-scale",
                     "gear-ratio", "torques-swapped", "positions-swapped", "encoder-stuck", "gravity-direction",
                     "payload", "residual-follows-delay", "residual-follows-backlash", "another-machine",
-                    "load-changed", "torques-unrelated", "torques-exchanged", "cutoff-too-high"))
+                    "position-offset", "load-changed", "torques-unrelated", "torques-exchanged", "cutoff-too-high"))
 HEALTHY = "healthy"
 DEFAULTS, NAMED = "defaults", "friction named"  # how a user runs it: nothing named, or wls with the usual friction
 

@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from dynid.floating import Contact
-from dynid.floating.virtual_log import standing_motion
+from dynid.floating.virtual_walker import standing_motion
 from dynid.robot import Robot
 from reproductions._walkers import quadruped, small_humanoid
 

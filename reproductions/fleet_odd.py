@@ -16,7 +16,7 @@ from dynid.fleet.noise_level import level_noise, log_noise
 from dynid.fleet.outliers import changes_prior, standing_out
 from dynid.fleet.pooling import RobotInformation
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.scatter import scatter
+from dynid.fleet.robot_scatter import scatter
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, base_parameters, equations_of, fold

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dynid.estimate import Estimate, Problem, choose_terms, identify
 from dynid.model import FrictionCurve, Model, make_terms, term_from_table
-from dynid.model.complete import required_robot_model
+from dynid.model.completion import required_robot_model
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.validate import reconstruct

@@ -21,7 +21,7 @@ from dynid.consistency import Consistency, Ellipsoid
 from dynid.estimate import Problem, identify
 from dynid.excitation import FourierSeries
 from dynid.extraction import SEARCHES, BaseValues, Extraction, ExtractionOptions, extract, reason_of
-from dynid.extraction.new_motion import new_motion
+from dynid.extraction.sine_motion import new_motion
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters

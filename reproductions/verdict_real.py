@@ -118,7 +118,7 @@ FAULTS = (
     Fault("sign of one joint", ("torque-sign",), lambda m, rng: signs(m.log, rng, 1)),
     Fault("swapped torques", ("torques-swapped",), lambda m, rng: swapped_torques(m.log, rng)),
     Fault("torques 3 rows late", DELAY, _late),
-    Fault("position off by 0.1", MISFIT, _shifted),
+    Fault("position off by 0.1", ("position-offset", *MISFIT), _shifted),
     Fault("positions in degrees", ("degrees-for-radians",),
           lambda m, rng: Put(replace(m.log, q=np.rad2deg(m.log.q), dq=None))),
     Fault("mounted sideways", ("gravity-direction",), lambda m, rng: mounted(m, False)),

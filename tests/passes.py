@@ -12,7 +12,7 @@ from unittest import mock
 
 from dynid import threads
 from dynid.model import FlexibleModel, Model
-from dynid.model.complete import Completed
+from dynid.model.completion import Completed
 from dynid.model.momentum import MomentumForm
 
 # Every way to the regressor. One that is called inside another is not counted again.

@@ -89,9 +89,9 @@ def test_comments_and_terminals_get_one_line(text: str) -> None:
 def test_motions_name_their_joints(found: tuple[str, ...]) -> None:
     motion = FourierSeries(np.full((2, 1), 0.1), np.zeros((2, 1)), np.zeros(2), 1.0)
     with TemporaryDirectory() as folder:
-        write_trajectory(motion, Path(folder) / "m.yaml", joints=found)
+        write_trajectory(motion, Path(folder) / "m.yaml", rate=10.0, joints=found)
         assert yaml.safe_load((Path(folder) / "m.yaml").read_text("utf-8"))["joint_names"] == list(found)
-        write_trajectory(motion, Path(folder) / "m.csv", joints=found)
+        write_trajectory(motion, Path(folder) / "m.csv", rate=10.0, joints=found)
         assert read_trajectory(Path(folder) / "m.csv", found).q.shape[1] == 2
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dynid import kernel_cache
+from dynid import kernel_cache, kernel_store
 
 SOURCE = Path(kernel_cache.__file__).parent
 NOBODY = 65534
@@ -25,7 +25,8 @@ def installed() -> Iterator[Path]:
     if os.name != "posix" or os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv to become another user")
     folder = Path("/var/tmp") / f"dynid-test-{os.getpid()}"
-    shutil.copytree(SOURCE, folder / "dynid", ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = shutil.ignore_patterns("*.nbi", "*.nbc", f"*{kernel_store.SUFFIX}")  # bytecode may come along
+    shutil.copytree(SOURCE, folder / "dynid", ignore=kernels)
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     yield folder

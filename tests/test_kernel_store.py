@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -59,6 +60,43 @@ assert ends(a) == (1, 2)
 found = [total(Pair(a, 2.0), matrix, 3, True), a[0], total(Pair(a, 2.0), matrix.T.copy().T[:, ::-1], 1, False)]
 print(*found, "numba" in sys.modules)
 """
+BOUND = """
+x = np.arange(5.0)
+part = between.bound(x, 2.0)
+print(part(0, 5), part(1, 3), part(4, 4))
+x[:] = 1.0
+print(part(0, 5), "numba" in sys.modules)
+"""
+CURVES = """
+import ctypes
+from dynid.model import curve, friction, friction_curve, harmonics, shaped_friction, springs
+from dynid.model.elements import CurveFunction
+kind, worst, count = ctypes.CFUNCTYPE(*[ctypes.c_double] * 3, ctypes.c_void_p), 0.0, 0
+for module in (friction, friction_curve, harmonics, shaped_friction, springs):
+    for one in (found for found in vars(module).values() if isinstance(found, CurveFunction)):
+        values = np.array([0.7, 0.3, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
+        for q, dq in ((0.2, 0.5), (-0.4, -1.3)):
+            worst = max(worst, abs(kind(one.address)(q, dq, values.ctypes.data) - one(q, dq, values)))
+            count += 1
+print(worst < 1e-12, count >= 12, "numba" in sys.modules)
+"""
+# These load numba in the second process too.
+ERRORS = """
+try:
+    total(Pair(np.zeros(1), 2.0), np.zeros((4, 3)), -1, False)
+except ValueError as error:
+    print(error)
+try:
+    part(0, 6)
+except IndexError as error:
+    print(error, part(0, 2))
+"""
+OWN_CURVE = """
+own = curve(lambda q, dq, values: q)
+print(kind(own.address)(3.0, 0.0, values.ctypes.data), "numba" in sys.modules)
+"""
+NOT_KEPT = "print(*both(1), *both(np.arange(2.0))[1])"
+SMALL = "print(*ends(np.zeros(4)), 'numba' in sys.modules)"
 
 
 def outcome(folder: Path, calls: str = CALLS, **environment: str) -> list[str]:
@@ -71,58 +109,72 @@ def outcome(folder: Path, calls: str = CALLS, **environment: str) -> list[str]:
                                                str(folder), str(Path(kernel_store.__file__).parents[1])]),
                                            **environment})
     assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a first process has kept the kernels."""
-    folder = tmp_path_factory.mktemp("kernels")
-    # 1 + 2 (0 + ... + 11) = 133, then 133 + 132
-    assert outcome(folder) == ["-399.0", "133.0", "265.0", "True"]
-    return folder
+    return done.stdout.splitlines()
 
 
 def kept(folder: Path) -> list[Path]:
     return sorted((folder / "kept").glob(f"*{kernel_store.SUFFIX}"))
 
 
-def test_a_second_process_does_not_load_numba(folder: Path) -> None:
-    assert len(kept(folder)) == 3  # `ends`, and two layouts of the matrix
-    assert outcome(folder) == ["-399.0", "133.0", "265.0", "False"]
+class Process(NamedTuple):
+    """Lines that a process printed, by the calls that it made, and the files that there were after it."""
+
+    calls: list[str]
+    bound: list[str]
+    curves: list[str]
+    errors: list[str]
+    own_curve: list[str]
+    not_kept: list[str]
+    files: list[Path]
+
+    @staticmethod
+    def of(folder: Path) -> Process:
+        parts = [CALLS, BOUND, CURVES, ERRORS, OWN_CURVE, NOT_KEPT]
+        lines = outcome(folder, "\nprint('next')\n".join(parts))
+        ends = [k for k, line in enumerate(lines) if line == "next"]
+        found = [lines[start + 1:end] for start, end in zip([-1, *ends], [*ends, len(lines)], strict=True)]
+        return Process(*found, files=kept(folder))
 
 
-def test_an_error_is_raised_as_numba_raises_it(folder: Path) -> None:
-    calls = ("try:\n    total(Pair(np.zeros(1), 2.0), np.zeros((4, 3)), -1, False)\n"
-             "except ValueError as error:\n    print(error)")
-    assert outcome(folder, calls) == ["a", "negative", "count"]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kernels")
 
 
-def test_a_bound_call_passes_its_last_arguments_and_raises_errors(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def processes(folder: Path) -> list[Process]:
+    """Two processes, one after the other, with the same calls: the first compiles, the second finds what is kept."""
+    return [Process.of(folder) for _ in range(2)]
+
+
+def test_a_second_process_does_not_load_numba(processes: list[Process]) -> None:
+    # 1 + 2 (0 + ... + 11) = 133, then 133 + 132
+    assert [one.calls for one in processes] == [[f"-399.0 133.0 265.0 {is_loaded}"] for is_loaded in (True, False)]
+    assert processes[0].files == processes[1].files
+    of_total = [file for file in processes[0].files if ".total-" in file.name]
+    assert len(of_total) == 2  # two layouts of the matrix
+
+
+def test_an_error_is_raised_as_numba_raises_it(processes: list[Process]) -> None:
+    assert [one.errors[0] for one in processes] == ["a negative count"] * 2
+
+
+def test_a_bound_call_passes_its_last_arguments_and_raises_errors(processes: list[Process]) -> None:
     """By numba in the first process, by the stored code in the second; arrays that change are seen."""
-    calls = """
-x = np.arange(5.0)
-part = between.bound(x, 2.0)
-print(part(0, 5), part(1, 3), part(4, 4))
-x[:] = 1.0
-print(part(0, 5), "numba" in sys.modules)
-try:
-    part(0, 6)
-except IndexError as error:
-    print(error, part(0, 2))
-"""
-    for is_loaded in ("True", "False"):
-        assert outcome(tmp_path, calls) == ["20.0", "6.0", "0.0", "10.0", is_loaded, "beyond", "the", "end", "4.0"]
+    assert [one.bound for one in processes] == [["20.0 6.0 0.0", f"10.0 {is_loaded}"] for is_loaded in (True, False)]
+    assert [one.errors[1] for one in processes] == ["beyond the end 4.0"] * 2
 
 
-def test_a_result_that_is_not_kept_comes_from_numba(folder: Path) -> None:
-    before = kept(folder)
-    for _ in range(2):  # the second process reads that there is no code
-        assert outcome(folder, "print(*both(1), *both(np.arange(2.0))[1])") == ["1", "2.5", "1.5", "2.5"]
-    noted = [file for file in kept(folder) if file not in before]
+def test_curves_of_dynid_are_kept_and_those_of_a_user_are_not(processes: list[Process]) -> None:
+    """Every curve, at its address and in Python: from numba in the first process, from a file in the second."""
+    assert [one.curves for one in processes] == [[f"True True {is_loaded}"] for is_loaded in (True, False)]
+    assert [one.own_curve for one in processes] == [["3.0 True"]] * 2
+
+
+def test_a_result_that_is_not_kept_comes_from_numba(processes: list[Process]) -> None:
+    assert [one.not_kept for one in processes] == [["1 2.5 1.5 2.5"]] * 2  # the second reads that there is no code
+    noted = [file for file in processes[0].files if ".both-" in file.name]
     assert len(noted) == 2 and all(file.read_bytes().endswith(b"\n") for file in noted)  # a head alone
-    for file in noted:
-        file.unlink()
 
 
 def test_another_numba_runs_the_kernels_itself(tmp_path: Path) -> None:
@@ -130,13 +182,14 @@ def test_another_numba_runs_the_kernels_itself(tmp_path: Path) -> None:
     without = ("from dynid import kernel_store\n"
                "def missing(*_): raise AttributeError('_final_module')\n"
                "kernel_store._compiled_alone = missing\n")
-    assert outcome(tmp_path, without + CALLS) == ["-399.0", "133.0", "265.0", "True"]
+    assert outcome(tmp_path, without + CALLS) == ["-399.0 133.0 265.0 True"]
     assert not kept(tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["code", *(pytest.param(one, marks=pytest.mark.slow) for one in ("cut", "calls"))])
-def test_a_file_that_does_not_fit_is_made_anew(folder: Path, damage: str) -> None:
-    for file in kept(folder):
+def test_a_file_that_does_not_fit_is_made_anew(tmp_path: Path, damage: str) -> None:
+    assert outcome(tmp_path, SMALL) == ["4 5 True"]
+    for file in kept(tmp_path):
         head, _, code = file.read_bytes().partition(b"\n")
         facts = json.loads(head)
         if damage in facts:
@@ -144,40 +197,19 @@ def test_a_file_that_does_not_fit_is_made_anew(folder: Path, damage: str) -> Non
             head = json.dumps(facts).encode()
         file.write_bytes({"code": head + b"\n" + code[:-9] + b"corrupted", "cut": head}.get(
             damage, head + b"\n" + code))
-    assert outcome(folder) == ["-399.0", "133.0", "265.0", "True"]
-    assert outcome(folder) == ["-399.0", "133.0", "265.0", "False"]
+    assert outcome(tmp_path, SMALL) == ["4 5 True"]
+    assert outcome(tmp_path, SMALL) == ["4 5 False"]
 
 
-def test_numba_s_settings_belong_to_the_key(folder: Path) -> None:
-    assert outcome(folder, NUMBA_OPT="1")[-1] == "True"
-    assert outcome(folder)[-1] == "True"
+def test_numba_s_settings_belong_to_the_key(tmp_path: Path) -> None:
+    assert outcome(tmp_path, SMALL, NUMBA_OPT="1") == ["4 5 True"]
+    assert outcome(tmp_path, SMALL) == ["4 5 True"]
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("a file where the folder should be")
-    code = "import dynid.kernel_cache as cache; cache._without_cache()\n" + CALLS
-    assert outcome(tmp_path, code) == ["-399.0", "133.0", "265.0", "True"]
-
-
-def test_curves_of_dynid_are_kept_and_those_of_a_user_are_not(tmp_path: Path) -> None:
-    """Every curve, at its address and in Python: from numba in the first process, from a file in the second."""
-    code = """
-import ctypes
-from dynid.model import curve, friction, friction_curve, harmonics, shaped_friction, springs
-from dynid.model.elements import CurveFunction
-kind, worst, count = ctypes.CFUNCTYPE(*[ctypes.c_double] * 3, ctypes.c_void_p), 0.0, 0
-for module in (friction, friction_curve, harmonics, shaped_friction, springs):
-    for one in (found for found in vars(module).values() if isinstance(found, CurveFunction)):
-        values = np.array([0.7, 0.3, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
-        for q, dq in ((0.2, 0.5), (-0.4, -1.3)):
-            worst = max(worst, abs(kind(one.address)(q, dq, values.ctypes.data) - one(q, dq, values)))
-            count += 1
-print(worst < 1e-12, count >= 12, "numba" in sys.modules)
-own = curve(lambda q, dq, values: q)
-print(kind(own.address)(3.0, 0.0, values.ctypes.data), "numba" in sys.modules)
-"""
-    assert outcome(tmp_path, code) == ["True", "True", "True", "3.0", "True"]
-    assert outcome(tmp_path, code) == ["True", "True", "False", "3.0", "True"]
+    code = "import dynid.kernel_cache as cache; cache._without_cache()\n" + SMALL
+    assert outcome(tmp_path, code) == ["4 5 True"]
 
 
 def test_flattened_arguments_are_those_of_numba() -> None:

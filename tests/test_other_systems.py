@@ -8,7 +8,9 @@ import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from conftest import POSIX_ONLY
@@ -23,6 +25,7 @@ SOURCES = sorted((ROOT / "src" / "dynid").rglob("*.py"))
 # Attributes of os and signal that Windows has not; each use stands behind hasattr, getattr or a test of the system.
 MISSING = {"getuid", "geteuid", "getpgrp", "killpg", "fork", "setsid", "mkfifo", "posix_fallocate", "register_at_fork",
            "sched_getaffinity", "O_NOFOLLOW", "O_NONBLOCK", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGHUP"}
+READING = {"open", "read_text", "write_text"}  # calls that may name an encoding
 GUARDED = {  # module -> names that it uses behind a guard
     "kernel_cache.py": {"getuid"}, "files.py": {"posix_fallocate"}, "threads.py": {"register_at_fork",
                                                                                  "sched_getaffinity"},
@@ -35,32 +38,52 @@ def no_fcntl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fcntl", None)
 
 
+class Module(NamedTuple):
+    """Nodes of a source file that tests look at: imports at its top, attributes of names, and calls."""
+
+    path: Path
+    imports: list[ast.Import | ast.ImportFrom]
+    attributes: list[ast.Attribute]
+    calls: list[ast.Call]
+
+
+@cache
+def modules() -> list[Module]:
+    """All source files, each parsed and walked once."""
+    found = []
+    for path in SOURCES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(tree))
+        found.append(Module(path, [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)],
+                            [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in MISSING],
+                            [node for node in nodes if isinstance(node, ast.Call) and (
+                                getattr(node.func, "attr", getattr(node.func, "id", "")) in READING)]))
+    return found
+
+
 def test_calls_that_windows_lacks_are_those_behind_a_guard():
     found: dict[str, set[str]] = {}
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in MISSING
-                    and node.value.id in ("os", "signal")):
-                found.setdefault(path.name, set()).add(node.attr)
+    for module in modules():
+        for node in module.attributes:
+            if isinstance(node.value, ast.Name) and node.value.id in ("os", "signal"):
+                found.setdefault(module.path.name, set()).add(node.attr)
     assert found == GUARDED
 
 
 def test_no_module_needs_posix_to_be_imported():
-    for path in SOURCES:
-        tops = [node for node in ast.parse(path.read_text(encoding="utf-8")).body
-                if isinstance(node, ast.Import | ast.ImportFrom)]
+    for path, tops, *_ in modules():
         names = {alias.name for node in tops for alias in node.names} | {getattr(node, "module", "") for node in tops}
         assert not names & {"fcntl", "resource", "pwd", "grp", "termios", "tty"}, path
 
 
 def test_texts_are_opened_with_their_encoding():
     """Windows takes its own code page otherwise."""
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (
-                    "read_text", "write_text"):
+    assert sum(len(module.calls) for module in modules()) > 50
+    for path, _, _, calls in modules():
+        for node in calls:
+            if getattr(node.func, "attr", "") in ("read_text", "write_text"):
                 assert any(one.arg == "encoding" for one in node.keywords) or node.args, f"{path}:{node.lineno}"
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "open":
+            if getattr(node.func, "id", "") == "open":
                 mode = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else "r"
                 assert "b" in mode or any(one.arg == "encoding" for one in node.keywords), f"{path}:{node.lineno}"
 

@@ -24,7 +24,7 @@ _MODULES = {
     "Model": "dynid.model",
     "Parameter": "dynid.model",
     "Parameters": "dynid.model",
-    "complete": "dynid.model.complete",
+    "complete": "dynid.model.completion",
     "make_terms": "dynid.model",
     "Mapping": "dynid.recording.mapping",
     "add_motor_side": "dynid.recording.motor_side",
@@ -58,11 +58,11 @@ _MODULES = {
     "compare": "dynid.validate.comparison",
     "generate": "dynid.symbolic",
     "cross_validate": "dynid.validate",
-    "cutoff_dependence": "dynid.validate.cutoff_dependence",
+    "cutoff_dependence": "dynid.validate.cutoff_influence",
     "estimate_gravity": "dynid.validate",
     "physics": "dynid.validate",
     "reconstruct": "dynid.validate.reconstruction",
-    "residual_tests": "dynid.validate.residual_tests",
+    "residual_tests": "dynid.validate.residual_statistics",
     "simulation_checks": "dynid.validate",
     "tracking_errors": "dynid.validate",
     "verdict": "dynid.validate.conclusion",
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     from dynid.model import Parameter as Parameter
     from dynid.model import Parameters as Parameters
     from dynid.model import make_terms as make_terms
-    from dynid.model.complete import complete as complete
+    from dynid.model.completion import complete as complete
     from dynid.online import Online as Online
     from dynid.payloads import KnownLoad as KnownLoad
     from dynid.payloads import LivePayload as LivePayload
@@ -161,9 +161,9 @@ if TYPE_CHECKING:
     from dynid.validate.comparison import compare as compare
     from dynid.validate.conclusion import verdict as verdict
     from dynid.validate.contract import check_method as check_method
-    from dynid.validate.cutoff_dependence import cutoff_dependence as cutoff_dependence
+    from dynid.validate.cutoff_influence import cutoff_dependence as cutoff_dependence
     from dynid.validate.reconstruction import reconstruct as reconstruct
-    from dynid.validate.residual_tests import residual_tests as residual_tests
+    from dynid.validate.residual_statistics import residual_tests as residual_tests
 
 __all__ = ["__version__", *_MODULES]
 

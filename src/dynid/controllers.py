@@ -1,7 +1,6 @@
 """Control laws for simulated robots, and the identification of a controller from a log."""
 
-from dynid.estimate.controller_fit import identify_controller
-from dynid.estimate.loop_fit import fit_loops
+from dynid.estimate.loop_fit import fit_loops, identify_controller
 from dynid.simulation import (
     PD,
     PID,

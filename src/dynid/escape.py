@@ -30,14 +30,15 @@ def terminal_text(text: str) -> str:
 
 
 def python_text(text: str) -> str:
-    """Return the text for the inside of a Python string in one or three double quotes, which then has its value."""
+    """Return the text escaped for the inside of a Python string in one or three double quotes."""
     return _escaped(text, _QUOTED)
 
 
 def c_comment(text: str) -> str:
     """Return the text for the inside of a C comment, on one line.
 
-    A backslash would join lines and `??/` is a backslash too, so that a comment's end could be hidden in either.
+    Backslashes and the trigraph `??/`, which also means a backslash, are escaped, because they would join lines and
+    hide the end of a comment.
     """
     text = _escaped(text, {"\\": "\\x5c"}).replace("??", "?\\x3f")
     return re.sub(r"(?<=\*)/|/(?=\*)", r"\\x2f", text)

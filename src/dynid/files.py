@@ -42,7 +42,7 @@ def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def permitted(mode: int) -> int:
-    """Return the mode of a new file or folder that the user's umask leaves of `mode`."""
+    """Return the access mode of a new file or folder: `mode` restricted by the user's umask."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mode & ~mask
@@ -75,8 +75,9 @@ def try_folder(folder: Path) -> None:
 
 
 def try_file(path: Path) -> None:
-    """Raise an error if a file could not be written, because of its folder or of a folder with its name. Leaves
-    nothing."""
+    """Raise an error if a file could not be written, for example because a folder has its name. No file is left
+    behind.
+    """
     with writing(path):
         if Path(path).is_dir():
             raise DynidError(f"cannot write {path}: it is a folder; give the name of a file", code="cannot-write")

@@ -18,8 +18,9 @@ _notes: list[str] = []
 
 
 def choose_cache() -> None:
-    """Choose the folder before numba is loaded; does nothing where kernels can be kept beside the source, or where the
-    user has named a folder."""
+    """Choose the folder of compiled kernels before numba is loaded. Nothing is changed if kernels can be stored beside
+    the source, or if the user has named a folder.
+    """
     if os.environ.get(VARIABLE) or os.name != "posix" or _is_writable(_BESIDE):
         return
     user = _user_cache()
@@ -56,7 +57,7 @@ def forgive_unkept_kernels() -> None:
 
 
 def note_unkept_kernel(problem: OSError) -> None:
-    """Keep a sentence for the user on why a compiled kernel could not be written; one for all kernels."""
+    """Store one sentence for the user on why compiled kernels could not be written."""
     if not _notes:
         _notes.append(f"Compiled kernels cannot be kept, so the next run compiles again: {problem.strerror}.")
 

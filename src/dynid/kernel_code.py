@@ -1,4 +1,6 @@
-"""LLVM code around kernels that are loaded without numba: memory, packed calls, and curves as functions of C."""
+"""LLVM code for compiled kernels that run without numba: memory allocation, calls with packed arguments, and user
+functions with a C interface.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ HEADER_OF_NUMBA = "{i64, i8*, i8*, i8*, i64}"  # what `_ALLOCATION` imitates, as
 
 
 def _packed_wrapper(types: Sequence[str], name: str, symbol: str) -> str:
-    """Return the code of a packed call `name` of a function `symbol` whose arguments have these types of LLVM."""
+    """Return LLVM code of a function `name` that unpacks its arguments, of the given LLVM types, and calls `symbol`."""
     loads = "\n".join(f"  %p{k} = getelementptr i64, ptr %block, i64 {FIRST_ARGUMENT + k}\n"
                       f"  %a{k} = load {one}, ptr %p{k}" for k, one in enumerate(types))
     return _PACKED_WRAPPER.format(name=name, symbol=symbol, loads=loads, types="".join(f", {one}" for one in types),
@@ -73,13 +75,13 @@ def _packed_wrapper(types: Sequence[str], name: str, symbol: str) -> str:
 
 
 def declared(module: Any) -> list[str]:
-    """Return the names of the functions that a module calls and does not define, those of LLVM left out."""
+    """Return the names of the functions that an LLVM module calls but does not define, except LLVM's own."""
     return [function.name for function in module.functions
             if function.is_declaration and not function.name.startswith("llvm.")]
 
 
 def need_numba(calls: Sequence[str]) -> bool:
-    """Return whether functions with these names are some that only numba or Python has."""
+    """Return whether one of these functions exists only in numba or Python."""
     return any(name.startswith(("Py", "_Py", "numba", "NRT")) and name not in _ALLOCATORS for name in calls)
 
 

@@ -1,8 +1,8 @@
 """Compiled kernels that are loaded without numba.
 
 Importing numba and loading the kernels of its cache takes longer than identifying a robot. The first call of a kernel
-therefore keeps its machine code as one object file beside numba's cache, and later processes load that file with LLVM
-alone. Numba is imported only where no file fits, or where the arguments or the result are of a kind that is not kept.
+therefore stores its machine code as an object file beside numba's cache, and later processes load that file with LLVM
+only. Numba is imported only if no stored file fits, or for types of arguments or results that cannot be stored.
 
 A file fits if its kernel has the same sources, argument types, processor and versions of numba and LLVM. Its code
 calls nothing but functions of the C library; both are checked before it is loaded.
@@ -65,7 +65,7 @@ class Kernel:
 
     @property
     def _numba_type_(self) -> Any:
-        """Return the type that numba needs if another kernel calls this one."""
+        """Return the numba type of this kernel, which numba needs if another kernel calls it."""
         return self.dispatcher._numba_type_
 
     def __call__(self, *arguments: Any) -> Any:
@@ -88,7 +88,7 @@ class Kernel:
         return run(words, arguments)
 
     def bound(self, *arguments: Any) -> Callable[..., Any]:
-        """Return a function of the last arguments, whole numbers, that calls the kernel with these first arguments.
+        """Return a function of the remaining integer arguments that calls the kernel with these first arguments.
 
         The arrays among them are flattened once, which takes longer than a call. They must not be resized.
         """
@@ -262,7 +262,9 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
 
 
 def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
-    """Return the address of machine code and the kind of its result; None if it calls what this process lacks."""
+    """Return the address of machine code and the type of its result; None if it calls a function that this process does
+    not have.
+    """
     if not code:
         return 0, facts["result"]
     if not all(hasattr(_process(), name) for name in facts["calls"]):
@@ -276,7 +278,9 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
 
 
 def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str = "") -> tuple[int, str]:
-    """Do as `_compiled_alone`; address 0, so that numba runs the function, where parts of numba have changed."""
+    """Compile as in `_compiled_alone`. If numba's internals have changed, return address 0, so that numba itself runs
+    the function.
+    """
     try:
         return _compiled_alone(file, key, dispatcher, types, wrapper)
     except (AttributeError, ImportError):
@@ -286,8 +290,8 @@ def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrap
 def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str) -> tuple[int, str]:
     """Compile a function for these types, write its machine code to a file, and return address and kind of result.
 
-    Numba would also compile a way in from Python and emit machine code of its own, which takes as long again. Its own
-    form is therefore compiled only where it is called.
+    Numba would also compile a Python interface and its own machine code, which doubles the time. These are compiled
+    only if they are used.
 
     Args:
         file: The file to write; a full disk leaves none.
@@ -331,7 +335,7 @@ def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...
 
 
 def _stored(file: Path, facts: dict[str, Any], code: bytes) -> tuple[int, str]:
-    """Write machine code, or that there is none, and return its address and the type of its result."""
+    """Write machine code to a file, or a note that there is none, and return its address and the type of its result."""
     facts["digest"] = hashlib.sha256(code).hexdigest()
     _write(file, json.dumps(facts).encode() + b"\n" + code)
     return _load(facts, code) or (0, facts["result"])

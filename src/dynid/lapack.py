@@ -89,7 +89,7 @@ def least_squares(a: Array, b: Array, share: float) -> Array:
     """Return x (k,) of least |a x - b| for a (rows, k); of all such x the shortest.
 
     Directions count as undetermined if their singular value is below a share of the largest. Singular values are
-    computed only if a triangular factor does not already show that there are none.
+    computed only if a triangular factor does not already prove full rank.
     """
     rows, width = a.shape
     if rows >= width > 0:

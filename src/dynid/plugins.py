@@ -5,14 +5,14 @@ A package declares them as entry points in its pyproject.toml, one group per kin
     [project.entry-points."dynid.methods"]
     huber-ls = "my_package.methods:huber_ls"
 
-The name is what users type. It is loaded when it is asked for by name, or when a command lists what there is.
+Users select a plugin by the name of its entry point. It is loaded when it is used, or when a command lists all plugins.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from dynid.errors import DynidError
@@ -44,9 +44,15 @@ class Plugin:
     problem: str | None = None
 
 
+@lru_cache(maxsize=1)
+def _all_declared() -> EntryPoints:
+    """Return the entry points of all installed packages, whose files are read once for all groups."""
+    return entry_points()
+
+
 @lru_cache(maxsize=len(GROUPS))
 def _declared(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+    return {point.name: point for point in _all_declared().select(group=group)}
 
 
 def plugin_names(group: str) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ def prefixed(tell: Tell, prefix: str) -> Tell:
 
 
 class Progress:
-    """A `Tell` with shares of completion: progress("folding", 0.4), or progress("folding") for an unchanged share.
+    """A progress callback: progress("reading logs", 0.4) reports the current step and the completed share; without a
+    share it is unchanged.
 
     The reported share never decreases, so that a progress bar only grows.
     """
@@ -25,7 +26,7 @@ class Progress:
 
     @staticmethod
     def of(tell: Tell) -> Progress:
-        """Return a progress: the given one, or one that passes sentences to the given function."""
+        """Return the given `Progress`, or one that passes its sentences to the given function."""
         return tell if isinstance(tell, Progress) else Progress(lambda sentence, share: tell(sentence))
 
     def __call__(self, sentence: str, share: float | None = None) -> None:

@@ -7,6 +7,7 @@ robot.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,12 +18,13 @@ from dynid.lapack import solve_tridiagonal
 _NUMBERS_AT_ONCE = 1 << 21  # numbers of windows that are transformed together: 16 MB, and twice as much of spectra
 
 
+@lru_cache(maxsize=64)
 def butterworth(order: int, share: float) -> Array:
     """Return sections (n, 6) of a digital low-pass, each b0 b1 b2 1 a1 a2; share: the cut-off (-3 dB) over half the
     rate.
 
     The analog poles are transformed by the bilinear transformation with the cut-off prewarped. The section whose poles
-    are nearest to the unit circle comes last, which keeps the values between sections small.
+    are nearest to the unit circle comes last, which keeps the values between sections small. Calls share the array.
     """
     warped = 4.0 * math.tan(0.5 * math.pi * share)
     analog = -warped * np.exp(0.5j * math.pi * np.arange(1 - order, order, 2) / order)

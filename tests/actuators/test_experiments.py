@@ -11,8 +11,8 @@ from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
 from dynid.actuators.experiment_plan import RESIDUAL_STD, RESIDUAL_TIME, plan_text
 from dynid.actuators.experiments import design_actuator_experiment, unknown_parameters
 from dynid.actuators.laws import drive_law
+from dynid.actuators.parameter_combinations import projected, unchanged_directions
 from dynid.actuators.problem import ChainProblem
-from dynid.actuators.structure import projected, unchanged_directions
 from dynid.errors import DynidError
 
 ROOMS = [Room(-1.5, 1.5, 4.0, 0.0), Room(0.2, 2.0, 2.0, 0.2)]

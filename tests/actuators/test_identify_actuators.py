@@ -1,4 +1,4 @@
-"""Actuators from positions and commands, against servos simulated by MuJoCo and by plain numpy."""
+"""Actuators from positions and commands, against servos simulated by MuJoCo and by formulas of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from refusals import refused
 import dynid
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
 from dynid.actuators.input_checks import unwrapped
-from dynid.actuators.leg_comparison import role
+from dynid.actuators.suspicions import role
 from reproductions._mujoco_servos import Machine
 from reproductions._servos import Servo, motions, simulate
 
@@ -116,7 +116,7 @@ def test_the_voltage_law_cannot_distinguish_back_emf_and_viscous_friction():
 
 
 def test_pid_cascade_and_current_laws_are_recovered():
-    """Against plain numpy: an integral term, two nested loops, and measured currents that are held between rows."""
+    """An integral term, two nested loops, and measured currents that are held between rows."""
     pid = {"kp": 8.0, "ki": 12.0, "kd": 0.15}
     found = identify_actuators(ROBOT, servo_log("pid", pid), law="pid", gains=pid, friction="m1", diagnose=False)
     near(found["j", "armature"], 0.01)

@@ -13,7 +13,7 @@ import dynid
 from dynid.actuators import columns as c
 from dynid.actuators import identify_actuators, pendulum
 from dynid.actuators.posterior import ActuatorPosterior, draw_table, friction_torque
-from dynid.actuators.rollout import friction_budget
+from dynid.actuators.rollout_kernel import friction_budget
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.simulators.exports import export_joints
 from reproductions._servos import Servo, motions, simulate
@@ -46,7 +46,7 @@ def volts():
 def test_friction_is_that_of_the_compiled_simulation():
     rng = np.random.default_rng(0)
     for _ in range(20):
-        own = np.abs(rng.normal(size=c.COLUMNS))
+        own = np.abs(rng.normal(size=c.JOINT_COLUMNS))
         motor, external, speed = rng.normal(size=(3, 50))
         wanted = [friction_budget.py_func(own, *state) for state in zip(motor, external, speed, strict=True)]
         np.testing.assert_allclose(friction_torque(own, motor, external, speed), wanted, rtol=1e-12)

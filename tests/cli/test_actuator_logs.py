@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +23,13 @@ def swing(mass, kp, seed, rows=500):
     command = 0.8 * np.sin(2 * np.pi * (0.3 + 0.12 * t) * t) + rng.choice([-0.4, 0.4], 10)[(t // 1).astype(int)]
     q = dq = 0.0
     found = []
-    for k in range(rows):
+    for wanted in command.tolist():
         found.append(round(q * 4096 / 6.2832) * 6.2832 / 4096)
         for _ in range(100):
-            volts = 7.4 * np.clip(0.166 * kp * (command[k] - q), -0.97, 0.97)
-            torque = 1.2 / 2.7 * (volts - 1.2 * dq) - 0.05 * dq - 9.81 * mass * 0.15 * np.sin(q)
+            volts = 7.4 * min(max(0.166 * kp * (wanted - q), -0.97), 0.97)
+            torque = 1.2 / 2.7 * (volts - 1.2 * dq) - 0.05 * dq - 9.81 * mass * 0.15 * math.sin(q)
             inertia = mass * 0.15**2 + 0.02
-            dq += STEP / inertia * (torque - np.clip(torque + inertia * dq / STEP, -0.04, 0.04))
+            dq += STEP / inertia * (torque - min(max(torque + inertia * dq / STEP, -0.04), 0.04))
             q += STEP * dq
     return Recording.from_commands(t, np.array(found)[:, None], command[:, None])
 

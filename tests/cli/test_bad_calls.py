@@ -14,7 +14,7 @@ from dynid.model import Model
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
-from dynid.runs.check_result import Check, Reason
+from dynid.runs.consistency_check import Check, Reason
 
 
 @pytest.fixture(scope="module")

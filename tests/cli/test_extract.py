@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dynid.extraction.new_motion import new_motion
+from dynid.extraction.sine_motion import new_motion
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.write import write_npz

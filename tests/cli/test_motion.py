@@ -9,7 +9,7 @@ import pytest
 
 from dynid.excitation import read_trajectory
 from dynid.robot import Robot
-from dynid.runs.plain_motion import KINDS
+from dynid.runs.unoptimised_motion import KINDS
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("null-space", "through")])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -65,9 +66,8 @@ RIGHT = (
 )
 
 
-def visible(path: Path) -> Iterator[tuple[int, str]]:
+def visible(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Texts of a Python module with their lines: string literals of two words or more that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     skip = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -107,7 +107,7 @@ def page(path: Path) -> Iterator[tuple[int, str]]:
             yield number, re.sub(r"\$\{[^}]*\}", " ", texts)
 
 
-def found(texts: Iterator[tuple[int, str]], path: Path) -> list[str]:
+def found(texts: Iterable[tuple[int, str]], path: Path) -> list[str]:
     wrong = []
     for line, text in texts:
         plain = text
@@ -119,21 +119,27 @@ def found(texts: Iterator[tuple[int, str]], path: Path) -> list[str]:
 
 
 def test_messages_and_help_have_no_private_words():
-    assert [one for path in sorted(SOURCE.rglob("*.py")) for one in found(visible(path), path)] == []
+    assert [one for path, texts, _ in parsed() for one in found(texts, path)] == []
 
 
-def all_docstrings() -> Iterator[tuple[str, str]]:
+def docstrings_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Docstrings of every module, class and function, private ones too, without code, examples and argument names."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = (ast.get_docstring(node) or "").split(">>>")[0]
-                name = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
-                yield name, re.sub(r"``?[^`]*``?|\"[^\"]*\"|\b[\w, ]+(\([^)]*\))?:(?= )", "", text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = (ast.get_docstring(node) or "").split(">>>")[0]
+            yield getattr(node, "lineno", 1), re.sub(r"``?[^`]*``?|\"[^\"]*\"|\b[\w, ]+(\([^)]*\))?:(?= )", "", text)
+
+
+@cache
+def parsed() -> list[tuple[Path, list[tuple[int, str]], list[tuple[int, str]]]]:
+    """Every module, parsed once: its messages and its docstrings with their lines."""
+    trees = ((path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(SOURCE.rglob("*.py")))
+    return [(path, list(visible(tree)), list(docstrings_in(tree))) for path, tree in trees]
 
 
 def test_docstrings_have_no_private_words():
-    texts = [(name, re.sub("|".join(RIGHT), "", " ".join(text.split()))) for name, text in all_docstrings()]
+    texts = [(f"{path.relative_to(ROOT)}:{line}", re.sub("|".join(RIGHT), "", " ".join(text.split())))
+             for path, _, found_texts in parsed() for line, text in found_texts]
     assert len(texts) > 4000
     assert [f"{name}: write '{better}' for {found_[0]!r}" for name, text in texts for pattern, better in PRIVATE.items()
             if (found_ := re.search(pattern, text))] == []
@@ -208,9 +214,9 @@ def test_the_check_finds_sentences_without_a_subject(text, wrong):
 
 @pytest.mark.parametrize("text", ["a body that cannot exist", "3 deviations", "met to", "torques are met to 1 %",
                                   "one a joint", "as the log says"])
-def test_the_check_finds_private_words(text, tmp_path):
-    (tmp_path / "a.py").write_text(f'"""Doc: deviations."""\nraise ValueError("{text}")\n')
-    hits = [pattern for _, one in visible(tmp_path / "a.py") for pattern in PRIVATE if re.search(pattern, one)]
+def test_the_check_finds_private_words(text):
+    tree = ast.parse(f'"""Doc: deviations."""\nraise ValueError("{text}")\n')
+    hits = [pattern for _, one in visible(tree) for pattern in PRIVATE if re.search(pattern, one)]
     assert bool(hits) == (text != "met to")
 
 

@@ -17,7 +17,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, choice, identify
 from dynid.estimate.block_cross_validation import BlockCrossValidation, cross_validate_blocks
 from dynid.estimate.choice import compare_left_out, preferred, student_quantile
-from dynid.estimate.reference_errors import acceleration_noise
+from dynid.estimate.reference_validation import acceleration_noise
 from dynid.model import Model, make_terms
 from dynid.recording.log_reading import read
 from dynid.recording.sample_preparation import prepare

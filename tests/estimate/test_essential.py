@@ -191,7 +191,7 @@ def test_little_torque_by_the_diagonal_of_r_and_by_singular_values() -> None:
 
 def test_what_a_normal_distribution_leaves_is_what_least_squares_leave() -> None:
     """White noise: the covariance is that of the columns, so both views of a fit without some of them agree."""
-    from dynid.estimate.essential_rules import FoldedView, NormalView
+    from dynid.estimate.reduction import FoldedView, NormalView
 
     rng = np.random.default_rng(2)
     x = rng.normal(size=(300, 6))

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
-from dynid.estimate.friction_pull import friction_pull
+from dynid.estimate.friction_regularisation import friction_pull
 from dynid.estimate.linear import joint_weights
 from dynid.model import Model, make_terms
 from dynid.recording import Samples

@@ -48,10 +48,10 @@ FILTERS: list[dict[str, Any]] = [{"cutoff": 100, "decimate": 10}, {"cutoff": 20}
 
 
 @pytest.mark.parametrize(("method", "settings"), [
-    *((method, settings) for method in ("iv", "didim") for settings in FILTERS),
-    ("cloe", FILTERS[0]), ("clie", FILTERS[1]),
+    *(("iv", settings) for settings in FILTERS), ("didim", FILTERS[0]), ("cloe", FILTERS[0]), ("clie", FILTERS[1]),
     *(pytest.param(method, settings, marks=pytest.mark.slow) for method, settings in (
-        ("cloe", FILTERS[1]), ("cloe", FILTERS[2]), ("clie", FILTERS[0]), ("clie", FILTERS[2])))], ids=str)
+        ("didim", FILTERS[1]), ("didim", FILTERS[2]), ("cloe", FILTERS[1]), ("cloe", FILTERS[2]),
+        ("clie", FILTERS[0]), ("clie", FILTERS[2])))], ids=str)
 def test_filtered(emps: tuple[Recording, Cascade], method: str, settings: dict[str, Any]) -> None:
     log, law = emps
     samples = prepare(log, **settings)

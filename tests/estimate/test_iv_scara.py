@@ -12,7 +12,7 @@ from refusals import refused
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.model import Coulomb, Model, RigidBodies, Scara, Stribeck, Viscous
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare

@@ -30,7 +30,7 @@ def test_a_light_joint_in_a_stiff_loop_shows_at_least_what_the_loop_can_hold(arm
 
 
 @pytest.mark.parametrize("method", ["iv", "pc-iv"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_machines_own_law_serves_an_arm_of_unequal_joints(arm, method: str, seed: int) -> None:
     problem = arm.problem(arm.log(position_noise=2e-4, seed=seed))
     found = identify(problem, method=method)

@@ -11,8 +11,7 @@ import pytest
 from refusals import refused
 
 from dynid.errors import ModelError, RecordingError
-from dynid.estimate.controller_fit import identify_controller
-from dynid.estimate.loop_fit import fit_loops
+from dynid.estimate.loop_fit import fit_loops, identify_controller
 from dynid.model import Model, RigidBodies
 from dynid.recording import Recording
 from dynid.recording.log_reading import read

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from dynid.estimate.recursive.result import moderated
-from dynid.regression.correlation import _lag_window_estimate
+from dynid.regression.autocorrelation import _lag_window_estimates
 
 EVERY = np.ones(200, dtype=bool)
 
@@ -37,5 +37,5 @@ def test_slow_noise_has_few_degrees_of_freedom() -> None:
     rng, keep = np.random.default_rng(5), np.ones(4000, dtype=bool)
     white = rng.normal(size=4000)
     slow = lfilter([1.0], [1.0, -np.exp(-1.0 / 400.0)], white)
-    assert _lag_window_estimate(white, keep, None)[1] > 200.0
-    assert _lag_window_estimate(slow, keep, None)[1] < 30.0
+    (_, of_white, _), (_, of_slow, _) = _lag_window_estimates([white, slow], [keep, keep], [None, None])
+    assert of_white > 200.0 and of_slow < 30.0

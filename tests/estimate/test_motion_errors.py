@@ -11,7 +11,7 @@ from motions import fourier
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.motion_errors import motion_shift
 from dynid.model import Model, make_terms

@@ -12,7 +12,7 @@ from refusals import refused
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
-from dynid.estimate.ridge import parameter_scales
+from dynid.estimate.ridge_regression import parameter_scales
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters

@@ -6,9 +6,8 @@ import numpy as np
 
 from dynid.dynamics.following import chain_of, closure_conditions
 from dynid.excitation.limits.limit_check import check_limits
-from dynid.excitation.limits.loop_limit import LoopLimit
-from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.trajectories.polynomial import quintic_between
+from dynid.excitation.limits.motion_limits import Limits, LoopLimit
+from dynid.excitation.trajectories.trajectory import quintic_between
 from dynid.robot import Body, Frame, Joint, Robot
 from dynid.robot.loops import Closure, closed
 from dynid.robot.pose import translation

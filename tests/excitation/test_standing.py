@@ -16,7 +16,7 @@ from walkers import free_pinocchio, quadruped, small_humanoid
 from dynid.errors import DynidError, NotPossibleError, RobotError
 from dynid.excitation import ExcitingMotion, Fourier, Limits, Measurement, PriorKnowledge, Search, Standing, excite
 from dynid.excitation.search.multistart import MultiStart
-from dynid.excitation.standing.standing_design import standing_design
+from dynid.excitation.standing.stance_design import standing_design
 from dynid.excitation.standing.support import convex_hull
 from dynid.model import Model
 from dynid.robot import Robot
@@ -62,7 +62,7 @@ def designed(machine: Machine, steps: int, equations: str = "projected") -> Exci
 
 @pytest.fixture(scope="module")
 def motions() -> dict[str, ExcitingMotion]:
-    return {"quadruped": designed(MACHINES["quadruped"], 4), "humanoid": designed(MACHINES["humanoid"], 1)}
+    return {"quadruped": designed(MACHINES["quadruped"], 2), "humanoid": designed(MACHINES["humanoid"], 1)}
 
 
 def pinocchio_states(found: ExcitingMotion, model, t):

@@ -9,7 +9,7 @@ from refusals import refused
 
 import dynid
 from dynid.errors import ModelError
-from dynid.estimate.recursive.verdicts import base_limits, standard_limits
+from dynid.estimate.recursive.result import base_limits, standard_limits
 from dynid.extraction import robot_bounds
 from dynid.model import Model
 from dynid.robot import Robot

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,16 @@ def found(folder: Path, out: Path, **options: Any) -> dict[str, Any]:
     return result.to_dict()
 
 
-def test_a_fleet_says_who_differs_and_updates_read_only_what_is_new(fleet_folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    facts = found(fleet_folder, out)
+@pytest.fixture(scope="module")
+def first(fleet_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """The result of the whole fleet and its folder, for tests that do not write into it."""
+    out = tmp_path_factory.mktemp("first") / "out"
+    return found(fleet_folder, out), out
+
+
+def test_a_fleet_says_who_differs_and_updates_read_only_what_is_new(
+        fleet_folder: Path, first: tuple[dict[str, Any], Path], tmp_path: Path) -> None:
+    facts, out = first[0], shutil.copytree(first[1], tmp_path / "out")
     assert [(one["robot"], one["part"].split(" (")[0]) for one in facts["stand_out"]] == [("R2", "drive of joint 2")]
     assert [Path(one["source"]).name for one in facts["odd_logs"]] == ["2026-03-02.npz"]
     assert [Path(one["source"]).name for one in facts["failures"]] == ["corrupt.npz"]
@@ -97,9 +105,8 @@ def test_fewer_than_five_robots_state_what_they_cannot_decide(fleet_folder: Path
     assert note.startswith(words)
 
 
-def test_the_fleet_is_a_prior_for_a_new_robot(fleet_folder: Path, tmp_path: Path) -> None:
-    found(fleet_folder, tmp_path / "out")
-    estimate, settings = load(tmp_path / "out")
+def test_the_fleet_is_a_prior_for_a_new_robot(first: tuple[dict[str, Any], Path]) -> None:
+    estimate, settings = load(first[1])
     fleet = Fleet.of_arms()
     errors = (estimate.values - fleet.truth_of(estimate, fleet.theta)) / estimate.std
     assert settings.robot == "arm3r" and np.sqrt(np.mean(errors ** 2)) < 2.0
@@ -120,10 +127,9 @@ def test_two_updates_at_once_leave_one_whole_result(fleet_folder: Path, tmp_path
     assert json.loads((out / "fleet.json").read_text())["parameters"] == both[0]["parameters"]
 
 
-def test_a_disk_that_fills_leaves_the_earlier_result(fleet_folder: Path, tmp_path: Path,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "out"
-    found(fleet_folder, out)
+def test_a_disk_that_fills_leaves_the_earlier_result(fleet_folder: Path, first: tuple[dict[str, Any], Path],
+                                                     tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = shutil.copytree(first[1], tmp_path / "out")
     before = (out / "fleet.json").read_bytes()
 
     def full(handle: int) -> None:

@@ -24,8 +24,8 @@ def test_spreads_are_found_and_links_are_equal() -> None:
 
 def test_two_seconds_lean_on_the_fleet_and_a_minute_stands_alone() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(2)
-    truths = [fleet.own(rng) for _ in range(60)]
-    seconds = [0.4 if k % 2 else 12.0 for k in range(60)]
+    truths = [fleet.own(rng) for _ in range(36)]
+    seconds = [0.4 if k % 2 else 12.0 for k in range(36)]
     robots = fleet.robots([[fleet.log(theta, s, 100 * k + i) for i in range(5)]
                            for k, (theta, s) in enumerate(zip(truths, seconds, strict=True))])
     known = [RobotInformation.of(robot) for robot in robots]

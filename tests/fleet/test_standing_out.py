@@ -9,13 +9,13 @@ import pytest
 from fleets import Fleet
 
 from dynid.arrays import Array
-from dynid.fleet.changes import Series, changes
+from dynid.fleet.change_detection import Series, changes
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.outliers import fleet_parts, standing_out
 from dynid.fleet.pooling import RobotInformation, pool
 from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction, robots_apart
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.scatter import discoveries, scatter
+from dynid.fleet.robot_scatter import discoveries, scatter
 
 
 def test_benjamini_and_hochberg() -> None:
@@ -27,7 +27,7 @@ def test_benjamini_and_hochberg() -> None:
 
 def test_robots_with_a_changed_link_or_drive_are_found_and_named() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(6)
-    truths = [fleet.own(rng) for _ in range(50)]
+    truths = [fleet.own(rng) for _ in range(34)]
     names = fleet.model.parameters
     truths[3][names.index("Fc2")] *= 2.5
     truths[17][names.bodies["link3"]] *= 1.15

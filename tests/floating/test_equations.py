@@ -24,7 +24,7 @@ from dynid.floating import (
 )
 from dynid.floating.contacts import contact_bias, null_rows
 from dynid.floating.facts import mirrored_links
-from dynid.floating.virtual_log import SensorNoise, WalkerMotion, standing_motion, virtual_log
+from dynid.floating.virtual_walker import SensorNoise, WalkerMotion, standing_motion, virtual_log
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot

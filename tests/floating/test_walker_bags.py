@@ -7,7 +7,7 @@ import pytest
 from bags import new_bag
 from refusals import refused
 from typer.testing import CliRunner
-from walking_runs import walk
+from walking_runs import short_walk
 
 from dynid.cli.main import app
 from dynid.errors import RecordingError
@@ -29,7 +29,7 @@ def types(bag):
 
 def written(path, kind, *, pose=True, forces=True, second_imu=False, flips=False):
     """A bag of the walk: joints, an IMU without orientation, the pose of the base, and the force on each foot."""
-    world, empty = walk(), np.zeros(9)
+    world, empty = short_walk(), np.zeros(9)
     s, names = world.signals, Robot.load(world.walker.text).joint_names[6:]
     with new_bag(path, kind, start=START) as bag:
         State, Imu, Stamped, Posed, Vector, Turn, Wrench, Pose, Point = types(bag)
@@ -55,7 +55,7 @@ def written(path, kind, *, pose=True, forces=True, second_imu=False, flips=False
 
 @pytest.mark.parametrize("kind", ["ros1", "mcap"])
 def test_topics_of_a_walker_are_read_by_their_types(tmp_path, kind):
-    world, robot = walk(), Robot.load(walk().walker.text)
+    world, robot = short_walk(), Robot.load(short_walk().walker.text)
     found = read(written(tmp_path / ("log.bag" if kind == "ros1" else "log"), kind, flips=True), None, robot)
     s = world.signals
     np.testing.assert_allclose(found.base_signals["imu_angular_rate"], s["gyro"], atol=1e-5)
@@ -70,14 +70,14 @@ def test_topics_of_a_walker_are_read_by_their_types(tmp_path, kind):
 
 
 def test_two_imus_are_not_chosen_between(tmp_path):
-    robot = Robot.load(walk().walker.text)
+    robot = Robot.load(short_walk().walker.text)
     bag = written(tmp_path / "log", "mcap", pose=False, forces=False, second_imu=True)
     found = read(bag, {"contact": "always"}, robot)
     assert "imu_angular_rate" not in found.base_signals
     assert "--set log.imu_angular_rate=/trunk_sensor/data:angular_velocity" in " ".join(found.notes)
     chosen = read(bag, {"contact": "always", "imu_angular_rate": {"topic": SECOND_IMU},
                         "imu_specific_force": f"{SECOND_IMU}:linear_acceleration"}, robot)
-    np.testing.assert_allclose(chosen.base_signals["imu_angular_rate"], walk().signals["gyro"], atol=1e-5)
+    np.testing.assert_allclose(chosen.base_signals["imu_angular_rate"], short_walk().signals["gyro"], atol=1e-5)
     with refused(RecordingError, "log-lacks-signal", SECOND_IMU, "base_position"):
         read(bag, {"contact": "always", "base_position": {"topic": SECOND_IMU}}, robot)
 
@@ -108,7 +108,7 @@ def test_quaternions_are_interpolated_without_jumps():
 
 def test_identify_reads_a_bag_of_a_walker(tmp_path):
     """Joints and an IMU alone, with contacts from the forces on the feet."""
-    (tmp_path / "robot.xml").write_text(walk().walker.text)
+    (tmp_path / "robot.xml").write_text(short_walk().walker.text)
     written(tmp_path / "log", "mcap", pose=False)
     done = CliRunner().invoke(app, ["identify", str(tmp_path / "robot.xml"), str(tmp_path / "log"), "--method", "wls",
                                     "--friction", "viscous", "--set", "prepare.cutoff=14", "--set",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from walking_runs import codes, walk
+from walking_runs import codes, short_walk, walk
 
 import dynid
 from dynid.estimate import choose_terms
@@ -50,6 +50,6 @@ def test_a_run_without_named_friction_chooses_it(tmp_path):
 
 def test_equations_of_the_base_alone_have_no_friction_to_choose(tmp_path):
     (tmp_path / "robot.xml").write_text(walk().walker.text)
-    run = dynid.identify(tmp_path / "robot.xml", walk().write(tmp_path / "log.csv", "torque"), method="wls",
+    run = dynid.identify(tmp_path / "robot.xml", short_walk().write(tmp_path / "log.csv", "torque"), method="wls",
                          log={"foot_radius": 0.022}, prepare={"cutoff": 14.0}, simulation={"run": False})
     assert run.friction is None and any("equations of the base alone do not contain it" in note for note in run.notes)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from refusals import refused
 from typer.testing import CliRunner
-from walking_runs import SETTINGS, identified, walk
+from walking_runs import SETTINGS, identified, short_walk, walk
 
 import dynid
 from dynid.cli.main import app
@@ -81,7 +81,7 @@ def test_wrong_settings_are_refused(tmp_path, settings):
 def test_commands_on_a_result(tmp_path):
     """Validation has the error of the fit, MJCF keeps the free joint, and what does not support it is refused."""
     (tmp_path / "robot.xml").write_text(walk().walker.text)
-    log, result = walk().write(tmp_path / "log.csv", "wrench"), tmp_path / "result"
+    log, result = short_walk().write(tmp_path / "log.csv", "wrench"), tmp_path / "result"
 
     def called(*words):
         return CliRunner().invoke(app, [str(word) for word in words])

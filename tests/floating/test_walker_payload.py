@@ -43,7 +43,7 @@ def test_a_box_is_found_within_its_intervals(results, leave_out):
     here = folder / ("projected" if leave_out else "wrenches")
     here.mkdir(exist_ok=True)
     if not (here / "result").exists():
-        save(identified(here, walk(), *leave_out), here / "result")
+        save(identified(here, walk(), *leave_out), here / "result", report=False)
     if leave_out:
         names = log.read_text().splitlines()
         kept = [k for k, name in enumerate(names[0].split(",")) if "force" not in name]
@@ -65,7 +65,7 @@ def test_residual_and_difference_agree_with_the_joint_estimate(results):
     result = folder / "wrenches" / "result"
     if not result.exists():
         (folder / "wrenches").mkdir(exist_ok=True)
-        save(identified(folder / "wrenches", walk()), result)
+        save(identified(folder / "wrenches", walk()), result, report=False)
     true = np.array([*MASS * PLACE, MASS])
     for way in ("residual", "difference"):
         found = find_payload(result, [str(log)], PayloadOptions(way=way)).payload
@@ -78,7 +78,7 @@ def test_the_command_states_the_box_and_refuses_other_methods(results):
     result = folder / "wrenches" / "result"
     if not result.exists():
         (folder / "wrenches").mkdir(exist_ok=True)
-        save(identified(folder / "wrenches", walk()), result)
+        save(identified(folder / "wrenches", walk()), result, report=False)
     done = CliRunner().invoke(app, ["payload", str(result), str(log), "--json", "-o", str(folder / "payload")])
     assert done.exit_code == 0, done.output
     printed = json.loads(done.output[done.output.index("{"):])

@@ -19,7 +19,8 @@ from reproductions._walking_world import humanoid_walker, world_log
 
 
 @pytest.mark.parametrize(("leave_out", "kind", "count"), [
-    ((), "wrenches", 118), (("torque",), "base", 94), (("wrench",), "projected", 118)])
+    ((), "wrenches", 118), (("torque",), "base", 94),
+    pytest.param(("wrench",), "projected", 118, marks=pytest.mark.slow)])
 def test_equations_follow_from_the_signals(tmp_path, leave_out, kind, count):
     """The kind of equations is chosen from the log and stated, intervals hold the truth, nothing healthy is blamed."""
     run = identified(tmp_path, walk(), *leave_out)
@@ -41,6 +42,7 @@ def test_a_foot_sensor_with_a_wrong_gain_is_named(tmp_path):
     assert codes(run) == {"foot-gain"}
 
 
+@pytest.mark.slow
 def test_an_offset_of_a_foot_sensor_is_named(tmp_path):
     wrench = walk().signals["wrench"].copy()
     wrench[:, 2, :3] += [3.0, 0.0, 4.0]

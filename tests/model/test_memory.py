@@ -15,7 +15,7 @@ from dynid.model.term import MotionSegment
 from dynid.recording import Samples
 from dynid.recording.samples import Decimation
 from dynid.regression import TorqueEquations, base_parameters, fold
-from dynid.regression.residuals import residuals
+from dynid.regression.residual_series import residuals
 from dynid.robot import Robot
 from dynid.simulation import PD, LuGre, Reference, simulate
 

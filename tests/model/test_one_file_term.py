@@ -39,7 +39,7 @@ from dynid.model import (
     register_term,
     term_from_table,
 )
-from dynid.model.complete import can_compile
+from dynid.model.completion import can_compile
 from dynid.model.elements import axis
 from dynid.model.kinds import INERTIA, MOMENT, VISCOUS
 from dynid.model.registry import FRICTION, KINDS

@@ -16,7 +16,7 @@ from dynid.model import Payload
 from dynid.online import FeedOptions
 from dynid.payloads import LivePayload
 from dynid.payloads.live_unknowns import Unknowns
-from dynid.payloads.loaded import LoadedModel
+from dynid.payloads.loaded_equations import LoadedModel
 from dynid.recording import Recording
 from dynid.robot import inertia as ten
 

@@ -10,9 +10,9 @@ import pytest
 
 from dynid.model import Model, RigidBodies
 from dynid.recording import Decimation, Recording, Samples
-from dynid.recording.excerpt import SHORTEST_STRETCH, STRETCHES, excerpt, moving_excerpt
+from dynid.recording.excerpts import SHORTEST_STRETCH, STRETCHES, excerpt, moving_excerpt
 from dynid.regression import TorqueEquations
-from dynid.regression.residuals import excerpt_pieces
+from dynid.regression.residual_series import excerpt_pieces
 from dynid.robot import Robot
 
 

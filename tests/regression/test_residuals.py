@@ -14,9 +14,9 @@ from dynid.arrays import Array
 from dynid.recording import Decimation
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import TorqueEquations, base_parameters, fold
-from dynid.regression.correlation import autocovariance, correlation
+from dynid.regression.autocorrelation import autocovariance, correlation
 from dynid.regression.derived import Mixed
-from dynid.regression.residuals import PIECE, Residuals, residuals, torque_sums
+from dynid.regression.residual_series import PIECE, Residuals, residuals, torque_sums
 
 
 def autoregressive(rng: np.random.Generator, count: int, a: float) -> Array:

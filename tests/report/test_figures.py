@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from robots import random_inertia
 
 from dynid.consistency import Consistency, nearest
-from dynid.regression.residuals import Residuals
+from dynid.regression.residual_series import Residuals
 from dynid.report import ReportData
 from dynid.report.figure import Figure, log_axis, numbers, script_json, significant, text, tick_text
 from dynid.report.pages.identification import (

@@ -17,7 +17,7 @@ from dynid.report.pages.motion.expected import expected_figure
 from dynid.report.pages.motion.search import search_figure
 from dynid.report.rendering import plotly_script
 from dynid.robot import BASE, Robot
-from dynid.runs.design_motion import MotionRequest, design_motion
+from dynid.runs.motion_design import MotionRequest, design_motion
 
 
 @pytest.fixture(scope="module")

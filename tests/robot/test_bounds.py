@@ -22,11 +22,11 @@ def chain(count: int, name: str = "chain", mass: str = "1") -> str:
 
 
 def test_a_name_of_millions_of_characters(tmp_path):
-    (tmp_path / "arm.urdf").write_text(chain(1, "x" * 20_000_000))
-    (tmp_path / "arm.toml").write_text(f'name = "{"x" * 20_000_000}"\nconvention = "dh"\n'
+    (tmp_path / "arm.urdf").write_text(chain(1, "x" * 4_000_000))
+    (tmp_path / "arm.toml").write_text(f'name = "{"x" * 4_000_000}"\nconvention = "dh"\n'
                                        "[[joint]]\nalpha = 0\na = 0\nd = 0\n")
     for file in ("arm.urdf", "arm.toml"):
-        with refused(RobotError, "name-too-long", "20000000", file) as problem:
+        with refused(RobotError, "name-too-long", "4000000", file) as problem:
             Robot.load(tmp_path / file)
         assert len(str(problem.value)) < 500
 

@@ -11,7 +11,7 @@ import pinocchio as pin
 from dynid import Robot
 from dynid.dynamics import forward_kinematics
 from dynid.robot.robot import BASE
-from dynid.robot.visuals import Visual, visuals
+from dynid.robot.visual_shapes import Visual, visuals
 
 URDF = """<robot name="drawn">
   <material name="red"><color rgba="1 0 0 0.5"/></material>

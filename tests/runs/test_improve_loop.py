@@ -16,9 +16,9 @@ from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
 from dynid.runs.arguments import run_settings
-from dynid.runs.design_motion import MotionRequest, terms_model
 from dynid.runs.identification import run
 from dynid.runs.improve_loop import VIRTUAL, improve_in_loop, recorder_for
+from dynid.runs.motion_design import MotionRequest, terms_model
 from dynid.runs.results import load, save
 
 FRICTION = ("viscous", "coulomb", "offset")

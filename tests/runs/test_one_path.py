@@ -189,8 +189,8 @@ def test_workers_change_nothing(name: str, path: str, prepared: Callable[[str], 
     assert_same(command(capfd, prepared(name), *PATHS[path]), plain(name))
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "everything_chosen"))
-                                  for name in CASES])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in (
+    "friction_in_the_file", "settings_of_a_log", "two_rates", "everything_chosen"))) for name in CASES])
 def test_a_folder_of_factors_changes_nothing_when_written_nor_when_read(
         name: str, tmp_path: Path, prepared: Callable[[str], Path], plain: Callable[[str], dict[str, Any]],
         capfd: pytest.CaptureFixture[str]) -> None:

@@ -86,7 +86,7 @@ def test_a_run_of_a_robot_with_mimic_joints(tmp_path: Path, every: bool) -> None
                             prepare={"cutoff": 20.0}, model=ModelSettings(friction=("none",))))
     assert found.robot.joint_names == ("arm", "wrist", "right")
     assert found.reconstruction.total.relative_error < 0.5
-    files = save(found, tmp_path / "out")
+    files = save(found, tmp_path / "out", report=False)
     again = Model(Robot.load(files["robot"]))
     motion = np.random.default_rng(0).normal(size=(3, 10, 3))
     np.testing.assert_allclose(again.inverse_dynamics(again.parameters.nominal, *motion),

@@ -97,7 +97,7 @@ def test_a_killed_save_leaves_one_whole_result(runs, tmp_path, own):
     (tmp_path / "out").mkdir()
     for name, data in own.items():
         (tmp_path / "out" / name).write_bytes(data)
-    kill_saves(runs, tmp_path / "out", 10, own)
+    kill_saves(runs, tmp_path / "out", 6, own)
 
 
 @pytest.mark.slow

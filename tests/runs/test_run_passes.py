@@ -54,5 +54,5 @@ def test_a_run_by_wls_with_everything_named(log: Path) -> None:
     for drive gains."""
     passes = passes_of(log, method="wls", model=FRICTION, prepare={"cutoff": 10.0})
     assert passes.total <= 5 * ROWS, (passes.total / ROWS, passes.table(ROWS))
-    spent = passes.by("estimate.motion_errors.motion_shift") + passes.by("validate.cutoff_dependence.cutoff_dependence")
+    spent = passes.by("estimate.motion_errors.motion_shift") + passes.by("validate.cutoff_influence.cutoff_dependence")
     assert spent <= 3.1 * ROWS, passes.table(ROWS)  # and some rows that tell which columns are dry

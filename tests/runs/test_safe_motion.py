@@ -10,7 +10,7 @@ from dynid.errors import DynidError
 from dynid.excitation import Fourier, Search
 from dynid.report.pages.motion.overview import gather
 from dynid.robot import Robot
-from dynid.runs.design_motion import MotionRequest, design_motion
+from dynid.runs.motion_design import MotionRequest, design_motion
 from dynid.runs.safe_motion import MAX_REACH, RANGE_SHARE, SPEED_SHARE, Safety
 
 QUICK = {"search": Search(None, 1, 0), "family": Fourier(6.0, 3)}

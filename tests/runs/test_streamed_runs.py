@@ -115,7 +115,7 @@ def test_a_reloaded_result_keeps_its_covariance(logs: tuple[Path, Path], tmp_pat
     from dynid.runs.results import load, save
 
     found = run(settings_of(logs))
-    save(found, tmp_path / "out")
+    save(found, tmp_path / "out", report=False)
     again, _ = load(tmp_path / "out")
     np.testing.assert_array_equal(again.covariance, found.estimate.covariance)
     scale = found.estimate.std

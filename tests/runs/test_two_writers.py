@@ -65,7 +65,7 @@ def test_two_writers_at_once_leave_one_whole_result(tmp_path: Path, own: bool) -
     if own:
         folder.mkdir(parents=True)
         (folder / "notes.txt").write_text("mine")
-    writers = [SPAWN.Process(target=write_often, args=(folder, text, 60, start)) for text in "ab"]
+    writers = [SPAWN.Process(target=write_often, args=(folder, text, 30, start)) for text in "ab"]
     for one in writers:
         one.start()
     start.wait()

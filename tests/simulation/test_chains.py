@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.dynamics.following import chain_of
 from dynid.errors import NotPossibleError
 from dynid.model import Model, RigidBodies
-from dynid.model.complete import can_compile
+from dynid.model.completion import can_compile
 from dynid.model.terms import Spring
 from dynid.robot import Body, Joint, Robot
 from dynid.robot.followers import Mimic, followed

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from walkers import quadruped
 
 from dynid.floating import Contact
-from dynid.floating.virtual_log import SensorNoise, standing_motion, virtual_log
+from dynid.floating.virtual_walker import SensorNoise, standing_motion, virtual_log
 from dynid.robot import Robot
 
 START = np.array([1.5, 0.4, 0.32])  # m, of the base in the world
@@ -65,7 +65,7 @@ def test_a_motion_with_standing_feet_is_searched(page: Any, walk: tuple[Path, Pa
     open_step(page, "motion")
     feet = page.locator("#panel-motion [data-where='motion.standing'] input")
     assert feet.input_value() == "FL_toe, FR_toe, RL_toe, RR_toe"
-    page.locator("#panel-motion [data-where='motion.seconds'] input").fill("2")
+    page.locator("#panel-motion [data-where='motion.seconds'] input").fill("0.5")
     page.locator("#panel-motion [data-where='motion.duration'] input").fill("4")
     feet.fill("FL_toe, XX_toe")
     page.click("#panel-motion button:text-is('Optimise a motion')")

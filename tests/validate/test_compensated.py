@@ -38,7 +38,8 @@ def test_a_machine_on_which_nothing_weighs_says_nothing(simulate):
     assert not [one for one in gravity_shares(simulate("scara2").problem()) if one.size > 0.2]
 
 
-@pytest.mark.parametrize("robot", ["arm3r", pytest.param("kuka-lwr4", marks=pytest.mark.slow), "ur10"])
+@pytest.mark.parametrize("robot", [
+    "arm3r", *(pytest.param(name, marks=pytest.mark.slow) for name in ("kuka-lwr4", "ur10"))])
 def test_whole_torques_are_not_blamed(simulate, robot):
     log = simulate(robot)
     shares = [one.share for one in gravity_shares(log.problem()) if one.size > 0.2]

@@ -13,7 +13,7 @@ from dynid.estimate import Problem, identify
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Scara, Viscous
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.validate.data_excitation import ExcitedParameter, data_excitation, deviations
+from dynid.validate.excited_parameters import ExcitedParameter, data_excitation, deviations
 from dynid.validate.joint_motion import JointMotion, joint_motions
 
 

@@ -44,7 +44,8 @@ def moved(log, **signals):
     return replace(log, samples=replace(log.samples, **signals))
 
 
-@pytest.mark.parametrize("joints", [(0,), (1, 2), (0, 3, 5), tuple(range(7))])
+@pytest.mark.parametrize("joints", [
+    (0,), (0, 3, 5), *(pytest.param(some, marks=pytest.mark.slow) for some in ((1, 2), tuple(range(7))))])
 def test_signs_of_any_set_of_joints(simulate, joints):
     log = simulate("kuka-lwr4")
     sign = np.ones(7)
@@ -117,7 +118,7 @@ def test_swapped_torques_and_swapped_positions_are_told_apart(simulate):
     assert causes(judged(positions))[0] == ("positions-swapped", *names[1:])
 
 
-@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.parametrize("factor", [pytest.param(0.5, marks=pytest.mark.slow), 2.0])
 def test_time_stamps_wrong_by_a_factor(simulate, factor):
     log = simulate("kuka-lwr4", noise=0.01)
     s = log.samples
@@ -138,7 +139,8 @@ def test_gear_ratio(simulate):
     assert found.refit.causes == ("gear-ratio",)
 
 
-@pytest.mark.parametrize("gravity", [(9.81, 0.0, 0.0), (0.0, 6.9367, -6.9367)])
+@pytest.mark.parametrize("gravity", [
+    pytest.param((9.81, 0.0, 0.0), marks=pytest.mark.slow), (0.0, 6.9367, -6.9367)])
 def test_the_direction_of_gravity(simulate, gravity):
     log = simulate("kuka-lwr4", noise=0.01)
     s = log.samples

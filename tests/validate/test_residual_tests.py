@@ -23,12 +23,12 @@ from dynid.model import (
     make_terms,
 )
 from dynid.recording import Decimation
-from dynid.regression.correlation import lag_products
-from dynid.regression.residuals import Residuals
+from dynid.regression.autocorrelation import lag_products
+from dynid.regression.residual_series import Residuals
 from dynid.robot import Robot
 from dynid.validate import reconstruct, residual_tests
-from dynid.validate.candidates import _coefficient_variance, fit_candidates
-from dynid.validate.residual_tests import autocorrelation, filter_memory, normality, whiteness
+from dynid.validate.candidates import _coefficient_variances, fit_candidates
+from dynid.validate.residual_statistics import autocorrelation, filter_memory, normality, whiteness
 
 
 def series(x: np.ndarray, keep: np.ndarray | None = None) -> tuple[Residuals, ...]:
@@ -241,13 +241,14 @@ def test_the_standard_error_of_a_candidate_is_the_spread_of_its_coefficient(memo
         candidate = np.sin(2.0 * np.pi * frequency * t + 0.4)
         direction = candidate - basis @ (basis.T @ candidate)
         direction = direction[:, None] / np.linalg.norm(direction)
-        coefficients, variances = [], []
+        coefficients, remainders = [], []
         for _ in range(200):
             noise = lfilter([1.0], [1.0, -memory], rng.normal(size=rows + 500))[-rows:]
             rest = noise - basis @ (basis.T @ noise)
             along = direction.T @ rest
             coefficients.append(float(along[0]))
-            variances.append(_coefficient_variance(direction, rest - direction @ along, lag_products(basis.T)))
+            remainders.append(rest - direction @ along)
+        variances = _coefficient_variances([direction[:, 0]] * len(remainders), remainders, lag_products(basis.T))
         assert np.sqrt(np.mean(variances)) == pytest.approx(np.std(coefficients), rel=0.2)
 
 

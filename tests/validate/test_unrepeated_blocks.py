@@ -9,10 +9,10 @@ from dynid.estimate import Problem, identify
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.robot import Robot
+from dynid.validate.block_repetition import unrepeated_blocks, unrepeated_finding
 from dynid.validate.cross_validation import CrossValidation, cross_validate
 from dynid.validate.grade import unseen_error
 from dynid.validate.reconstruction import reconstruct
-from dynid.validate.unrepeated_blocks import unrepeated_blocks, unrepeated_finding
 
 ROWS, BLOCKS, NOISE = 1000, 10, 0.05
 ALONE = slice(300, 400)  # the fourth block

@@ -16,7 +16,7 @@ from dynid.findings import Finding
 from dynid.model import Coulomb, DifferentialDrive, Model, Offset, RigidBodies, Scara, Viscous
 from dynid.robot import Robot
 from dynid.validate import Verdict, cross_validate, reconstruct, verdict
-from dynid.validate.cutoff_dependence import CutoffDependence
+from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.gains import drive_gains
 
 DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
@@ -123,7 +123,8 @@ def test_missing_rotor_inertia(simulate):
     assert finding(found, "residual-follows-acceleration").evidence["coefficient"] == pytest.approx([0.3], rel=0.1)
 
 
-@pytest.mark.parametrize(("robot", "joint"), [("arm3r", 0), ("arm3r", 2), ("kuka-lwr4", 2), ("kuka-lwr4", 6)])
+@pytest.mark.parametrize(("robot", "joint"), [
+    ("arm3r", 0), ("arm3r", 2), pytest.param("kuka-lwr4", 2, marks=pytest.mark.slow), ("kuka-lwr4", 6)])
 def test_one_joint_frozen(simulate, robot, joint):
     found = judged(simulate(robot, frozen=(joint,)), blocks=True)
     name = Robot.builtin(robot).joint_names[joint]

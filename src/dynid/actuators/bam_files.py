@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.actuators.chains import pendulum
 from dynid.actuators.estimate import ActuatorEstimate
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ActuatorLog
 from dynid.arrays import Bools
 from dynid.errors import ModelError, RecordingError
@@ -117,7 +117,7 @@ def bam_log(path: str | Path, given: Collection[str] = ()) -> ActuatorLog:
 
 def _voltage_bench(path: str | Path, bench: PendulumBench, given: Collection[str], recording: Recording,
                    is_on: Bools) -> tuple[Recording, dict[str, float]]:
-    """The log of a servo that applies voltages, and the gains of its drive."""
+    """Return the log of a voltage-controlled servo, and the gains of its drive."""
     if recording.voltage is not None and np.median(recording.voltage) < MIN_SUPPLY_VOLTAGE:
         recording = replace(recording, voltage=None)
     if not is_on.all():
@@ -136,7 +136,7 @@ def _voltage_bench(path: str | Path, bench: PendulumBench, given: Collection[str
 
 def _current_bench(bench: PendulumBench, constants: Mapping[str, float], recording: Recording,
                    is_on: Bools) -> tuple[Recording, dict[str, float]]:
-    """The log of a motor that receives currents, and the gains of the recorder's position loop as a cascade."""
+    """Return the log of a current-controlled motor, and the gains of the recorder's position loop as a cascade."""
     kp = 1.0 if bench.kp is None else bench.kp
     damping = (constants["damping"] if bench.damping is None else bench.damping) * math.sqrt(kp)
     limit = constants["current_limit"] if bench.max_amps is None else bench.max_amps
@@ -199,7 +199,7 @@ def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Pa
     wanted = ("kt", "resistance", "armature", *FRICTION_MODELS[found.model], "delay")
     values = {_BAM_NAMES[name]: float(found.values[name]) for name in wanted if name in found.values}
     if "stribeck" in FRICTION_MODELS[found.model]:
-        values["alpha"] = float(found.values.get("stribeck_shape", MECHANICS["stribeck_shape"].value))
+        values["alpha"] = float(found.values.get("stribeck_shape", MECHANICAL_PARAMETERS["stribeck_shape"].value))
     if "command_delay" in values:
         values["command_delay"] = max(values["command_delay"], 0.0)  # BAM's lower bound
     write_json(Path(path), {**found.other, **values, "model": found.model, "actuator": actuator or found.actuator})

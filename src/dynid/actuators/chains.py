@@ -1,4 +1,4 @@
-"""Independent chains of a robot: the joints carried by one joint of its base."""
+"""Independent joint chains of a robot, such as its legs: all joints that one joint on the base carries."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.actuators.columns import COLUMNS
-from dynid.actuators.rollout import WORK_ROWS, limit_speed, rollout
+from dynid.actuators.columns import JOINT_COLUMNS
+from dynid.actuators.rollout_kernel import WORK_ROWS, limit_speed, rollout
 from dynid.arrays import Array, Ints
 from dynid.dynamics.state import pack
 from dynid.dynamics.tree import Tree, tree_of
@@ -18,7 +18,7 @@ from dynid.robot import Body, Joint, Robot
 
 LARGEST_STEP = 2.5e-3  # s, of a solution: half of it changes positions by less than an encoder of 12 bits shows
 PENDULUM_THICKNESS = 1e-3  # of the length: simulators refuse a body without extent; its inertia changes by 1e-6
-STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s: of a search; the longest that is fine enough is used
+SIMULATION_STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s: of a search; the longest that is fine enough is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class LogSignals:
             joints: indices of the joints.
             signals: feed and supply (rows, dof), if the law has them.
             gap: time between two rows beyond which the simulation restarts, s.
-            restart: time after which it restarts in any case, s.
+            restart: time after which the simulation restarts in any case, s.
         """
         assert log.reference is not None
         t, q = np.ascontiguousarray(log.t), np.ascontiguousarray(log.q[:, joints])
@@ -125,7 +125,7 @@ class LogSignals:
 
 
     def at_speeds(self, limits: Array) -> LogSignals:
-        """The signals with the targets of drives that follow their commands at limited speeds (n,)."""
+        """Return the signals with commands that change at most at the drives' speed limits (n,), rad/s."""
         if not np.isfinite(limits).any():
             return self
         target, ramp = np.empty_like(self.command), np.zeros_like(self.ramp)
@@ -160,10 +160,10 @@ def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array
                    step: float = LARGEST_STEP) -> Array | None:
     """Return encoder positions and velocities (2, rows, n) of a chain in closed loop; None if the simulation diverges.
 
-    numbers (n, COLUMNS): of each joint, see `columns`. rows: see `Chain.packed`.
+    numbers (n, JOINT_COLUMNS): of each joint, see `columns`. rows: see `Chain.packed`.
     """
     n = len(chain.joints)
-    assert numbers.shape == (n, COLUMNS)
+    assert numbers.shape == (n, JOINT_COLUMNS)
     out = np.zeros((2, *log.q.shape))
     done = rollout(chain.tree.parent, chain.tree.gravity, chain.packed() if rows is None else rows, log.t, log.command,
                    log.total, log.ramp, log.rate, log.feed, log.supply, log.starts, log.first, numbers, step,

@@ -1,4 +1,4 @@
-"""Columns of the numbers of an actuated joint, as the compiled rollout reads them."""
+"""Column indices of the array of joint parameters that the compiled simulation reads."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ from __future__ import annotations
  DELAY, WINDUP) = range(15, 28)
 # Encoder: the drive sees positions that are ENCODER_ORIGIN plus whole counts of ENCODER_COUNT, rad; 0: not rounded.
 (ENCODER_COUNT, ENCODER_ORIGIN) = range(28, 30)
-COLUMNS = 30
+JOINT_COLUMNS = 30

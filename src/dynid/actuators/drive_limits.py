@@ -1,4 +1,4 @@
-"""Findings on limits of the drives, of torque, current, duty cycle or speed, that were not given."""
+"""Findings on drive limits that the user did not give: of torque, current, duty cycle or speed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.first_stage import first_stage, largest_speed, with_friction
+from dynid.actuators.chain_problems import first_stage, largest_speed, with_friction
 from dynid.actuators.linear_stage import filtered_logs
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, refine
@@ -24,7 +24,7 @@ SHORT_SEARCH = 6  # iterations from each
 
 
 def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """A finding for each joint whose motion is explained much better by a limit of its drive that was not given."""
+    """Return a finding for each joint whose motion a drive limit explains much better, although none was given."""
     item = next((one for one in problem.law.parameters if one.name in ("torque_limit", "current_limit", "limit")), None)
     if item is None or _is_settled(problem, item.name):
         return []
@@ -64,9 +64,8 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
-    """Return the problem with an integral that waits while the drive saturates, and with one that grows on.
-
-    The first element states whether it grows on. Without an integral, or with a given `windup`, there is one problem.
+    """Return the problem without and with integral windup, each after whether it has windup. Without an integral, or
+    with a given `windup`, there is one problem.
     """
     is_open = any(one.name == "windup" for one in problem.law.parameters) and not _is_settled(problem, "windup")
     if not is_open or all(own.get("ki", 0.0) == 0.0 for own in problem.known):
@@ -76,7 +75,8 @@ def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
 
 
 def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
-    """The fit with a limit as the last unknown, below the largest demand; None where no limit explains the motion.
+    """Return the fit with a drive limit as the last unknown, below the largest demand; None if no limit explains the
+    motion.
 
     Where the fit without a limit is poor, its other values are far from those with one, so each limit gets a search.
     """
@@ -107,7 +107,7 @@ def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Arra
 
 
 def _largest_link_torque(problem: ChainProblem, joint: int) -> float:
-    """Largest torque of the links along the filtered motion at a joint, N m."""
+    """Return the largest torque of the links at a joint along the filtered motion, N m."""
     return max(float(np.max(np.abs(log.link_torque()[log.keep, joint]))) for log in filtered_logs(problem))
 
 
@@ -116,18 +116,18 @@ def _is_estimated(problem: ChainProblem, name: str) -> bool:
 
 
 def _is_settled(problem: ChainProblem, name: str) -> bool:
-    """Whether a parameter is given, for all logs or one of them, or estimated."""
+    """Return whether a parameter is estimated, or given for at least one log."""
     return any(name in one for one in problem.known) or any(name in log.gains for log in problem.logs) \
         or _is_estimated(problem, name)
 
 
 def joint_weights(fit: Refinement) -> Array:
-    """1 / rms residual of each joint (dof,)."""
+    """Return the weight 1 / RMS residual of each joint (dof,)."""
     return np.asarray(1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9))
 
 
 def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """A finding where the motion is explained much better by targets that follow the commands at a limited speed."""
+    """Return a finding if a limited speed of the drives' targets explains the motion much better."""
     item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
     commanded, measured = largest_speed(problem)
     if item is None or _is_settled(problem, item.name) or commanded < _FASTER_COMMAND * measured:
@@ -156,7 +156,7 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def error_shares(problem: ChainProblem, residual: Array) -> Array:
-    """Residuals over motion, root mean squares of each joint (dof,); zero for joints that do not move."""
+    """Return the RMS residual divided by the RMS motion of each joint (dof,); zero for joints that do not move."""
     moved = np.concatenate([log.signals.q - np.mean(log.signals.q, axis=0) for log in problem.logs])
     found = np.std(residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
     found[list(problem.still)] = 0.0

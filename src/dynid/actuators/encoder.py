@@ -16,7 +16,7 @@ MAX_COUNT = 0.05  # rad: 126 counts a turn; coarser positions are commands or st
 MIN_COUNT = 1e-6  # rad: below it, differences are those of rounded floating-point numbers
 COUNT_SHARE = 0.98  # of the changes of a position that must be whole counts, to a twentieth of a count
 WHOLE_TOLERANCE = 0.05  # of a count
-ORIGINS = 24  # of the counts that are simulated: the root mean square of as many errors is known to 15 %
+ENCODER_ORIGINS = 24  # of the counts that are simulated: the root mean square of as many errors is known to 15 %
 # Student's 97.5 % quantile with as many degrees of freedom, over that of the normal distribution: 2.064 / 1.960.
 STUDENT_FACTOR = 1.053
 # Of the largest sensitivity: below it, an unknown does not act at all, such as a Stribeck speed below all speeds of the
@@ -63,8 +63,8 @@ def rounding_errors(problem: ChainProblem, x: Array, slopes: Array, residual: Ar
     inverse = np.linalg.pinv(flat / size, rcond=1e-7) / size[:, None]
     rng, errors = np.random.default_rng(0), []
     plain = problem.residuals(x)
-    places = np.array([rng.permutation(ORIGINS) for _ in counts]).T
-    for place in (places + rng.uniform(size=places.shape)) / ORIGINS:
+    places = np.array([rng.permutation(ENCODER_ORIGINS) for _ in counts]).T
+    for place in (places + rng.uniform(size=places.shape)) / ENCODER_ORIGINS:
         rounded = problem.residuals(x, (counts, place * counts))
         if plain is not None and rounded is not None:
             errors.append(inverse @ ((plain - rounded) * weights).ravel())

@@ -1,4 +1,4 @@
-"""ActuatorEstimate: parameters of actuated joints with intervals, and what was found about the logs."""
+"""Result of actuator identification: parameters of each joint with confidence intervals, and findings on the logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ActuatorValue:
         name, unit: of the parameter.
         value: estimate, or the value that was given.
         std: standard error, NaN where there is none.
-        identified: whether the data determine it. Only then it has an interval.
+        identified: whether the data determine it. Only identified parameters have an interval.
         is_given: whether it was given and not estimated.
         linear, linear_std: value and standard error of the first stage, NaN where it has none.
     """
@@ -109,7 +109,7 @@ class SimulatedLog:
 
 
 _SIMULATED_LOG = record("SimulatedActuatorLog", log=str, rows=int, mean_error=dict[str, float | None])
-_SIMULATION = record("ActuatorSimulation", mean_error=float | None, linear_stage=float | None,
+_SIMULATION_RECORD = record("ActuatorSimulation", mean_error=float | None, linear_stage=float | None,
                      logs=array_of(_SIMULATED_LOG))
 
 
@@ -123,7 +123,7 @@ class ActuatorEstimate:
         law: name of the drive law.
         friction: friction model, "m1" to "m6".
         parameters: all parameters of all joints.
-        notes: what these data cannot distinguish, and which experiment would.
+        notes: parameters that these data cannot distinguish, and an experiment that would.
         findings: what looks wrong or deserves attention.
         comparison: friction models that were compared.
         logs: measured and simulated positions.
@@ -164,7 +164,7 @@ class ActuatorEstimate:
 
     @output_fields(robot=str, joints=list[str], law=str, friction=str, parameters=list[ActuatorValue],
                    notes=list[Note], findings=list[Finding], friction_models=list[FrictionTrial],
-                   simulation=_SIMULATION, iterations=int, gradient_error=float | None)
+                   simulation=_SIMULATION_RECORD, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, without the positions."""
         return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,

@@ -124,7 +124,7 @@ def part_command(kind: str, duration: float, rate: float, rooms: list[Room], see
         rate: rows per second.
         rooms: limits of each joint.
         seed: of the random steps.
-        share: of the way from the home posture that is used.
+        share: amplitude of the commands relative to the full range about the home posture.
     """
     t = np.arange(round(duration * rate) + 1) / rate
     rng = np.random.default_rng([seed, list(PART_KINDS).index(kind)])

@@ -23,10 +23,10 @@ from dynid.actuators.experiment_plan import (
     ExperimentPart,
 )
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
+from dynid.actuators.parameter_combinations import projected, unchanged_directions
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem, Unknown
 from dynid.actuators.refinement import jacobian, scales
-from dynid.actuators.structure import projected, unchanged_directions
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias
 from dynid.errors import DynidError, NotPossibleError
@@ -124,10 +124,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
 
 @dataclass(frozen=True, eq=False)
 class _ChainDesign:
-    """Design data of one chain.
-
-    They are the problem without logs, nominal values of its unknowns, and directions of these (unknowns, m) that no
-    recording can determine.
+    """Design data of one joint chain: the problem without logs, nominal values of its unknowns, and directions in
+    parameter space (unknowns, m) that no recording can determine.
     """
 
     chain: Chain
@@ -186,7 +184,7 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
         -> list[dict[str, float]]:
     """Return every combination of the gains that the user can set."""
     own = {item.name for item in law.parameters}
-    wrong = [name for name in (*gains, *known) if name not in own and name not in MECHANICS]
+    wrong = [name for name in (*gains, *known) if name not in own and name not in MECHANICAL_PARAMETERS]
     if wrong:
         raise DynidError(f"the {law.name} law has no parameter '{wrong[0]}'; it has {', '.join(sorted(own))}",
                          code="unknown-gain")
@@ -224,7 +222,7 @@ def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, flo
 def unknown_parameters(law: DriveLaw, dof: int, names: Sequence[str], shared: Sequence[str] = ()) \
         -> tuple[Unknown, ...]:
     """Return unknowns of a chain before there is a log: `names` of each joint, and `shared` once for all."""
-    items = {**MECHANICS, **{item.name: item for item in law.parameters}}
+    items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in law.parameters}}
     return (*(Unknown(name, j, items[name]) for j in range(dof) for name in names),
             *(Unknown(name, -1, items[name]) for name in shared))
 
@@ -329,7 +327,7 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
 
 
 def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
-    """Return sentences on parameters whose joint change does not affect the motion in any of the chosen parts."""
+    """Return sentences on parameters that can change together without any effect on the motion of the chosen parts."""
     found, start = [], 0
     for matrix in _total(chosen):
         own, start = labels.names[start:start + len(matrix)], start + len(matrix)
@@ -345,7 +343,7 @@ def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
 
 
 def _other(what: str, part: ExperimentPart) -> object:
-    """Return the setting of a part that is not compared."""
+    """Return the gains of a part if loads are compared, and its load if gains are compared."""
     return part.load if what == "one setting of the gains" else tuple(part.gains.items())
 
 

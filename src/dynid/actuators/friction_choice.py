@@ -17,16 +17,16 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.progress import Tell, prefixed
 
-_BLOCKS = 10  # of time of each part that is left out: neighbours are nearly independent
-_SIGNIFICANT = 2.0  # standard errors of the mean improvement
+_BLOCKS_PER_PART = 10  # of time of each part that is left out: neighbours are nearly independent
+_IMPROVEMENT_ERRORS = 2.0  # standard errors of the mean improvement
 _MIN_IMPROVEMENT = 0.01  # relative: a model with more parameters must predict at least so much better
 _MANY_LOGS = 8  # logs from which on whole logs are left out, not halves of each: each half must have every condition
-FOLDS = 2  # parts of the logs, each of which is fitted while the other is left out
+CROSS_VALIDATION_PARTS = 2  # parts of the logs, each of which is fitted while the other is left out
 _FOLD_ITERATIONS = 15  # of a fit in the comparison; it starts near its solution
 _START_ITERATIONS = 3  # of a fit of the states at the starts of a log that was left out
 # Models that are tried after those before it were compared, and the simpler models it is an extension of.
-_EXTENDS: Mapping[str, tuple[str, ...]] = {"m1": (), "m2": ("m1",), "m3": ("m1",), "m4": ("m2", "m3"), "m5": ("m4",),
-                                           "m6": ("m5",)}
+_EXTENDED_MODELS: Mapping[str, tuple[str, ...]] = {
+    "m1": (), "m2": ("m1",), "m3": ("m1",), "m4": ("m2", "m3"), "m5": ("m4",), "m6": ("m5",)}
 
 
 JointValues = list[dict[str, float]]  # values of the parameters of each joint of a chain by name
@@ -72,8 +72,9 @@ class ModelErrors:
 
 def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
                     restart: float | None, scale: list[Array], tell: Tell) -> ModelErrors:
-    """Errors of one friction model over all chains. start: gives the values from which the fit of a part of the logs of
-    a chain starts. scale: rms residuals of each chain (dof,), filled by the first."""
+    """Return the cross-validation errors of one friction model over all chains. start: function that returns initial
+    values of a fit. scale: RMS residuals of each chain (dof,), set by the first model.
+    """
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
         for part, fold in enumerate(folds_of(problem, restart), 1):
@@ -86,7 +87,7 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
                 scale.append(np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-6))
             for log in fold.left_out:
                 own = _predicted(problem, fit.x, log)
-                blocks += [float(np.mean((part / scale[k]) ** 2)) for part in np.array_split(own, _BLOCKS)]
+                blocks += [float(np.mean((part / scale[k]) ** 2)) for part in np.array_split(own, _BLOCKS_PER_PART)]
                 sums, count = sums + float(np.sum(np.abs(own))), count + own.size
     return ModelErrors(np.array(blocks), sums / count, fitted)
 
@@ -94,7 +95,7 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
 def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
     """Return measured minus simulated positions (rows, dof) of a log that was left out, with parameters x (unknowns,).
 
-    Only the state at its start is fitted: a pendulum that swings freely keeps an error of it to the end.
+    Only the initial state is fitted, because a freely swinging pendulum keeps an error of it to the end.
     """
     known = replace(problem, known=tuple(problem.values(x)), unknowns=(), logs=(log,))
     return refine(known, np.zeros(0), max_iterations=_START_ITERATIONS, finish=False).residual
@@ -105,19 +106,15 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
                     restart: float | None, tell: Tell) -> tuple[str, tuple[FrictionTrial, ...]]:
     """Return the simplest model that is not significantly worse than any other, and the comparison.
 
-    A model is tried where one that it extends was significantly better than the model that was kept before it; Coulomb
-    and viscous friction come first.
-
-    Args:
-        make: gives the problems of all chains for a model.
-        start: gives the values from which a model of a chain starts, beside the solution of a simpler model.
-        restart: see `LogSignals.of`.
-        tell: is called with what is being done.
+    The comparison starts with Coulomb and viscous friction; an extended model is tried if the model it extends was
+        significantly better than the best before it. Args: make: function that returns the problems of all chains for a
+        model. start: function that returns initial values of a model, used beside the solution of a simpler one.
+        restart: see `LogSignals.of`. tell: called with progress messages.
     """
     kept, scale = "m1", list[Array]()
     errors: dict[str, ModelErrors] = {}
     better: dict[str, float] = {}
-    for model, simpler in _EXTENDS.items():
+    for model, simpler in _EXTENDED_MODELS.items():
         if simpler and not any(one == kept for one in simpler) and model not in ("m3",):
             continue
         title = f"friction model {model.upper()} ({FRICTION_TITLES[model]})"
@@ -132,7 +129,8 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
         better[model] = improvement(errors[kept], errors[model])
         gain = 1.0 - float(np.mean(errors[model].blocks)) / float(np.mean(errors[kept].blocks))
         fewer = len(FRICTION_MODELS[model]) < len(FRICTION_MODELS[kept])
-        if (better[model] > _SIGNIFICANT and gain > _MIN_IMPROVEMENT) or (fewer and better[model] > -_SIGNIFICANT):
+        clearly_better = better[model] > _IMPROVEMENT_ERRORS and gain > _MIN_IMPROVEMENT
+        if clearly_better or (fewer and better[model] > -_IMPROVEMENT_ERRORS):
             kept = model
     return kept, tuple(FrictionTrial(model, FRICTION_TITLES[model], found.mean, better[model], model == kept)
                        for model, found in errors.items())
@@ -140,15 +138,14 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
 
 def _start_after(start: Callable[[int, ChainProblem, str, JointValues | None], Array], model: str,
                  kept: ModelErrors | None, fit: int, problem: ChainProblem) -> Array:
-    """Values from which fit number `fit` of a model starts, also from the solution of the model that was kept."""
-    return start(fit // FOLDS, problem, model, None if kept is None else kept.fitted[fit])
+    """Return the initial values of fit number `fit` of a model; one of them is the solution of the best model so far.
+    """
+    return start(fit // CROSS_VALIDATION_PARTS, problem, model, None if kept is None else kept.fitted[fit])
 
 
 def improvement(simple: ModelErrors, richer: ModelErrors) -> float:
-    """Mean decrease of the logarithm of the squared errors of the blocks, in its standard errors.
-
-    Single blocks have much larger errors than others. Their ratios have the same weight as those of other blocks; their
-    differences would hide all others.
+    """Return the mean decrease of the log squared error over the blocks, in units of its standard error. Ratios of
+    errors are compared, not differences, because single blocks with large errors would dominate the differences.
     """
     decrease = np.log(np.maximum(simple.blocks, 1e-300) / np.maximum(richer.blocks, 1e-300))
     return float(np.mean(decrease) / max(np.std(decrease, ddof=1) / np.sqrt(len(decrease)), 1e-12))

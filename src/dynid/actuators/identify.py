@@ -8,10 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.actuators.chains import LARGEST_STEP, STEPS, chains_of
-from dynid.actuators.drive_limits import error_shares
-from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
-from dynid.actuators.first_stage import (
+from dynid.actuators.chain_problems import (
     Stage,
     chain_problem,
     first_stage,
@@ -19,16 +16,18 @@ from dynid.actuators.first_stage import (
     step_errors,
     with_friction,
 )
+from dynid.actuators.chains import LARGEST_STEP, SIMULATION_STEPS, chains_of
+from dynid.actuators.drive_limits import error_shares
+from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import JointValues, choose_friction
-from dynid.actuators.identifiability import identifiability
 from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.leg_comparison import unequal_joints
-from dynid.actuators.parameters import ALSO, FRICTION_MODELS, MECHANICS, ActuatorParameter
+from dynid.actuators.parameter_combinations import identifiability
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS, OPTIONAL_PARAMETERS, ActuatorParameter
 from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
-from dynid.actuators.suspicions import causes
+from dynid.actuators.suspicions import causes, unequal_joints
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.findings import Finding, Note
@@ -63,12 +62,12 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         law: drive law: "pd", "pid", "cascade", "voltage", "current", or an object with the methods of `DriveLaw`.
         gains: known values of its parameters: one number, one per joint, or a table by joint name. Parameters of the
             law that are not given are estimated.
-        friction: "m1" to "m6", or "auto" for the simplest model that none predicts significantly better than.
+        friction: "m1" to "m6", or "auto" for the simplest model that is not significantly worse than any other.
         delay: delay of the commands, s. Default: estimated, one for each chain of joints.
         also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "speed_limit",
             "link_scale".
         diagnose: whether to test the given gains, masses and limits against the data.
-        tell: is called with a sentence on what is being done.
+        tell: called with progress messages.
 
     Returns:
         The estimate, with intervals for the parameters that the data determine, and statements on the others.
@@ -77,9 +76,9 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     if friction not in ("auto", *FRICTION_MODELS):
         raise ModelError(f"there is no friction model '{friction}'; there are auto, {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
-    wrong = [name for name in also if name not in ALSO]
+    wrong = [name for name in also if name not in OPTIONAL_PARAMETERS]
     if wrong:
-        raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(ALSO)}",
+        raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(OPTIONAL_PARAMETERS)}",
                          code="unknown-parameter")
     entries, remarks = usable_logs(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
@@ -134,7 +133,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
 
 def _is_near(stage: Stage) -> bool:
-    """Whether the first stage simulates the motion of every joint well enough to search from it."""
+    """Return whether the first-stage estimates simulate every joint well enough to start the second stage from them."""
     problem = stage.problem
     residual = problem.residuals(problem.start(stage.values))
     return residual is not None and bool(np.all(error_shares(problem, residual) < _MAX_OPEN_LOOP_ERROR))
@@ -150,7 +149,7 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     for step, error, _ in step_errors(problem.with_starts(), fit.solution):
         if step <= LARGEST_STEP and np.all(np.abs(fit.changes_by(error)) <= _MAX_STEP_SIGMAS * fit.std, where=is_free):
             return replace(problem, step=step)
-    return replace(problem, step=STEPS[-1])
+    return replace(problem, step=SIMULATION_STEPS[-1])
 
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \
@@ -188,11 +187,9 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
 
 
 def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValues]) -> Array:
-    """Values (unknowns,) to start a friction model from: those of simpler models, with friction shared out.
-
-    A search does not change from one Stribeck speed or load share to another, and the one with the lowest cost at the
-    start may lead to a poor minimum. So the best of several get a short search each, and the lowest cost after it
-    decides.
+    """Return initial values (unknowns,) for a friction model, from the solutions of simpler models. A local search does
+    not move from one Stribeck speed or load share to another, and the start with the lowest cost may lead to a poor
+    minimum. Several starts are therefore refined by a short search, and the best result is returned.
     """
     names = FRICTION_MODELS[model]
     tried = [(base, speed, share) for base in bases
@@ -219,7 +216,8 @@ def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValu
 
 
 def _extended(simpler: Mapping[str, float], model: str, speed: float, share: float) -> dict[str, float]:
-    """Values of a joint with those of a friction model that a simpler model does not have."""
+    """Return the values of a joint, extended by initial values of the parameters that a simpler friction model lacks.
+    """
     own, dry = dict(simpler), simpler.get("coulomb", 0.0)
     if "stribeck" in FRICTION_MODELS[model] and "stribeck" not in own:
         own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
@@ -231,7 +229,7 @@ def _extended(simpler: Mapping[str, float], model: str, speed: float, share: flo
 
 
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
-    """Return the largest output of the law over the logs, from its stiffness, as an initial torque limit."""
+    """Return the largest torque that the stiffness of the law demands over the logs, as an initial torque limit."""
     error = max(float(np.max(np.abs(log.signals.command - log.signals.q))) for log in problem.logs)
     kp = own.get("kp", 1.0) * own.get("kv", 1.0)
     return 0.8 * kp * error
@@ -276,7 +274,8 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
 
 
 def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: Stage) -> list[ActuatorValue]:
-    items: dict[str, ActuatorParameter] = {**MECHANICS, **{item.name: item for item in problem.law.parameters}}
+    items: dict[str, ActuatorParameter] = {
+        **MECHANICAL_PARAMETERS, **{item.name: item for item in problem.law.parameters}}
     found = []
     for j, joint in enumerate(problem.names):
         for k, one in enumerate(problem.unknowns):

@@ -22,10 +22,10 @@ _MIN_ERROR = 1e-6  # rad: commands as near as this to the positions are copies o
 _MAX_TURNS = 4.0 * np.pi  # rad: positions beyond are hardly those of an arm or a leg
 _NORMALISED_REACH = 100.0  # of positions that a recorder has normalised
 _MAX_MISSING_SHARE = 0.2  # of the rows: with more missing, a closed loop cannot be simulated between the others
-_JUMP = 1.8 * np.pi  # rad between two rows: no joint moves so far, but an encoder of one turn starts again
+_ENCODER_JUMP = 1.8 * np.pi  # rad between two rows: no joint moves so far, but an encoder of one turn starts again
 MAX_SIMULATED_TIME = 480.0  # s of all logs together, times joints: an arm takes more than half a minute beyond it
-_PIECES = 8  # into which a log that alone is as long as that is cut; at a cut, the state is estimated anew
-_GOLDEN = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
+_PIECES_PER_LONG_LOG = 8  # into which a log that alone is as long as that is cut; at a cut, the state is estimated anew
+_GOLDEN_SECTION = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
 GAP_INTERVALS = 3.5  # median intervals between two rows beyond which rows are missing
 
 
@@ -82,10 +82,10 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
     whole = sum(_duration(log) for log in usable)
     if whole > limit:
         pieces = [piece for log in usable for piece in
-                  _pieces(log, limit / _PIECES if _duration(log) > limit else limit)]
+                  _pieces(log, limit / _PIECES_PER_LONG_LOG if _duration(log) > limit else limit)]
         pieces = [piece for piece in pieces if len(piece.recording) >= _MIN_ROWS
                   and np.any(np.ptp(piece.recording.q, axis=0) >= MIN_MOTION)]
-        order = np.argsort((np.arange(len(pieces)) * _GOLDEN) % 1.0)
+        order = np.argsort((np.arange(len(pieces)) * _GOLDEN_SECTION) % 1.0)
         seconds = np.array([_duration(piece) for piece in pieces])
         kept = sorted(order[:max(int(np.searchsorted(np.cumsum(seconds[order]), limit)), 1)])
         remarks.append(f"{len(kept)} of {len(pieces)} {'logs' if len(pieces) == len(usable) else 'parts of the logs'} "
@@ -102,7 +102,7 @@ def unwrapped(log: Recording, robot: Robot) -> tuple[Recording, list[str]]:
     q, command, remarks = log.q.copy(), None if log.reference is None else log.reference.copy(), list[str]()
     for j, joint in enumerate(robot.joints):
         own = [array for array in (q, command) if array is not None]
-        counts = [int(np.sum(np.abs(np.diff(array[:, j])) > _JUMP)) for array in own]
+        counts = [int(np.sum(np.abs(np.diff(array[:, j])) > _ENCODER_JUMP)) for array in own]
         if joint.prismatic or not any(counts) or max(float(np.ptp(array[:, j])) for array in own) > _MAX_TURNS:
             continue  # a range of more than two turns is one of degrees or ticks, which is refused
         for array in own:

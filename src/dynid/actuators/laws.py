@@ -92,7 +92,9 @@ class _Law:
 
 
 def _split(known: Mapping[str, float], parts: Mapping[str, Array], fixed: Array) -> tuple[Array, dict[str, Array]]:
-    """Return the sum of known parts, each a column times its parameter, and the columns of the unknown ones."""
+    """Return the sum of the columns of known parameters times their values, and the columns of the unknown
+    parameters.
+    """
     total = fixed + sum((known[name] * column for name, column in parts.items() if name in known), np.zeros(len(fixed)))
     return total, {name: column for name, column in parts.items() if name not in known}
 
@@ -121,7 +123,7 @@ class PDLaw(_Law):
 class PIDLaw(_Law):
     """PID law: `PDLaw` plus ki times the integral of the error.
 
-    The integral waits while the torque is limited, unless `windup` is 1.
+    The integral stops while the torque is limited, unless `windup` is 1.
     """
 
     name: ClassVar[str] = "pid"
@@ -146,7 +148,7 @@ class PIDLaw(_Law):
 class CascadeLaw(_Law):
     """Cascade of position, velocity and current loops: i = kv w + ki int w, w = kp (q_des - q) - dq, torque = kt i.
 
-    The current is limited to +-current_limit, and the integral waits while it is limited, unless `windup` is 1.
+    The current is limited to +-current_limit; the integral stops while it is limited, unless `windup` is 1.
     """
 
     name: ClassVar[str] = "cascade"
@@ -185,9 +187,9 @@ class VoltageLaw(_Law):
     """Voltage law of hobby and bus servos (BAM): V = vin clip(gain kp (q_des - q), +-limit), torque = kt V / R - kt^2
     dq / R.
 
-    The supply voltage is that of the log where it has one, else `vin`. Where it is zero, the drive is switched off:
-    there is no torque and no back-EMF. With `duty` logged, nothing else changes: the simulation must know the voltage
-    at positions that were not measured.
+    The supply voltage is that of the log where it has one, else `vin`. A supply of zero means that the drive is
+    switched off, with neither torque nor back-EMF. A logged `duty` is not used, because the simulation needs the
+    voltage at positions that were not measured.
     """
 
     name: ClassVar[str] = "voltage"

@@ -1,7 +1,7 @@
 """First stage: least squares of each joint with the drive law as its torque, from filtered positions.
 
 The columns of the regression and the torque of the law go through the same low-pass (parallel filtering), so that the
-filter takes the same from both sides of the equation.
+filter has the same effect on both sides of the equation.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dynid.errors import DynidError
 from dynid.recording import Recording
 from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
 from dynid.recording.sample_preparation import prepare
-from dynid.regression.correlation import correlated_covariance
+from dynid.regression.autocorrelation import correlated_covariance
 
-_MECHANICAL = ("armature", "viscous", "coulomb", "offset")
+_LINEAR_PARAMETERS = ("armature", "viscous", "coulomb", "offset")
 _OFFSET_ROW = 3  # of these; it may have any sign
 _FILTER_ORDER = 4
 _MIN_CUTOFF, _MAX_CUTOFF_SHARE = 1.0, 0.2  # Hz, and share of the rate: cut-off of the low-pass
@@ -91,7 +91,7 @@ class _Filtered:
                             np.interp(self.t, s.t, s.feed[:, j]), np.interp(self.t, s.t, s.supply[:, j]))
 
     def link_torque(self) -> Array:
-        """Torques (rows, n) of the known links along the filtered motion."""
+        """Return the torques (rows, n) of the known links along the filtered motion, N m."""
         tree, out = self.log.chain.tree, np.zeros_like(self.q)
         dynamics_kernel(tree.parent, tree.pose, tree.axis, tree.gravity, self.log.chain.bodies, self.q, self.dq,
                         self.ddq, TORQUES, out.reshape(-1), 0, len(out))
@@ -110,7 +110,7 @@ def _cutoff(log: ChainLog, rate: float) -> float:
 
 
 def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
-    """The logs of a chain, filtered; they serve for every delay that is tried."""
+    """Return the filtered logs of a chain, which are used for every delay that is tried."""
     known = replace(problem, unknowns=())
     return [_Filtered.of(replace(log, signals=log.signals.at_speeds(known.speed_limits(np.zeros(0), log))))
             for log in problem.logs]
@@ -124,7 +124,7 @@ def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0,
         problem: the chain.
         logs: its logs, filtered.
         delay: s by which commands arrive late.
-        has_errors: whether standard errors are wanted, which take most of the time.
+        has_errors: whether to compute standard errors, which takes most of the time.
     """
     torques = [log.link_torque() for log in logs]
     found = []
@@ -163,9 +163,9 @@ def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bo
     if has_errors:
         covariance = correlated_covariance(scaled[free], target - scaled[free].T @ found[free], keep)
         std[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    names = (*_MECHANICAL, *factors)
+    names = (*_LINEAR_PARAMETERS, *factors)
     values = {name: float(value) for name, value in zip(names, found / size, strict=True)}
     law = problem.law.from_factors(problem.known[j], {name: values[name] for name in factors})
     errors = {name: float(one) for name, one in zip(names, std / size, strict=True)
-              if name in _MECHANICAL or name in law}
-    return LinearFit({**{name: values[name] for name in _MECHANICAL}, **law}, errors)
+              if name in _LINEAR_PARAMETERS or name in law}
+    return LinearFit({**{name: values[name] for name in _LINEAR_PARAMETERS}, **law}, errors)

@@ -18,9 +18,8 @@ class ActuatorParameter:
         name: such as "armature".
         unit: such as "kg m^2".
         lower, upper: bounds of an estimate.
-        typical: a size that matters, in the unit. A parameter that is not known to half of this or of its own value is
-            not identified.
-        value: value where none is given and it is not estimated.
+        typical: smallest size that matters, in `unit`. A parameter is identified if its standard error is below half of
+            this or of its value. value: default, used if it is neither given nor estimated.
     """
 
     name: str
@@ -31,7 +30,7 @@ class ActuatorParameter:
     value: float = 0.0
 
 
-MECHANICS = {item.name: item for item in (
+MECHANICAL_PARAMETERS = {item.name: item for item in (
     ActuatorParameter("armature", "kg m^2", 1e-7, typical=1e-4),
     ActuatorParameter("viscous", "N m s/rad", typical=1e-3),
     ActuatorParameter("coulomb", "N m", typical=1e-3),
@@ -69,8 +68,9 @@ FRICTION_MODELS: Mapping[str, tuple[str, ...]] = {
 FRICTION_TITLES = {"m1": "Coulomb and viscous", "m2": "with Stribeck effect", "m3": "with load",
                    "m4": "with load and Stribeck effect", "m5": "motor and external load weigh differently",
                    "m6": "quadratic in the load"}
-# Parameters that are estimated only where they are asked for.
-ALSO = ("bias", "backlash", "torque_limit", "current_limit", "speed_limit", "link_scale", "stribeck_shape")
+# Parameters that are estimated only if the caller names them.
+OPTIONAL_PARAMETERS = (
+    "bias", "backlash", "torque_limit", "current_limit", "speed_limit", "link_scale", "stribeck_shape")
 _COLUMN_OF = {"armature": c.ARMATURE, "viscous": c.VISCOUS, "coulomb": c.COULOMB, "stribeck": c.STRIBECK,
               "stribeck_speed": c.STRIBECK_SPEED, "stribeck_shape": c.STRIBECK_SHAPE, "load_motor": c.LOAD_MOTOR,
               "load_external": c.LOAD_EXTERNAL, "stribeck_load_motor": c.STRIBECK_LOAD_MOTOR,
@@ -81,7 +81,7 @@ _COLUMN_OF = {"armature": c.ARMATURE, "viscous": c.VISCOUS, "coulomb": c.COULOMB
 
 def mechanical_numbers(values: Mapping[str, float]) -> dict[int, float]:
     """Return the numbers of a joint by column, from the values of its mechanical parameters or their defaults."""
-    found = {column: values.get(name, MECHANICS[name].value) for name, column in _COLUMN_OF.items()}
+    found = {column: values.get(name, MECHANICAL_PARAMETERS[name].value) for name, column in _COLUMN_OF.items()}
     for name, pair in (("load", (c.LOAD_MOTOR, c.LOAD_EXTERNAL)),
                        ("stribeck_load", (c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL))):
         if name in values:  # M3 and M4 weigh motor and external torque alike

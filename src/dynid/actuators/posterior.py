@@ -1,4 +1,4 @@
-"""Identified actuators with their covariance, as joints of a simulator and as draws."""
+"""Identified actuators with their covariance, for export to simulators and for random draws."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class DriveStates:
 
 @dataclass(frozen=True, eq=False)
 class ActuatorPosterior:
-    """Estimated actuator parameters with their covariance, and what simulators need beside them.
+    """Estimated actuator parameters with their covariance, and further data for simulators.
 
     Attributes:
         law: name of the drive law.
         joints: names of the joints.
         names: of the unknowns (k,), such as "armature".
-        owners: for each unknown the places of the joints that it belongs to; several share one delay.
+        owners: for each unknown the indices of its joints; several joints share one delay.
         values, covariance: of the unknowns, (k,) and (k, k).
         identified: which unknowns the data determine (k,).
         lower, upper: bounds of the unknowns (k,).
@@ -94,7 +94,8 @@ class ActuatorPosterior:
         return np.array([table.get("link_scale", 1.0) for table in self.tables(self.values if x is None else x)])
 
     def simulated(self, x: Array | None = None) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
-        """Return the joints with their drives as simulators have them, and the torque that each loses there.
+        """Return the joints with their drives in the form of simulators, and the torque that this form cannot
+        represent.
 
         Friction beyond Coulomb and viscous friction is replaced by the damping and frictionloss that predict it best
         along the logs; a constant offset is lost. x: values (k,) of the unknowns; the estimate by default.
@@ -152,7 +153,7 @@ class ActuatorPosterior:
         return np.clip(found, self.lower, self.upper)
 
     def drawn_covariance(self, spread: float = DEFAULT_SPREAD) -> Array:
-        """Return the covariance (k, k) that draws have before the bounds cut them."""
+        """Return the covariance (k, k) of draws without bounds."""
         wanted = np.outer(self.identified, self.identified) * self.covariance
         return wanted + np.diag(np.where(self.identified, 0.0, (spread * self.values) ** 2))
 
@@ -205,7 +206,7 @@ class ActuatorPosterior:
 
 
 def _texts(table: Mapping[str, float]) -> dict[str, str]:
-    """Return numbers as text, which can express infinite limits and missing supplies."""
+    """Return numbers as text, because JSON has no infinite or missing numbers."""
     return {name: repr(float(value)) for name, value in table.items()}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.actuators import columns as c
 from dynid.actuators.chains import LARGEST_STEP, Chain, LogSignals, simulate_chain
 from dynid.actuators.laws import DriveLaw
-from dynid.actuators.parameters import MECHANICS, ActuatorParameter, mechanical_numbers
+from dynid.actuators.parameters import MECHANICAL_PARAMETERS, ActuatorParameter, mechanical_numbers
 from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.robot import Robot
@@ -40,8 +40,8 @@ class Unknown:
 
     Attributes:
         name, item: of the parameter.
-        joint: its place in the chain, or -1 for one that all joints of the chain share.
-        log, segment: of the state at the start of a simulation, which is estimated beside the parameters.
+        joint: index of its joint in the chain, or -1 if all joints of the chain share it. log, segment: for an initial
+            state of a simulation, which is estimated together with the parameters.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Unknown:
 
     @property
     def is_nuisance(self) -> bool:
-        """Whether an unknown is a state at the start of a simulation, and not a parameter of the joint."""
+        """Whether an unknown is an initial state of a simulation, and not a parameter of a joint."""
         return self.segment >= 0
 
 
@@ -77,15 +77,15 @@ class ChainLog:
         return ChainLog(chain, log.recording, signals, log.gains, chain.packed(), drive)
 
     def part(self, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
-        """Rows from start to stop, as a log of their own."""
+        """Return the rows from start to stop as a new log."""
         recording, drive = self.recording[start:stop], {name: own[start:stop] for name, own in self.drive.items()}
         signals = LogSignals.of(recording, self.chain.joints, drive, gap, restart)
         return replace(self, recording=recording, signals=signals, drive=drive)
 
 
 def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
-    """Return the numbers (COLUMNS,) of the compiled rollout for a joint, from the values of its parameters by name."""
-    found = np.zeros(c.COLUMNS)
+    """Return the numbers (JOINT_COLUMNS,) of a joint for the compiled rollout, from its parameter values by name."""
+    found = np.zeros(c.JOINT_COLUMNS)
     found[[c.U_LIMIT, c.TORQUE_LIMIT]], found[c.TORQUE_GAIN] = np.inf, 1.0
     for column, value in {**mechanical_numbers(values), **law.numbers(values)}.items():
         found[column] = value
@@ -94,7 +94,7 @@ def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
 
 
 # A joint that does not move: its inertia is so large that it does not, and it has no drive.
-_FIXED_JOINT = np.zeros(c.COLUMNS)
+_FIXED_JOINT = np.zeros(c.JOINT_COLUMNS)
 _FIXED_JOINT[c.ARMATURE], _FIXED_JOINT[[c.U_LIMIT, c.TORQUE_LIMIT]] = 1e9, np.inf  # kg m^2; N m
 
 
@@ -150,8 +150,7 @@ class ChainProblem:
         return [len(log.signals.t) for log in self.logs]
 
     def rows_of(self, k: int) -> slice:
-        """Return the rows of all logs that an unknown affects: one simulation for a state at its start,
-        otherwise all."""
+        """Return the rows that an unknown affects: those of one simulation for an initial state, otherwise all rows."""
         one = self.unknowns[k]
         if not one.is_nuisance:
             return slice(None)
@@ -175,7 +174,7 @@ class ChainProblem:
         return found
 
     def numbers(self, x: Array, log: ChainLog) -> Array:
-        """Return the numbers (dof, COLUMNS) of the compiled rollout."""
+        """Return the numbers (dof, JOINT_COLUMNS) of the compiled rollout."""
         return np.array([_FIXED_JOINT if j in self.still else joint_numbers(self.law, {**values, **log.gains})
                          for j, values in enumerate(self.values(x))])
 
@@ -199,11 +198,11 @@ class ChainProblem:
         return found[0]
 
     def speed_limits(self, x: Array, log: ChainLog) -> Array:
-        """Largest speeds (dof,) of the targets inside the drives, rad/s; infinite where there is no limit."""
+        """Return the speed limits (dof,) of the drives' targets, rad/s; infinite without a limit."""
         return np.array([{**values, **log.gains}.get("speed_limit", np.inf) for values in self.values(x)])
 
     def _started(self, x: Array, log: ChainLog) -> LogSignals:
-        """Return the signals of a log with the estimated states at its starts."""
+        """Return the signals of a log with the estimated initial states of its simulations."""
         own = [(one, value) for one, value in zip(self.unknowns, x, strict=True)
                if one.is_nuisance and self.logs[one.log] is log] if self.has_starts else []
         if not own and not self.still:
@@ -216,14 +215,14 @@ class ChainProblem:
 
     @property
     def has_starts(self) -> bool:
-        """Whether states at the starts of simulations are among the unknowns."""
+        """Whether initial states of simulations are among the unknowns."""
         return bool(self.unknowns) and self.unknowns[-1].is_nuisance
 
     def with_starts(self) -> ChainProblem:
-        """Return the problem with the states at the starts of its simulations as further unknowns, if they are few."""
+        """Return the problem with the initial states of its simulations as further unknowns, if they are few."""
         if self.has_starts or sum(len(log.signals.starts) for log in self.logs) > MAX_ESTIMATED_STARTS:
             return self
-        more = [Unknown(name, j, MECHANICS[name], k, s) for k, log in enumerate(self.logs)
+        more = [Unknown(name, j, MECHANICAL_PARAMETERS[name], k, s) for k, log in enumerate(self.logs)
                 for s in range(len(log.signals.starts)) for j in self.moving
                 for name in ("start_position", "start_velocity")]
         return replace(self, unknowns=(*self.unknowns, *more))
@@ -246,7 +245,7 @@ class ChainProblem:
 
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
         """Return the same problem with other unknowns: `names` for each joint, and `shared` once for all joints."""
-        items = {**MECHANICS, **{item.name: item for item in self.law.parameters}}
+        items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in self.law.parameters}}
         # A command is logged at most one interval after it was sent: a delay cannot be lower than that.
         interval = max(float(np.median(np.diff(log.signals.t))) for log in self.logs)
         items["delay"] = replace(items["delay"], lower=-interval)

@@ -12,7 +12,7 @@ from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.progress import Tell, prefixed
-from dynid.regression.correlation import autocovariance, noise_matrix
+from dynid.regression.autocorrelation import autocovariance, noise_matrix
 
 _FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of the differences while no standard error is known
 # Bounds of the later steps, which are one standard error, in the parameter's scale: below the first, rounding of single
@@ -22,7 +22,7 @@ _CHECK_RATIO = 0.5  # of the step: that of the one-sided differences by which th
 _ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipsoid at which a lower cost is looked for
 _MAX_ESCAPES = 3  # times that the iteration starts again from such a point
 _MAX_ITERATIONS = 40
-_TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
+_COST_TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
 _FIRST_TOLERANCE = 1e-3  # the same of a first search with one-sided differences, which another one follows
 _MAX_DAMPINGS = 10  # attempts of a shorter step before the iteration ends
 _FIRST_DAMPING = 1e-3
@@ -47,9 +47,9 @@ class Refinement:
         singular, directions: singular values of the scaled and weighted Jacobian, and their directions
             (unknowns, unknowns), of the free unknowns.
         iterations: number of iterations.
-        gradient_error: relative difference between differences of two steps, the largest over the unknowns.
+        gradient_error: relative difference between derivatives with two step sizes, the largest over the unknowns.
         share: steps of the differences, in sizes of the unknowns and of the states at starts.
-        starts: states at the starts of the simulations, as far as they are estimated, in the order of the unknowns.
+        starts: estimated initial states of the simulations, in the order of the unknowns.
     """
 
     x: Array
@@ -67,7 +67,7 @@ class Refinement:
 
     @property
     def solution(self) -> Array:
-        """Values of the unknowns and of the states at starts, from which a fit of the same logs may start."""
+        """Values of all unknowns, including initial states, as the start of another fit of the same logs."""
         return np.concatenate([self.x, self.starts])
 
     @property
@@ -76,7 +76,9 @@ class Refinement:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def changes_by(self, error: Array) -> Array:
-        """Return the change of each unknown (unknowns,) by a change of the measured positions (rows, dof), rad."""
+        """Return the change of each unknown (unknowns,) that a change of the measured positions (rows, dof), rad,
+        causes.
+        """
         weights = _weights(self.residual)
         flat = (self.jacobian * weights[None, :, None]).reshape(-1, len(self.x))
         size = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
@@ -129,7 +131,9 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
 
 
 def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[list[int]]:
-    """Return the unknowns in groups that affect different rows, so that one simulation serves a group."""
+    """Return groups of unknowns that affect different rows, so that one simulation gives the derivatives of a whole
+    group.
+    """
     groups: dict[tuple[str, int, int], list[int]] = {}
     for k in chosen:
         one = problem.unknowns[k]
@@ -215,8 +219,10 @@ class _Minimum:
 
 def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None,
               tell: Tell) -> _Minimum:
-    """Return a minimum of the cost from x; share: step of central differences, one-sided ones without."""
-    damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _TOLERANCE
+    """Return a minimum of the cost, searched from x. share: step of central differences; None for one-sided
+    differences.
+    """
+    damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _COST_TOLERANCE
     while True:
         iterations += 1
         tell(f"iteration {iterations}")
@@ -256,7 +262,7 @@ def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[
     base = found.residual if coarse is problem else coarse.residuals(found.x)
     if base is None:
         return None
-    best, better = (1.0 - 10.0 * _TOLERANCE) * float(np.sum((base * weights) ** 2)), None
+    best, better = (1.0 - 10.0 * _COST_TOLERANCE) * float(np.sum((base * weights) ** 2)), None
     values, axes = np.linalg.eigh(covariance)
     half = len(values) // 2
     for value, axis in zip(values[half:], axes.T[half:], strict=True):
@@ -269,7 +275,7 @@ def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[
     if better is None or coarse is problem:
         return better
     moved, cost = problem.residuals(better[0]), float(np.sum((found.residual * weights) ** 2))
-    is_lower = moved is not None and float(np.sum((moved * weights) ** 2)) < (1.0 - 10.0 * _TOLERANCE) * cost
+    is_lower = moved is not None and float(np.sum((moved * weights) ** 2)) < (1.0 - 10.0 * _COST_TOLERANCE) * cost
     return (better[0], moved) if moved is not None and is_lower else None
 
 
@@ -325,11 +331,10 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
 
 
 def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: int, share: Array) -> Refinement:
-    """Return the solution of the first `count` unknowns; the others, states at starts, are projected out.
-
-    Parameters at a bound have no interval, but the intervals of the others include that it may leave the bound. The
-    sensitivities have the step of the residuals: those of a longer one suffice for the search, but standard errors from
-    them are wrong by up to a factor of three where friction depends on speed or load.
+    """Return the solution for the first `count` unknowns; the others, initial states, are projected out. A parameter at
+    a bound has no interval, but its uncertainty widens the intervals of the others. Sensitivities are computed with the
+    short step of the residuals, because a longer step gives standard errors that are wrong by up to a factor of three
+    if friction depends on speed or load.
     """
     x, residual, scale = found.x, found.residual, found.scale
     if problem.coarse is not problem:
@@ -372,7 +377,7 @@ def _at_bound(problem: ChainProblem, x: Array, scale: Array) -> Bools:
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:
-    """Return sensitivities (rows, dof, count) of the first unknowns, projected on the complement of the others."""
+    """Return the sensitivities (rows, dof, count) of the first unknowns, orthogonal to those of the others."""
     if slopes.shape[2] == count:
         return slopes
     weights = _weights(residual)[None, :, None]

@@ -1,13 +1,17 @@
-"""Findings on identified actuators: gains, masses, delays and limits that the data contradict."""
+"""Findings on identified actuators: contradicted gains, masses, delays and limits, and legs that differ."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
+from dynid.actuators.chain_problems import first_stage, with_friction
 from dynid.actuators.drive_limits import (
     MIN_DECREASE,
     POOR_FIT,
@@ -17,15 +21,15 @@ from dynid.actuators.drive_limits import (
     saturation,
     speed_limit,
 )
-from dynid.actuators.first_stage import first_stage, with_friction
-from dynid.actuators.parameters import MECHANICS
+from dynid.actuators.estimate import ActuatorValue
+from dynid.actuators.parameters import MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, refine
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.findings import Finding, Note
 
-_SUSPICIOUS = 4.0  # standard errors by which a released value must differ from the given one
+_SIGNIFICANT_RELEASE = 4.0  # standard errors by which a released value must differ from the given one
 _MIN_CHANGE = 0.05  # relative, of a gain or mass; below it a difference has no practical weight
 # Squared error that a cause leaves, over that of the best cause: below it both explain the motion equally well. The
 # searches end at a relative change of 0.1 %, far below it.
@@ -39,7 +43,7 @@ _TESTED_GAINS = ("kp", "ki", "kd", "kv", "gain", "kt", "resistance")
 _TESTED_ERROR = 0.2  # relative error of a given value that must be visible, else the data do not test it
 _MIN_SHARED_CHANGE = 0.05  # relative change of an estimate by the relative change of a given value that is stated
 _MAX_LISTED = 4  # estimates that a note names
-_UNITS = {"delay": " s", "bias": " rad"}  # of tested values; gains have those of their law
+_TESTED_UNITS = {"delay": " s", "bias": " rad"}  # of tested values; gains have those of their law
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,19 +59,20 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Untested:
-    """A given parameter that the data cannot test, and the relative change of estimates with it by their labels."""
+    """A given parameter that the data cannot test, and the relative change of each estimate with it, by label."""
 
     name: str
     changes: dict[str, float]
 
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
-    """Return the value that the data prefer to a given one (the same for all joints); None if they agree with it.
+    """Return the value that fits the data better than a given one (the same for all joints); None if the data agree
+    with it.
 
     The other parameters are fitted again with a value below and one above the given one. If neither makes the errors
     larger, the data do not test it. If one makes them smaller, the parameter is estimated.
     """
-    items = {**MECHANICS, **{item.name: item for item in problem.law.parameters}}
+    items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in problem.law.parameters}}
     given = [problem.known[j].get(name, items[name].value) for j in range(problem.dof)]
     if len(set(given)) > 1 or not np.isfinite(given[0]) or any(name in log.gains for log in problem.logs):
         return None
@@ -104,19 +109,19 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
     found = Released(name, given[0], float(free.x[-1]), float(free.std[-1]), 1.0 - after / cost)
     change = abs(found.value - found.given)
     is_wide = found.std > _TESTED_ERROR * abs(given[0]) or (
-        _MIN_CHANGE * abs(given[0]) < change <= _SUSPICIOUS * found.std and found.decrease > 2 * MIN_DECREASE)
+        _MIN_CHANGE * abs(given[0]) < change <= _SIGNIFICANT_RELEASE * found.std and found.decrease > 2 * MIN_DECREASE)
     if is_lower and name not in ("delay", "bias") and is_wide:
         least, value = min((best[0], best[1]), (after, found.value))
         return Released(name, given[0], value, float("nan"), 1.0 - least / cost)  # better, but not determined
     if name not in ("delay", "bias") and not given[0] / _MAX_FACTOR < found.value < given[0] * _MAX_FACTOR:
         return None
-    far = change > max(_SUSPICIOUS * found.std, _MIN_CHANGE * abs(found.given),
+    far = change > max(_SIGNIFICANT_RELEASE * found.std, _MIN_CHANGE * abs(found.given),
                        0.5 * items[name].typical if name in ("delay", "bias") else 0.0)
     return found if far and found.decrease > MIN_DECREASE and not free.at_bound[-1] else None
 
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
-    """The delay of the first stage as if none were given, and values (unknowns,) to start from.
+    """Return the delay that the first stage would estimate, and initial values (unknowns,) with it.
 
     A wrong delay may make a stiff loop unstable. The other values of the fit are then far from those with the right
     delay, and no step from them leads there.
@@ -129,12 +134,12 @@ def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
 
 
 def _interval(problem: ChainProblem) -> float:
-    """Median interval between two rows, s."""
+    """Return the median sampling interval, s."""
     return float(np.median(np.diff(problem.logs[0].signals.t)))
 
 
 def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement]], given: float, step: float) -> bool:
-    """Whether a parabola through the costs has its minimum near the given value, within _MIN_CHANGE of it."""
+    """Return whether a parabola through the costs has its minimum within _MIN_CHANGE of the given value."""
     if len(trials) < 2:
         return True
     (low, _, _), (high, _, _) = trials
@@ -143,16 +148,19 @@ def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement
 
 
 def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
-    """Relative changes of determined estimates over that of a given value, by their labels. given: relative change of
-    the given value."""
-    known = np.abs(fit.x) > _SUSPICIOUS * fit.std
+    """Return the relative change of each determined estimate per relative change of a given value, by label. given:
+    relative change of that value.
+    """
+    known = np.abs(fit.x) > _SIGNIFICANT_RELEASE * fit.std
     changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
     return {problem.label(k): float(change / given) for k, change in enumerate(changes)
             if abs(change) > abs(given) * _MIN_SHARED_CHANGE}
 
 
 def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
-    """Findings on the cause that explains most of a chain's errors, and notes on given gains that are not tested."""
+    """Return findings on the cause that explains most of a chain's errors, and notes on given gains that are not
+    tested.
+    """
     if early := late_commands(problem, fit):
         return early, []
     wrong, notes = given_values(problem, fit)
@@ -177,7 +185,7 @@ def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[
 
 
 def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """A finding where the motion precedes the logged commands by rows, so that no delay of the drive explains it."""
+    """Return a finding if the motion precedes the logged commands, which no delay of the drive explains."""
     delay = next((k for k, one in enumerate(problem.unknowns) if one.name == "delay"), None)
     is_poor = bool(np.any(error_shares(problem, fit.residual) > POOR_FIT))
     if delay is None or not is_poor or not fit.at_bound[delay] or fit.x[delay] > 0.0:
@@ -201,8 +209,9 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
-    """Findings on given gains, masses, delays and zeros that the data contradict: the cause that explains most; and
-    notes on given gains that these data cannot test."""
+    """Return findings on given gains, masses, delays and encoder zeros that the data contradict, the best explanation
+    only, and notes on given gains that these data cannot test.
+    """
     estimated = {one.name for one in problem.unknowns}
     drive = [item.name for item in problem.law.parameters if item.name in _TESTED_GAINS
              and item.name in problem.known[0] and item.name not in estimated]
@@ -244,7 +253,7 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
                 "the gains and weigh a link.")
         return Finding("scale-contradicted", "suspicious", "warning", text, "gains or masses", joints,
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
-    unit = _UNITS.get(found.name, "")
+    unit = _TESTED_UNITS.get(found.name, "")
     if found.name == "bias":
         text = (f"The motion of {moved} is explained {share:.0f} % better if the encoder shows {_about(found)} "
                 f"rad too much: the zero of the positions is not that of the robot file. Add --also "
@@ -259,9 +268,9 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
 
 
 def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
-    """The finding on several given values of which one must be wrong."""
-    listed = ", or ".join(f"{one.name} = {_about(one)}{_UNITS.get(one.name, '')} in place of the given {one.given:.4g}"
-                          f"{_UNITS.get(one.name, '')}" for one in equal)
+    """Return the finding that one of several given values must be wrong."""
+    listed = ", or ".join(f"{one.name} = {_about(one)}{_TESTED_UNITS.get(one.name, '')} in place of the given "
+                          f"{one.given:.4g}{_TESTED_UNITS.get(one.name, '')}" for one in equal)
     decrease = max(one.decrease for one in equal)
     names = tuple(one.name for one in equal)
     text = (f"The motion of {_moved(problem)} is explained {100.0 * decrease:.0f} % better with {listed}. These data "
@@ -278,5 +287,40 @@ def _moved(problem: ChainProblem) -> str:
 
 
 def _about(found: Released) -> str:
-    """Return a value with its standard error, where it has one."""
+    """Return a value as text, with its standard error if it has one."""
     return f"{found.value:.4g}" + (f" +- {found.std:.2g}" if np.isfinite(found.std) else "")
+
+
+_LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
+_LEG_CHANGE = 0.2  # relative difference between equal joints
+_SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r",
+               "front", "rear", "back", "hind", "middle"}
+
+
+def role(name: str) -> str:
+    """Return the name of a joint without the words for its side and corner, which corresponding joints share."""
+    words = [word for word in re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())]
+    return "_".join(word for word in words if word not in _SIDE_WORDS)
+
+
+def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
+    """Return findings on joints with the same role on several legs whose armature or friction differs."""
+    groups: dict[tuple[str, str], list[ActuatorValue]] = defaultdict(list)
+    for one in parameters:
+        if one.identified and not one.is_given and one.name in ("armature", "coulomb", "viscous"):
+            groups[role(one.joint), one.name].append(one)
+    found = []
+    for (name, parameter), group in groups.items():
+        pairs = [(abs(a.value - b.value) / max(np.hypot(a.std, b.std), 1e-300), a, b) for a, b in combinations(group, 2)
+                 if abs(a.value - b.value) > _LEG_CHANGE * max(abs(a.value), abs(b.value))]
+        if not pairs or max(pairs, key=lambda one: one[0])[0] < _LEG_SIGMAS:
+            continue
+        low, high = min(group, key=lambda one: one.value), max(group, key=lambda one: one.value)
+        listed = ", ".join(f"{one.joint} {one.value:.3g}" for one in group)
+        text = (f"{parameter} of the {name} joints differs beyond the intervals: {listed} {group[0].unit}. The largest "
+                f"is {high.joint}, the smallest {low.joint}.")
+        found.append(Finding("unequal-joints", "suspicious", "info", text, "unequal joints",
+                             tuple(one.joint for one in group), (parameter,),
+                             evidence={"values": tuple(one.value for one in group),
+                                       "std": tuple(one.std for one in group)}))
+    return found

@@ -23,7 +23,7 @@ def command(
 ) -> None:
     """Test a result or a robot for physical consistency, with reasons by link; exit code 1 if it is not."""
     from dynid.cli.robot_tables import print_check
-    from dynid.runs.check_result import check
+    from dynid.runs.consistency_check import check
 
     with progress("check") as tell:
         tell(source)

@@ -15,8 +15,9 @@ SENTENCE = "Compiling for this machine (only at the first use after installation
 
 @contextmanager
 def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
-    """Within this context, give `say` one sentence as soon as kernels that are not in numba's cache have taken
-    `patience` seconds to compile."""
+    """Context in which `say` is called once with a sentence if kernels take longer than `patience` seconds to
+    compile.
+    """
     from dynid.kernel_store import when_numba_is_loaded
 
     watch = CompilationWatch(say, patience)

@@ -1,4 +1,4 @@
-"""`dynid demo`: the whole job on a built-in robot, with a report at the end."""
+"""`dynid demo`: a whole identification of a simulated built-in robot, with a report at the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of the motions and the noise.")] = 0,
     json: Json = False,
 ) -> None:
-    """Do the whole job on a built-in robot: design a motion, log it, identify, validate, report."""
+    """Run a whole identification on a simulated robot: design a motion, log it, identify, validate, report."""
     from dynid.cli.tables import print_demo
     from dynid.runs.demonstration import demo, demo_facts
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynid.excitation import Standing
     from dynid.robot import Robot
     from dynid.runs.actuator_experiment import ExperimentRequest
-    from dynid.runs.design_motion import MotionRequest
+    from dynid.runs.motion_design import MotionRequest
 
 BUDGET = 30.0
 MAX_SHOWN_NAMES = 8  # names in one sentence
@@ -163,8 +163,8 @@ def command(
     from dynid.excitation.trajectories import family_named
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
-    from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
     from dynid.runs.models import part_of
+    from dynid.runs.motion_design import MotionRequest, design_motion, motion_facts
     from dynid.runs.safe_motion import Safety
 
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))

@@ -90,7 +90,7 @@ def command(
 
 
 def _print(found: Exported) -> None:
-    """Print the loss of every joint, the notes and the files."""
+    """Print the torque of each joint that the simulator cannot represent, the notes and the files."""
     to = console()
     lost = [one for one in found.losses if one.terms]
     if lost:

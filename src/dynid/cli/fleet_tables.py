@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dynid.fleet.result import FleetResult
-    from dynid.fleet.scatter import Differs
+    from dynid.fleet.robot_scatter import Differs
 
 _SHOWN_JOINTS = 10  # of the table of cross-prediction
 _SHOWN_ROBOTS = 4

@@ -1,8 +1,8 @@
 """Methods of dataclasses that are compiled at their first use.
 
 Python compiles six methods of a frozen dataclass from text when its module is imported. A command imports some 350 of
-these classes and calls few of their methods, so that compiling the others takes a tenth of a short command. Only the
-process of the command line does without it. The classes are the same: the use of a method puts it into its class.
+these classes and calls few of their methods, so that compiling the others takes a tenth of a short command. The process
+of the command line therefore compiles each method at its first use. The resulting classes are the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 def compile_methods_at_first_use() -> None:
     """Compile methods of all dataclasses defined from now on at their first use, if this Python compiles each alone.
 
-    Python 3.13 and later compile all methods of a class at once, which takes less time, and are left as they are.
+    Python 3.13 and later compile all methods of a class at once, which takes less time, and are not changed.
     """
     compiled = getattr(dataclasses, "_create_fn", None)
     if compiled is not None and compiled is not _LazyMethod:

@@ -97,7 +97,7 @@ def _without_flag_types(parameters: list[Any]) -> list[Any]:
 
 
 def _finite(context: Any, parameter: Any, value: Any) -> Any:
-    """Return the value of an option; raise for a number that no physical quantity has."""
+    """Return the value of an option; raise an error if it is an infinite or undefined number."""
     if isinstance(value, float) and not is_physical(value):
         raise typer.BadParameter(f"{value} is not a plausible value of a physical "
                                  "quantity", ctx=context, param=parameter)
@@ -163,6 +163,6 @@ def _refuse_empty_output(arguments: Sequence[str]) -> None:
 
 
 def _drop_output() -> None:
-    """Discard the buffered output of stdout, which would fail again when the interpreter ends."""
+    """Discard the buffered output after stdout was closed, so that no second error is printed at exit."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -63,9 +63,9 @@ def command(
     from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
-    from dynid.runs.design_motion import motion_facts
     from dynid.runs.models import part_of
-    from dynid.runs.plain_motion import PlainMotionRequest, plain_motion
+    from dynid.runs.motion_design import motion_facts
+    from dynid.runs.unoptimised_motion import PlainMotionRequest, plain_motion
 
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "the check of a motion")

@@ -47,7 +47,7 @@ Trust = Annotated[bool, typer.Option("--trust", help="Allow execution of a Pytho
 
 
 def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | float | None]:
-    """Return the settings of the [simulation] table that --no-simulation and --horizon give, or None."""
+    """Return the [simulation] table of settings from the options --no-simulation and --horizon, or None."""
     return {"run": False if left_out else None, "horizon": horizon}
 
 

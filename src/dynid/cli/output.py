@@ -31,7 +31,7 @@ def print_json(facts: Mapping[str, Any]) -> None:
 
 
 def typed_command() -> str:
-    """The command line as it was typed, which repeats what a page shows."""
+    """Return the command line as it was typed, so that a report can show how to repeat it."""
     return shlex.join(["dynid", *sys.argv[1:]])
 
 
@@ -103,7 +103,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequen
 
 
 def _shrunk(widths: list[int], least: list[int], room: int) -> list[int]:
-    """Return column widths that fit the given room: the widest shrink first, none below its minimum. Rich ignores
+    """Return column widths that fit the available width: the widest shrink first, none below its minimum. Rich ignores
     these minima and then cuts the table off at the right."""
     found = list(widths)
     while sum(found) > room:

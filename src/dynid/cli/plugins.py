@@ -21,7 +21,9 @@ def command(
     check: Annotated[bool, typer.Option("--check", help="Run dynid's contract checks on each plugin.")] = False,
     json: Json = False,
 ) -> None:
-    """List robots, terms, methods, presets, laws and report sections of other packages; exit code 1 if one fails."""
+    """List robots, terms, methods, log presets, drive laws and report sections from other installed packages. The exit
+    code is 1 if one cannot be used.
+    """
     from dynid.plugins import list_plugins
 
     found = list_plugins()

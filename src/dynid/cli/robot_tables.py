@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.tree import Tree
 
-    from dynid.runs.check_result import Check
+    from dynid.runs.consistency_check import Check
 
 
 def print_log_signals(logs: Sequence[Mapping[str, Any]], to: Console) -> None:

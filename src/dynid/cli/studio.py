@@ -26,7 +26,7 @@ def command(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address without opening a "
                                                                   "browser.")] = False,
 ) -> None:
-    """Open a page in the browser for the whole job: robot, motion, log, run, comparison, use, live.
+    """Open a page in the browser for a whole identification: robot, motion, log, run, comparison, use, live.
 
     An open page reconnects after a restart: session.json in the folder keeps its port and cookie secret for 7 days.
 

@@ -162,7 +162,7 @@ def parameter_table(estimate: Estimate) -> Table:
 
 
 def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
-    """Print how many parameters need more excitation, and the command that designs a motion for them."""
+    """Print how many parameters need more excitation, and the command that designs such a motion."""
     from rich.text import Text
 
     from dynid.runs.improvement import improve_command
@@ -335,7 +335,7 @@ def _with_deviation(one: Mapping[str, Any]) -> str:
 
 
 def _simulated(check: Mapping[str, Any]) -> str:
-    """Return the position error of one simulated log, and the share that was simulated if not all."""
+    """Return the position error of a simulated log as text, with the simulated share of the log if below 100 %."""
     if check["position_error"] is None:
         return "not possible" if not check["windows"] else "-"
     part = f" (reached {100 * check['reached']:.0f} %)" if check["reached"] < 1 else ""

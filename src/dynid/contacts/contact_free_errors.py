@@ -17,7 +17,7 @@ from dynid.arrays import Array
 from dynid.contacts.observer import FilterOptions, Observer, OutsideTorques, Way
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.model import complete
 from dynid.quantities import ALARMS, check_quantity
 from dynid.recording import Recording

@@ -73,8 +73,9 @@ class Contact:
 
 @dataclass(frozen=True, eq=False)
 class ContactLog:
-    """External wrenches along a log. rows: per sample, known `delay` s later; contacts: in order; findings: on the
-    whole log."""
+    """External wrenches along a log. Attributes: rows: wrench of each sample, available `delay` s later. contacts: in
+    order of time. findings: on the whole log.
+    """
 
     source: str
     rows: WrenchRows
@@ -91,7 +92,7 @@ def find_contacts(outside: ExternalWrench, log: Recording) -> ContactLog:
 
 
 def _spans(rows: WrenchRows) -> list[tuple[int, int]]:
-    """Return the first row of each contact, and the one after its last."""
+    """Return the first row of each contact, and the row after its last one."""
     on = np.flatnonzero(rows.touched)
     if not len(on):
         return []
@@ -149,7 +150,9 @@ class HypothesisFit:
 
 
 def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str) -> Finding:
-    """Return the finding on a contact; rows: of the contact alone. link: the touched one."""
+    """Return the finding on a contact: a push, a payload, or undecided. rows: of the contact only. link: the touched
+    one.
+    """
     window = outside.free.options.used_window
     inner = (rows.t > rows.t[0] + 2.0 * window) & (rows.t < rows.t[-1] - 2.0 * window)
     part = rows.rows(np.flatnonzero(inner)[::max(1, round(window * outside.free.options.rate))])
@@ -183,8 +186,7 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
 
 
 def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> Array:
-    """Return filtered columns (m, dof, 10) of the joint torques by a payload on the frame, at the times of
-    these rows."""
+    """Return the filtered regressor (m, dof, 10) of a payload on the frame, at the times of the given rows."""
     model = Model(outside.robot, (Payload(outside.frame),))
     every = np.arange(10)
     rows = ModelRows(model, BaseParameters(model.parameters, every, np.eye(10)), outside.free.options)
@@ -197,8 +199,7 @@ def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> 
 
 
 def _fitted(columns: Array, rows: WrenchRows) -> HypothesisFit:
-    """Return the least-squares fit of the joint torques on columns (m, dof, k), each row in its own standard
-    deviations."""
+    """Return the weighted least-squares fit of the joint torques on columns (m, dof, k)."""
     factor = np.linalg.cholesky(rows.torque_covariance)
     a = np.linalg.solve(factor, columns).reshape(-1, columns.shape[2])
     b = np.linalg.solve(factor, rows.torques.tau[:, :, None]).reshape(-1)

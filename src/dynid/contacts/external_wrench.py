@@ -75,7 +75,7 @@ class ExternalWrench:
     Args:
         estimate: the identified robot.
         frame: default: the flange, see `mounting_frame`.
-        free: logs without contact, from which the torque errors are learnt, or what was learnt from them.
+        free: logs without contact, from which the torque errors are estimated, or statistics from such logs.
         axes: frame in whose axes wrenches are given. Default: the base.
         way: "momentum" (momentum observer) or "inverse" (filtered inverse dynamics).
         window: window of the filter, s. The delay is about half of it; a longer window reduces the standard deviations.
@@ -103,7 +103,7 @@ class ExternalWrench:
 
     @property
     def delay(self) -> float:
-        """Delay of a row, s; nan before the first."""
+        """Delay of a row, s; NaN before the first row is complete."""
         return self._observer.delay
 
     @property

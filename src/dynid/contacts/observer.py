@@ -42,8 +42,7 @@ _INVERSE_WINDOWS_PER_PERIOD = 0.6
 class FilterOptions:
     """Options of the filter.
 
-    Attributes:
-        way: see above.
+    Attributes: way: "momentum" or "inverse".
         window: of the kernel, s.
         rate: of the samples, Hz.
         speeds: (dof,), rad/s or m/s below which a joint is slow.
@@ -104,7 +103,9 @@ class OutsideTorques(NamedTuple):
 
 
 class ModelRows:
-    """Filtered rows of a model on base parameters, sample by sample; beside, load: see `RowEntries`."""
+    """Filtered regressor rows of a model in base parameters, computed sample by sample. beside, load: see
+    `RowEntries`.
+    """
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
                  beside: Callable[[Array, Array], Array] | None = None,
@@ -183,12 +184,12 @@ class Observer:
         self._rows = ModelRows(estimate.model, estimate.base, options, self._beside, TransmittedTorque.of(estimate))
 
     def _beside(self, q: Array, dq: Array) -> Array:
-        """Return positions, velocities and whether slow (3 dof, m), which are filtered like the torques."""
+        """Return positions, velocities and flags of slow joints (3 dof, m), which are filtered like the torques."""
         return np.vstack([q.T, dq.T, (np.abs(dq) < self._slow).T])
 
     @property
     def delay(self) -> float:
-        """Delay of a row, s; nan before the first."""
+        """Delay of a row, s; NaN before the first row is complete."""
         return self._rows.feed.delay
 
     @property

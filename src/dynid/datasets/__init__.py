@@ -1,4 +1,5 @@
-"""Datasets: logs, how they are read and prepared, and sums over them wherever they are computed."""
+"""Datasets: logs, how they are read and filtered, and sums over all logs in this process, by workers or on a cluster.
+"""
 
 from dynid.datasets.dataset import PILOT_ROWS, Dataset
 from dynid.datasets.log_source import LogFacts, LogSource

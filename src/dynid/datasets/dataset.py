@@ -31,7 +31,7 @@ from dynid.errors import ModelError
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import filterable_excerpt
+from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.log_files import find_logs
 from dynid.recording.log_reading import mapping_of
 from dynid.recording.names import short_name
@@ -89,7 +89,7 @@ class Dataset:
     def from_files(sources: Any, robot: Robot | None = None, *, mapping: Any = None,
                    prepare: Mapping[str, Any] | None = None, workers: int = 1, scheduler: str | None = None,
                    store: str | Path | None = None, pilot_rows: int | None = None) -> Dataset:
-        """Return the dataset of the logs that files, folders, patterns or addresses represent, prepared.
+        """Return the dataset of all logs in given files, folders, patterns or addresses, with filtered samples.
 
         Args:
             sources: as `find_logs` takes them. Logs that cannot be used are left out, see `failures`.
@@ -194,7 +194,7 @@ class Dataset:
     def every_sample(self, left_out: Collection[str] = ()) -> Iterator[Samples]:
         """Yield the samples of every log, one after the other; those not in memory are read again.
 
-        left_out: names of logs that do not count.
+        left_out: names of excluded logs.
         """
         for place in range(max(len(self.logs), len(self.held) + len(self.failures))):
             if place in self.held:

@@ -25,14 +25,14 @@ class ManifestEntry:
 
     Attributes:
         source: name of the log, usually its path.
-        sha256: hash of its bytes and of how they are read.
+        sha256: hash of its bytes and its mapping.
         rows: samples read.
         start, stop: s, of the log's own clock.
         robot: name of the robot in a fleet.
         date: ISO 8601; empty where it is not known.
         motion: name of the commanded motion, where it is known.
         stamp: size and time of its file, to recognise it without reading.
-        facts: what reading it gave.
+        facts: facts from reading the log.
     """
 
     source: str

@@ -61,8 +61,8 @@ class HeldLog:
 
     Attributes:
         samples: prepared; None before that.
-        recording: the log behind them; None where samples were given without it.
-        sha256: of its content, empty where it is not from a file.
+        recording: the log of these samples; None if samples were given without one. sha256: hash of its content; empty
+            if it is not from a file.
     """
 
     samples: Samples | None
@@ -158,8 +158,9 @@ class FoldedLogs:
 
 @dataclass(frozen=True, eq=False)
 class Folding:
-    """Start of a sum over logs. known: logs in the store, failures: missing logs, held: logs in memory; all by index
-    in `logs`."""
+    """Logs of a sum before it is computed. Attributes, all by index in `logs`: known: logs in the store. failures:
+    missing logs. held: logs in memory.
+    """
 
     logs: Sequence[LogSource]
     job: FoldJob
@@ -197,12 +198,12 @@ class Folding:
 
 
 def prepared_alike(recording: Recording, preparation: Preparation) -> Samples:
-    """Return the samples of a recording for which everything is chosen: no spectrum is needed."""
+    """Return the samples of a recording with preparation options that are all given, so that no spectrum is needed."""
     return prepare_gridded(on_grid(recording, preparation, spectrum=False), preparation)
 
 
 def failure_of(log: LogSource, problem: Exception) -> Failure:
-    """Return why a log is left out."""
+    """Return the record of an excluded log, with the reason."""
     robot = log.files[0].robot
     if isinstance(problem, DynidError):
         return Failure(log.source, robot, str(problem), problem.code)

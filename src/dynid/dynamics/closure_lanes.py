@@ -104,7 +104,7 @@ def column_lanes(end, k, t):
 
 @njit(**INLINED)
 def apart(first, second, t):
-    """Return the origins of two places, and the vector from the second to the first."""
+    """Return the origins of two frames on bodies, and the vector from the second to the first."""
     a, b = vector(first, 9 * LANES + t, LANES), vector(second, 9 * LANES + t, LANES)
     return a, b, (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 

@@ -106,7 +106,7 @@ def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | No
 
 
 def closes(robot: Robot, q: Array) -> Bools:
-    """Return whether the loops can be closed at positions q (samples, dof) of the robot's own joints (samples,)."""
+    """Return whether the loops can be closed (samples,) at positions q (samples, dof) of the independent joints."""
     followers = robot.followers
     if followers is None or followers.loops is None:
         return np.ones(len(q), dtype=bool)
@@ -194,7 +194,7 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
 
 
 def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
-    """Return wrenches as force and moment in each joint's frame.
+    """Return wrenches (joints, 6) as force and moment in each joint's frame.
 
     wrenches (joints, 6): moment about the base origin and force in base axes; poses (joints, 12): rotations and origins
     of the bodies.

@@ -25,6 +25,7 @@ from dynid.dynamics.tiles import (
     momentum_tile,
     project_columns_tile,
     project_tile,
+    root_tile,
     spread_four,
     spread_ten,
     wrench_columns_tile,
@@ -32,11 +33,8 @@ from dynid.dynamics.tiles import (
 )
 from dynid.dynamics.tree import FREE_ROOT
 from dynid.dynamics.vectors import (
-    add,
     add_cross,
-    add_times,
     add_turned,
-    cross,
     dot,
     matrix,
     put,
@@ -75,40 +73,6 @@ def last_base_row(parent):
 
 
 @njit(**INNER)
-def root_tile(base, q, dq, ddq, lo, m, here):
-    """Compute the motion of the root link of a free base, from which the recursion starts.
-
-    The frame of the root at the instant of a sample is the base frame. The first six columns of dq are the root's
-    twist, linear part first. Those of ddq are the acceleration of its origin minus gravity, then its angular
-    acceleration, all in axes of the root. The linear velocity has no effect on forces.
-
-    If q are configurations, with one column more than dq, columns of ddq are derivatives of those of dq instead, and
-    `base` has the acceleration against gravity in the world (see `dynid.dynamics.root_frame`).
-    """
-    for k in range(3):
-        for t in range(m):
-            here[(12 + k) * TILE + t] = dq[lo + t, 3 + k] if len(dq) > 0 else 0.0
-            here[(15 + k) * TILE + t] = ddq[lo + t, 3 + k] if len(ddq) > 0 else 0.0
-            here[(18 + k) * TILE + t] = ddq[lo + t, k] if len(ddq) > 0 else 0.0
-    if q.shape[1] > dq.shape[1]:
-        for t in range(m):  # quaternions and velocities as rows, in the place of the pose: the next loop is then SIMD
-            put(here, t, TILE, (q[lo + t, 3], q[lo + t, 4], q[lo + t, 5]))
-            put(here, 3 * TILE + t, TILE, (q[lo + t, 6], 0.0, 0.0))
-            put(here, 6 * TILE + t, TILE, (dq[lo + t, 0], dq[lo + t, 1], dq[lo + t, 2]))
-        up = vector(base, 18 * TILE, TILE)
-        for t in range(m):
-            axis, w = vector(here, t, TILE), here[np.uintp(3 * TILE + t)]
-            # R'u of the quaternion (a, w) is u + 2 (w (u x a) + (u x a) x a).
-            side = times(2.0 / (dot(axis, axis) + w * w), cross(up, axis))
-            weight = add_cross(add_times(up, w, side), side, axis)
-            own = add(vector(here, 18 * TILE + t, TILE), weight)
-            put(here, 18 * TILE + t, TILE, add_cross(own, vector(here, 12 * TILE + t, TILE),
-                                                     vector(here, 6 * TILE + t, TILE)))
-    for k in range(12 * TILE):
-        here[k] = base[k]
-
-
-@njit(**INNER)
 def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
     """Compute the motion of all links and the axes of all joints for the tile of m samples from lo.
 
@@ -127,8 +91,9 @@ def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
 
 @njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
-    """Do as `move_links`, with the six unit twists of a free base as its axes and bodies at rest for all but the last
-    of them."""
+    """Compute as in `move_links`, with the six unit twists of a free base as its joint axes; only the last of its six
+    bodies moves.
+    """
     if parent[0] == FREE_ROOT:
         for i in range(6):
             for k in range(BODY * TILE):
@@ -148,8 +113,8 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest
 
     It is flat because code with a reshape needs numba when it runs, and could not be stored for later processes.
 
-    bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE: memory to work in, which takes as
-    long to allocate as a tile to compute. has_zeros: whether out is zero already where the regressor is zero in every
+    bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE: work arrays, because allocating them
+    takes as long as computing a tile. has_zeros: whether out is zero already where the regressor is zero in every
     posture.
     """
     n = len(parent)
@@ -310,9 +275,8 @@ def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matr
 
 @njit(**OPTIONS)
 def dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, wanted, out, start, stop):
-    """Write TORQUES, INERTIA or PLACES of the samples; which of them is `wanted`.
-
-    They are one kernel because most of the time to compile it is that of the motion, which all of them need.
+    """Compute torques, inertia matrices or body poses of the samples, as `wanted` selects (TORQUES, INERTIA, PLACES).
+    One kernel computes all three, because compiling the motion, which all need, takes most of the compilation time.
 
     ten (n, 10): parameters of the bodies, which PLACES do not need. dq, ddq: may be empty, for rest.
     out: flat; torques (samples, n), inertia matrices (samples, n, n), or places (samples, n, 18): the pose of the

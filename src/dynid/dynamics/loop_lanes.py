@@ -255,9 +255,8 @@ def predict(k, work):
 
 @njit(**INNER_BORROWING)
 def judge(k, exact, work):
-    """Stop lanes whose step was long, whose Newton iteration did not converge, or that approach a singular posture.
-
-    `loop_kernels` processes these samples more carefully.
+    """Stop lanes whose last step was long, whose Newton iteration did not converge, or that approach a singular
+    posture. Their samples are solved one by one by `loop_kernels`.
     """
     excess, n = work.spare, len(work.target)
     excess[:] = 0.0

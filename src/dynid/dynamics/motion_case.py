@@ -92,7 +92,8 @@ def _nominal_inertias(robot: Robot) -> Array:
 
 
 class MotionCase:
-    """The tree that is computed and its motion: the robot itself or, if dependent joints matter, all joints.
+    """The kinematic tree for a computation, and its motion: the robot's own joints or, if dependent joints matter, all
+    joints.
 
     bodies: number of bodies with parameters. It is the whole tree if parameters of dependent bodies are given, or if
     these carry the robot's own. `torques` and `matrices` convert results of the tree to the robot's joints.

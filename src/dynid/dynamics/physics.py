@@ -1,15 +1,15 @@
 """Dynamics of a robot over batches of samples.
 
-q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then lose the sample
-axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Those of
-dependent bodies, on mimic joints and in closed loops, follow at the end; without them these bodies have no mass.
+q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then have no sample axis either.
+`inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Those of dependent
+bodies, on mimic joints and in closed loops, follow at the end; without them these bodies have no mass.
 Order of arguments: robot, then inertias or frame, then q, dq, ddq or tau.
 Units are SI; torques represent forces of prismatic joints. All take `threads` (default: all cores).
 
 For a robot with a free base and n joints, q is a configuration (samples, 7 + n), and dq, ddq and tau have 6 + n
 columns, the base first (`dynid.dynamics.root_frame`); the six base rows are the wrench on the root, force first, in
-its axes. What is "in the base" is then in the world. A motion that is already in the axes of the root (samples, 6 + n)
-is taken as it is, and results are in these axes.
+its axes. Quantities in the base frame are then in the world frame. A motion that is already in the axes of the root
+(samples, 6 + n) is used unchanged, and results are in these axes.
 """
 
 from __future__ import annotations

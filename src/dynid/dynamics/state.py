@@ -128,7 +128,7 @@ def add_wrenches(parent: Array, w: Array, places: Array, values: Array, bias: Ar
 
 @njit(**INLINED)
 def _frame(rows: Array, at: int) -> tuple[Matrix, Vector]:
-    """Return rotation and origin from twelve rows, a 3 x 4 matrix row by row."""
+    """Return rotation and origin of a body from twelve rows of the work array, a 3 x 4 matrix row by row."""
     R = (*vector(rows, at, LANES), *vector(rows, at + 4 * LANES, LANES), *vector(rows, at + 8 * LANES, LANES))
     return R, vector(rows, at + 3 * LANES, 4 * LANES)
 
@@ -154,7 +154,7 @@ def _poses(w: Array) -> None:
 def _start_free(w: Array, dq: Array) -> None:
     """Compute the root link of a free base and its six axes, the unit twists in its own frame.
 
-    That frame is the base frame at this instant (see `kernels.root_tile`). Only its angular velocity has an effect on
+    That frame is the base frame at this instant (see `tiles.root_tile`). Only its angular velocity has an effect on
     forces.
     """
     for i in range(6):

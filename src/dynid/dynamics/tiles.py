@@ -29,6 +29,7 @@ from dynid.dynamics.bodies import (
 )
 from dynid.dynamics.compiled import INLINED, INNER, INNER_BORROWING
 from dynid.dynamics.vectors import (
+    add,
     add_cross,
     add_times,
     cross,
@@ -92,7 +93,8 @@ def angle_tile(joint, m):
 def joint_tile(q, column, dq, ddq, i, lo, m, joint):
     """Compute the rows of a joint (5): cos q, sin q, q, dq, ddq, from a column of q and columns i of dq and ddq.
 
-    dq and ddq may be empty (0, joints) and are then zero. (A flag would be compiled again for each of its values.)
+    dq and ddq may be empty (0, joints) and are then zero. Empty arrays are used instead of a flag, because the kernel
+    would be compiled again for each value of a flag.
     """
     moving, accelerating = len(dq) > 0, len(ddq) > 0
     for t in range(m):
@@ -129,6 +131,40 @@ def body_tile(pose, axis, joint, up, here, m):
         put(here, 15 * TILE + t, TILE, add_times(add_times(turned_back(r, E), dd, s), d, cross(u, s)))
         put(here, 18 * TILE + t, TILE, add_times(add_times(turned_back(r, A), dd, v), d,
                                                  add_times(times(d, sv), 2.0, cross(u, v))))
+
+
+@njit(**INNER)
+def root_tile(base, q, dq, ddq, lo, m, here):
+    """Compute the motion of the root link of a free base, from which the recursion starts.
+
+    The frame of the root at the instant of a sample is the base frame. The first six columns of dq are the root's
+    twist, linear part first. Those of ddq are the acceleration of its origin minus gravity, then its angular
+    acceleration, all in axes of the root. The linear velocity has no effect on forces.
+
+    If q are configurations, with one column more than dq, columns of ddq are derivatives of those of dq instead, and
+    `base` has the acceleration against gravity in the world (see `dynid.dynamics.root_frame`).
+    """
+    for k in range(3):
+        for t in range(m):
+            here[(12 + k) * TILE + t] = dq[lo + t, 3 + k] if len(dq) > 0 else 0.0
+            here[(15 + k) * TILE + t] = ddq[lo + t, 3 + k] if len(ddq) > 0 else 0.0
+            here[(18 + k) * TILE + t] = ddq[lo + t, k] if len(ddq) > 0 else 0.0
+    if q.shape[1] > dq.shape[1]:
+        for t in range(m):  # quaternions and velocities as rows, in the place of the pose: the next loop is then SIMD
+            put(here, t, TILE, (q[lo + t, 3], q[lo + t, 4], q[lo + t, 5]))
+            put(here, 3 * TILE + t, TILE, (q[lo + t, 6], 0.0, 0.0))
+            put(here, 6 * TILE + t, TILE, (dq[lo + t, 0], dq[lo + t, 1], dq[lo + t, 2]))
+        up = vector(base, 18 * TILE, TILE)
+        for t in range(m):
+            axis, w = vector(here, t, TILE), here[np.uintp(3 * TILE + t)]
+            # R'u of the quaternion (a, w) is u + 2 (w (u x a) + (u x a) x a).
+            side = times(2.0 / (dot(axis, axis) + w * w), cross(up, axis))
+            weight = add_cross(add_times(up, w, side), side, axis)
+            own = add(vector(here, 18 * TILE + t, TILE), weight)
+            put(here, 18 * TILE + t, TILE, add_cross(own, vector(here, 12 * TILE + t, TILE),
+                                                     vector(here, 6 * TILE + t, TILE)))
+    for k in range(12 * TILE):
+        here[k] = base[k]
 
 
 @njit(**INNER)
@@ -197,7 +233,7 @@ def copy_row(source, at, target, lo, m):
 
 def _transpose_four(typing: Any, source: Any, at: Any, step: Any, target: Any, to: Any, width: Any) -> Any:
     """Copy four numbers of each of four rows, `step` apart, so that those of a column are neighbours, columns `width`
-    apart. (By shuffles in registers: the compiler would load and store every number by itself.)"""
+    apart. Shuffles in registers are faster than the code that the compiler would generate."""
     from llvmlite import ir
     from numba import types
 

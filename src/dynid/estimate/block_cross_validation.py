@@ -15,7 +15,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, find_method, identify
 from dynid.recording import Samples
 from dynid.regression import Block, Regression
-from dynid.regression.residuals import torque_sums
+from dynid.regression.residual_series import torque_sums
 from dynid.threads import side_by_side
 
 
@@ -88,7 +88,7 @@ def _refitted(estimate: Estimate, fewer: Regression) -> Estimate | None:
 
 
 def fit_without(problem: Problem, fewer: Regression, k: int, method: str, options: Mapping[str, Any]) -> Estimate:
-    """The estimate without block k, from the regression without it."""
+    """Return the estimate from all data except block k of time."""
     needs = find_method(method).needs
     if needs & {"data", "excerpt"}:
         less = replace(problem, regression=fewer, data=masked(problem, problem.regression.blocks[k], inside=False))
@@ -113,7 +113,7 @@ def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[f
 
 
 def masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
-    """Return the samples of a problem with only the rows of one block valid, or with all rows except these."""
+    """Return samples in which only the rows of one block of time are valid, or all other rows."""
     parts = []
     for log, part in zip(problem.places, problem.data, strict=True):
         rows = np.zeros(len(part), dtype=bool)

@@ -78,7 +78,9 @@ def _free_moves(rows: Array) -> Array:
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
-    """Return the constraint directions of the consistent set at theta, for a barrier of the given weight."""
+    """Return the directions that the constraints of the consistent set restrict at theta, for a barrier of the given
+    weight.
+    """
     parts = [_held(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0
@@ -92,7 +94,7 @@ def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Condi
 
 
 def _held(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
-    """Return the rows (k, columns) of a block's directions, and their strengths (k,)."""
+    """Return the constrained directions of a cone constraint as rows (k, columns), and their strengths (k,)."""
     if block.cone == "psd":
         values, vectors = np.linalg.eigh(smat(value * block.balance))
         a, b = triangle(len(values))

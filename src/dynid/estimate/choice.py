@@ -106,7 +106,8 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     is chosen either.
     A candidate that fails is listed with its reason. candidates: methods by name, by default wls, for models with
     bodies pc-wls, pc-ridge if the robot file has inertias, and iv with a known control law and noisy positions; with
-    iv, errors are compared along the references (`dynid.estimate.reference_errors`). options: of candidates, by name.
+    iv, errors are compared along the references (`dynid.estimate.reference_validation`). options: of candidates, by
+    name.
     The choice is in diagnostics["choice"].
     """
     names = default_candidates(problem) if candidates is None else tuple(candidates)
@@ -159,7 +160,7 @@ def _closed_loop(problem: Problem) -> tuple[str, ...]:
     known = problem.controller is not None and problem.recordings and problem.regression.prior is None
     if not known or problem.filtered is not None or any(log.reference is None for log in problem.recordings):
         return ()
-    from dynid.estimate.reference_errors import acceleration_noise
+    from dynid.estimate.reference_validation import acceleration_noise
 
     return ("iv",) if acceleration_noise(problem).max() > _MAX_NOISE_SHARE else ()
 
@@ -185,7 +186,7 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
         return Choice(first, reason, tuple(MethodCandidate(name, failure=failed.get(name)) for name in names))
     judged = {name: one.errors for name, one in seen.items()}
     if "iv" in seen:
-        from dynid.estimate.reference_errors import reference_errors
+        from dynid.estimate.reference_validation import reference_errors
 
         try:
             judged = reference_errors(problem, seen)

@@ -13,8 +13,9 @@ from dynid.output_fields import map_of, output_fields, record
 
 @dataclass(frozen=True)
 class JointChoice:
-    """Terms taken for a joint with the benefit of each, terms not taken with the benefit each would add, and the names
-    of its usual friction."""
+    """Friction terms chosen for a joint with the benefit of each, rejected terms with the benefit each would add, and
+    the names of its standard friction terms.
+    """
 
     joint: str
     taken: tuple[Worth, ...]

@@ -25,7 +25,7 @@ MIN_ROWS_OF_A_STRETCH = 10  # filtered rows share their noise with their neighbo
 class Columns:
     """Weighted triangular equations r, rho of the data without one block, and the equations of the block.
 
-    `tests` holds the block's equations per joint; the squared norms (k,) are those of the columns of r.
+    `tests` are the block's equations per joint; the squared norms (k,) are those of the columns of r.
     """
 
     r: Array
@@ -79,8 +79,9 @@ class ColumnsLeftOut:
         return values
 
     def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
-        """Return equations of some columns with their ridge rows, or a minimal ridge if the data may not determine
-        them."""
+        """Return the equations of some columns, extended by their ridge penalties, or by a minimal ridge if the data
+        may not determine them.
+        """
         pull = np.sqrt(np.maximum(self.ridge[own], _RIDGE_TRACE) * block.squares[own])
         return np.vstack([block.r[:, own], np.diag(pull)]), np.concatenate([block.rho, np.zeros(len(pull))])
 
@@ -191,7 +192,7 @@ def stretches_of(logs: Sequence[Samples], count: int) -> int:
 
 
 def dealt(regression: Regression, count: int) -> Regression:
-    """Return the same data in `count` blocks of interleaved intervals of time.
+    """Return the same data divided into `count` blocks, each made of interleaved intervals of time.
 
     Interleaving makes the data without one block excite every parameter.
     """

@@ -27,13 +27,13 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.consistent import consistency_of, prior_rows, unseen
 from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.friction_pull import FrictionPull, friction_pull
+from dynid.estimate.friction_regularisation import FrictionPull, friction_pull
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.nominal_errors import NominalErrors, leaning
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.regression import BaseParameters, Stacked
-from dynid.regression.correlation import correlation
+from dynid.regression.autocorrelation import correlation
 from dynid.threads import one_blas_thread
 
 Rows = tuple[Array, Array]  # (k, parameters) and values (k,)

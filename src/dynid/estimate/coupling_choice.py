@@ -2,7 +2,7 @@
 
 A motor can turn with two joints, as in many wrists and parallel drives (`CoupledWrist`). Robot files seldom state it.
 Its inertia and friction then act on both joints, which no term of one joint can represent. A coupling is a property of
-the mechanism, either present or absent, so it is selected and not shrunk.
+the mechanism, either present or absent, so it is either selected or not, and never regularised.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ class Coupling:
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """Names of inertia, viscous and dry friction among the parameters of `NeighbourCouplings`."""
+        """Parameter names of the motor's inertia, viscous and dry friction in `NeighbourCouplings`."""
         return f"Iam{self.b + 1}", f"Fvm{self.b + 1}", f"{'Fcm' if self.ratio > 0 else 'Fcn'}{self.b + 1}"
 
     def table(self, joints: Sequence[str], sign: Sign) -> dict[str, Any]:
-        """Names of the motor's inertia, viscous and dry friction among the parameters of `NeighbourCouplings`."""
+        """Return the coupling as a term table of a run file. joints: names of all joints. sign: smoothed sign, one
+        width per joint.
+        """
         return {"kind": CoupledWrist.kind, "joints": [joints[self.a], joints[self.b]], "ratio": self.ratio,
                 "sign": {"kind": sign.kind, "width": _narrower(sign, self.a, self.b).one_width}}
 
     def is_passive(self, values: Mapping[str, float]) -> bool:
-        """Return the term as a table of a run file; joints: names of all joints; sign: smoothed sign with one width per
-        joint."""
+        """Return whether friction with this coupling dissipates energy at every speed, for parameter values by name."""
         _, viscous, dry = (values.get(name, 0.0) for name in self.names)
         own = [values.get(f"Fv{j + 1}", 0.0) for j in (self.a, self.b)]
         return dry >= 0.0 and viscous * self.ratio >= 0.0 and min(own) >= 0.0 and own[0] * own[1] >= viscous ** 2

@@ -1,6 +1,6 @@
 """Covariance of estimates under autocorrelated noise, of a named type or the best that the data allow.
 
-- "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.correlation`).
+- "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.autocorrelation`).
 - "blocks": from the variation between blocks of time of a compressed regression. With H^-1 = L L', H = sum w^2 X'X,
   and G_b = L' H_b L and s_b a block's share of it and of the score, delta_b = L (I - G_b)^-1/2 L' s_b, and C = sum_b
   delta_b delta_b'.
@@ -22,16 +22,17 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
 from dynid.estimate.problem import Problem
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
+from dynid.order_statistics import median
 from dynid.recording import Recording
 from dynid.regression import BaseParameters, Equations, Factor, Regression, fold
-from dynid.regression.correlation import Correlation, correlation
+from dynid.regression.autocorrelation import Correlation, correlation
 from dynid.regression.derived import Selected
 
 FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
@@ -161,10 +162,10 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
     """Return the squared error (base, base) by the ridge penalty, as noise of the equations.
 
-    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset it is
-    as large as Coulomb friction: a joint that does not turn back shows their sum alone, which the penalty divides. It
-    is at least that of the joint where its symbol gives the largest torque: where the data leave a value open, the
-    penalty alone makes it small.
+    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
+    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The error is
+    at least that of the joint in which the same symbol has the largest torque, because the penalty alone makes
+    undetermined values small.
     """
     base, items = regression.base, regression.base.parameters.items
     leads = [items[c] for c in base.independent]
@@ -225,7 +226,7 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> S
     covariance[np.ix_(known, known)] = moves.T @ moves
     freedoms[known] = _block_freedoms(own, spread)
     h = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
-    return ScoreNoise(h @ covariance @ h, "blocks", float(np.median(freedoms[known])), freedoms=freedoms)
+    return ScoreNoise(h @ covariance @ h, "blocks", float(median(freedoms[known])), freedoms=freedoms)
 
 
 def _block_freedoms(own: Array, spread: Array) -> Array:
@@ -318,7 +319,7 @@ def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
     """Return the factor by which standard errors exceed those for independent rows, the median over the parameters."""
     honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
     known = identified & (simple > 0)
-    return float(np.median(honest[known] / simple[known])) if known.any() else 1.0
+    return float(median(honest[known] / simple[known])) if known.any() else 1.0
 
 
 def diagnostics(problem: Problem, solution: Solution, weights: Array | None, **more: Any) -> Diagnostics:

@@ -34,6 +34,7 @@ from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel, complete
+from dynid.order_statistics import median
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.progress import Tell
@@ -122,8 +123,8 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     chosen = (settings or Preparation()).with_changes(cutoff=None)
     folds = CutoffFolds.of(model, logs, chosen, known=known)
-    band = float(np.median([log.band for log in folds.spectra]))
-    spectrum = float(np.median([log.common for log in folds.spectra]))
+    band = float(median([log.band for log in folds.spectra]))
+    spectrum = float(median([log.common for log in folds.spectra]))
     rate = min(log.grid.rate for log in folds.logs)
     yardstick = _yardstick(band, rate)
     try:
@@ -203,9 +204,8 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
 
 def _left_out(fold: Regression, judge: Regression, blocks: Sequence[int]) -> Array:
     """Return the squared errors (blocks, dof) on each block of `judge`, predicted from `fold` without it."""
-    weights, others = joint_weights(fold), fold.without_each()
-    return np.array([[factor.misfit(beta) for factor in judge.blocks[b].factors]
-                     for b in blocks for beta in [solve(others[b], others[b].stack(weights)).beta]])
+    others = fold.stack_without_each(joint_weights(fold))
+    return np.array([judge.only(b).misfits(solve(fold, others[b]).beta) for b in blocks])
 
 
 def _excess(losses: Array) -> tuple[int, Array, Array]:

@@ -18,7 +18,7 @@ from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import LinearModel, robot_model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import moving_excerpt
+from dynid.recording.excerpts import moving_excerpt
 from dynid.recording.preparation import Preparation
 from dynid.recording.preparation.cutoff import Spectrum
 from dynid.recording.preparation.resample import means

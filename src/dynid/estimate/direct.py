@@ -23,16 +23,15 @@ from dynid.estimate.closed_loop import (
     make_loop,
     regular_parameters,
 )
-from dynid.estimate.closed_loop.torque_slopes import linearised, torque_slopes
+from dynid.estimate.closed_loop.torque_derivatives import linearised, torque_slopes
 from dynid.estimate.consistent import consistency_of
 from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften
-from dynid.estimate.iteration import Past, Solved, Values, iterate
+from dynid.estimate.instruments.equations import WINDOW, smoothed_velocity, soften
+from dynid.estimate.iteration import Past, Solved, Values, iterate, step_motion
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_motion import step_motion
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.recording import Samples
 from dynid.regression import Regression, Stacked, TorqueEquations, fold
@@ -244,7 +243,7 @@ def _change(stacked: Stacked, new: Array, old: Array) -> float:
 
 
 def _deviations(equations: SimulatedEquations, free: Solution) -> Array:
-    """Return a step size for each parameter (base,): its standard error for independent rows."""
+    """Return step sizes (base,) for finite differences: the standard error of each parameter for independent rows."""
     sizes = np.sqrt(np.maximum(np.diag(naive_covariance(equations.regression, free, equations.weights)), 0.0))
     return np.where(sizes > 0.0, sizes, 1e-6)
 

@@ -19,7 +19,7 @@ from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations
-from dynid.regression.residuals import Residuals, residuals, torque_sums
+from dynid.regression.residual_series import Residuals, residuals, torque_sums
 
 if TYPE_CHECKING:
     from dynid.estimate.block_cross_validation import BlockCrossValidation

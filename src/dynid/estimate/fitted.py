@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.estimate.linear import joint_weights, solve
 from dynid.model import DataContext, LinearModel, bound, robot_model
 from dynid.recording import Samples
-from dynid.recording.excerpt import excerpt
+from dynid.recording.excerpts import excerpt
 from dynid.regression import BaseParameters, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
 

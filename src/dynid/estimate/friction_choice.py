@@ -36,7 +36,7 @@ from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
-from dynid.estimate.offset_ridge import offset_ridge, one_way_joints
+from dynid.estimate.offset_regularisation import offset_ridge, one_way_joints
 from dynid.estimate.passive_friction import falling_joints, passive_joints
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import (
@@ -157,13 +157,13 @@ def _groups(base: BaseParameters, has_rotor: bool, couplings: Sequence[Coupling]
 
 
 def _columns(base: BaseParameters, symbol: str) -> Ints:
-    """Return the base parameters led by a symbol, whatever its number."""
+    """Return the indices of the base parameters with a symbol, such as "Fv", of any joint."""
     items = [base.parameters.items[c] for c in base.independent]
     return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
 
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
-    """Return the ridges of a machine with plain friction, rotor inertia and some couplings."""
+    """Return the ridge of each kind of term for a machine with plain friction, rotor inertia and some couplings."""
     return {ROTOR: 0.0, **{name: 0.0 for one in couplings for name in one.names}}
 
 

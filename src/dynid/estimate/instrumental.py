@@ -46,12 +46,11 @@ from dynid.estimate.instruments import (
     taper,
     with_joint_deflection,
 )
-from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate
+from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate, step_motion
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_motion import step_motion
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.findings import Note
 from dynid.model import FlexibleModel
@@ -236,13 +235,11 @@ class Instrumental:
         return tuple(at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True))
 
     def _moving(self, state: InstrumentalState) -> list[Array]:
-        """Return weights of the equations (samples, dof), one per log, which decrease where dry friction loses its
-        sign.
-
-        Where the machine sticks, its dry friction is undetermined, and such rows would bias the inertia of light
-        joints. The weights decrease towards such an interval over half the smoothing window, and are zero at its
-        border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they separate dry
-        from viscous friction.
+        """Return weights of the equations (samples, dof), one array per log, which decrease to zero where the sign of
+        dry friction is unclear. While the machine sticks, its dry friction is undetermined, and such rows would bias
+        the inertia of light joints. The weights decrease towards such an interval over half the smoothing window, and
+        are zero at its border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they
+        separate dry from viscous friction.
         """
         out = []
         for log, steady, motion in zip(self.loop.logs, self.measured.steady, state.motions, strict=True):
@@ -324,8 +321,9 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
 
 
 def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
-    """Return the estimate of a robot with flexible joints: instruments are the references of its motors, or these
-    through the identified loops, with link deflections from least squares."""
+    """Return the estimate of a robot with flexible joints: instruments are the references of its motors, unchanged or
+    filtered by the identified loops, with link deflections from least squares.
+    """
     if not problem.recordings or any(log.reference is None for log in problem.recordings):
         raise ModelError(f"method '{name}' takes the instruments of "
                          "flexible joints from the references of the "

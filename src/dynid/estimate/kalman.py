@@ -20,15 +20,15 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.iteration import motion_under_torques
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.step_motion import motion_under_torques
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.lapack import solve_triangular
 from dynid.model import split_regressor
 from dynid.recording import Samples
-from dynid.regression.correlation import autocovariance
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.factor import triangular
 
 Start = Literal["wls", "nominal"]
@@ -266,8 +266,10 @@ class Filter:
                         iterations=tuple(steps))
 
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
-        """Return the record of a pass: values at some times, and at its end the motion under the measured torques.
-        power: of the innovations, which scales the standard errors; before: number of earlier passes."""
+        """Return the record of a pass through the logs: parameter values at some times, and the final simulated motion
+        under the measured torques.
+        power: of the innovations, which scales the standard errors; before: number of earlier passes.
+        """
         found = []
         for k, one in enumerate([*trail, end], start=1):
             std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))

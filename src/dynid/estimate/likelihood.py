@@ -16,7 +16,7 @@ from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Regression, fold
 from dynid.regression.derived import Mixed
-from dynid.regression.residuals import residuals
+from dynid.regression.residual_series import residuals
 
 _EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
 # least eigenvalue of the correlation between joints: two may not be one and the same

@@ -25,17 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Array
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.problem import Problem, rows_of
 from dynid.model import complete
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import filterable_excerpt
+from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.sample_preparation import filtered_again
 from dynid.regression import equations_of
 from dynid.regression.equations import Rows, piece_entries
-from dynid.regression.residuals import PIECE
+from dynid.regression.residual_series import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side
 
@@ -81,7 +81,7 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
 
 
 def _few_rows(problem: Problem) -> Problem:
-    """Return the problem with at most about `_ENOUGH_ROWS` rows of data, as contiguous intervals of time."""
+    """Return the problem reduced to about `_ENOUGH_ROWS` rows of data, in contiguous intervals of time."""
     few = filterable_excerpt(problem.data, _ENOUGH_ROWS)
     if all(few.get(k) is samples for k, samples in enumerate(problem.data)):
         return problem

@@ -52,8 +52,9 @@ class ErrorGroup:
 
 @dataclass(frozen=True, eq=False)
 class NominalErrors:
-    """Groups of nominal values, the posterior mean squares v (groups,) of their relative errors, and the likely
-    relative errors (groups,) of their kinds."""
+    """Estimated errors of nominal values, by group: posterior mean squares v (groups,) of the relative errors, and the
+    likely relative errors (groups,) of each kind.
+    """
 
     groups: tuple[ErrorGroup, ...]
     variances: Array

@@ -229,9 +229,9 @@ class Method:
     """A method with its requirements and results.
 
     Attributes:
-        needs: "data" all rows again, "excerpt" some of them, "blocks" blocks of time, "nominal" nominal values of all
-            parameters, "shape" free shape parameters, "exact" known parameters without standard deviation, "torques"
-            torque equations, "joints" one row per joint, "rigid" rigid joints.
+        needs: "data" a second pass over all samples, "excerpt" a part of the samples, "blocks" blocks of time,
+            "nominal" nominal values of all parameters, "shape" free shape parameters, "exact" known parameters without
+            standard deviation, "torques" torque equations, "joints" one row per joint, "rigid" rigid joints.
         gives: "theta" all standard parameters, "shape" another model.
         depends_on: what affects the result with default options: "order" of logs in time, as for a filter; "units" of
             length or mass, as for absolute tolerances; "prior", a standard deviation of every parameter before the
@@ -253,9 +253,9 @@ class Method:
 
 _METHODS: dict[str, Method] = {}
 # Modules of this folder whose methods are registered when one is asked for: they would double the time of the import.
-MORE_METHODS = ("ridge", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
-                "consistent_separable", "direct", "extracted", "instrumental", "kalman", "likelihood", "output_error",
-                "recursive", "robust", "separable", "total")
+MORE_METHODS = ("ridge_regression", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
+                "consistent_separable", "direct", "extraction_method", "instrumental", "kalman", "likelihood",
+                "output_error_methods", "recursive", "robust", "separable", "total")
 
 
 def _load_methods() -> None:
@@ -335,7 +335,7 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
         method: by default chosen by cross-validation over blocks of time, see `dynid.estimate.choice`.
         known: known standard parameters, see `Regression.given`.
         cov_type: type of the covariance: "correlated", "blocks" or "independent", see `dynid.estimate.covariance`; by
-            default the best that the data allow. An impossible one is refused.
+            default the best that the data allow. A type that the data do not allow is refused.
         options: of the method; unknown ones are refused with a list of those it has.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))

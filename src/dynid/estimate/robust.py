@@ -18,7 +18,7 @@ from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType
 from dynid.regression import Regression, fold
 from dynid.regression.derived import Weighted
-from dynid.regression.residuals import residuals
+from dynid.regression.residual_series import residuals
 
 _NORMAL_MAD = 0.6744897501960817  # median of |x| for normal x of deviation one
 _START_BEND = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values

@@ -30,7 +30,7 @@ from dynid.findings import Note
 from dynid.lapack import solve_triangular
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
-from dynid.recording.excerpt import excerpt
+from dynid.recording.excerpts import excerpt
 from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
 
@@ -149,7 +149,9 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, unmea
 
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
-    """Return log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest minima."""
+    """Return log s (shapes,) with the smallest error, searched on a wide grid about `center` and on narrow grids about
+    its deepest minima.
+    """
     logs = _without_known(problem)
     samples = list(excerpt(logs, _ENOUGH_ROWS * max(log.decimated_by for log in logs)))
     found, _, step = _grid(problem, dependence, samples, center, reach)

@@ -23,7 +23,7 @@ UNCERTAINTY: dict[CovType, str] = {
 
 
 def headline(estimate: Estimate) -> str:
-    """Return the numbers of the fit in one line."""
+    """Return method, number of parameters and torque error of an estimate in one line."""
     facts = estimate.diagnostics
     known = f", {len(estimate.known)} known" if estimate.known else ""
     return (f"{estimate.method}: {len(estimate.values)} base parameters{known}, {counted(estimate)}, relative error "

@@ -1,8 +1,8 @@
 """Excitation: trajectories, their information on a model, limits, and optimal experiment design."""
 
-from dynid.excitation.approach import approach
 from dynid.excitation.assessment import assess, slow_enough
 from dynid.excitation.exciting_motion import ExcitingMotion
+from dynid.excitation.home_connection import approach
 from dynid.excitation.information import Information, magnitudes
 from dynid.excitation.limits import (
     Capsule,
@@ -22,9 +22,15 @@ from dynid.excitation.null_space import SelfMotion, null_space_motion, self_moti
 from dynid.excitation.random_motions import Sines, random_points, random_sines, random_spline
 from dynid.excitation.room import Room, RoomMotion, room_motion
 from dynid.excitation.search import CRITERIA, Criterion, Measurement, PriorKnowledge, Search
-from dynid.excitation.sequential_motions import coupling_sweep, inertia_sweep
 from dynid.excitation.standing import Standing, WholeBodyTrajectory
-from dynid.excitation.sweeps import PayloadPair, friction_sweep, gravity_sweep, payload_pair
+from dynid.excitation.sweeps import (
+    PayloadPair,
+    coupling_sweep,
+    friction_sweep,
+    gravity_sweep,
+    inertia_sweep,
+    payload_pair,
+)
 from dynid.excitation.trajectories import (
     BSpline,
     Family,

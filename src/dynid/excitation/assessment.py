@@ -12,11 +12,9 @@ from dynid.excitation.exciting_motion import ExcitingMotion, nominal_base_values
 from dynid.excitation.limits.limit_check import LimitReport, Usage, check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
-from dynid.excitation.search.experiment_design import ExperimentDesign, design_experiment
-from dynid.excitation.search.options import Measurement, PriorKnowledge
-from dynid.excitation.trajectories.composite import Slowed
+from dynid.excitation.search.experiment_design import ExperimentDesign, Measurement, PriorKnowledge, design_experiment
 from dynid.excitation.trajectories.families import Fourier
-from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.excitation.trajectories.trajectory import Slowed, Trajectory
 from dynid.model import LinearModel
 from dynid.robot import Robot
 

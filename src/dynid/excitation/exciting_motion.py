@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
 from dynid.errors import ModelError
-from dynid.excitation.approach import approach
+from dynid.excitation.home_connection import approach
 from dynid.excitation.limits.limit_check import LimitReport, check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit

@@ -8,9 +8,8 @@ from dataclasses import replace
 from dynid.excitation.exciting_motion import ExcitingMotion
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.search.criteria import Criterion
-from dynid.excitation.search.experiment_design import design_experiment
+from dynid.excitation.search.experiment_design import Measurement, PriorKnowledge, Search, design_experiment
 from dynid.excitation.search.multistart import MultiStart
-from dynid.excitation.search.options import Measurement, PriorKnowledge, Search
 from dynid.excitation.standing.options import Standing, refuse_without_feet
 from dynid.excitation.trajectories.families import Family, Fourier
 from dynid.model import FlexibleModel, LinearModel, Model, make_terms
@@ -48,7 +47,7 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     """
     machine = model if isinstance(model, Robot) else getattr(model, "robot", None)
     if standing is not None:
-        from dynid.excitation.standing.standing_design import excite_standing
+        from dynid.excitation.standing.stance_design import excite_standing
 
         if isinstance(model, Robot):
             model = Model(model, make_terms(model, defaults=True))

@@ -12,8 +12,8 @@ from dynid.arrays import Array
 from dynid.dynamics import frame_pose, jacobian
 from dynid.errors import NotPossibleError
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.postures import home_posture, ranges, spread_postures
-from dynid.excitation.trajectories.polynomial import Piecewise
+from dynid.excitation.random_motions import home_posture, ranges, spread_postures
+from dynid.excitation.trajectories.trajectory import Piecewise
 from dynid.robot import Robot
 
 SELF_MOTION_STEP = 0.01  # rad along the way

@@ -1,4 +1,4 @@
-"""Random motions: through random postures, and along random sines."""
+"""Random motions: through random postures, which are spread over the joint ranges, and along random sines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation.limits.limit_check import check_limits
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.postures import ranges, spread_postures
-from dynid.excitation.trajectories.polynomial import Piecewise
-from dynid.excitation.trajectories.trajectory import Motion
+from dynid.excitation.trajectories.trajectory import Motion, Piecewise
 from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
 
 _PATH_TRIES = 100  # ways from a posture tried for one that is free
@@ -135,3 +133,46 @@ def random_sines(limits: Limits, *, duration: float = 10.0, seed: int = 0, reach
         amplitude[j] = sign * size
         start[j] = rng.uniform(low[j], high[j] - far) if sign > 0 else rng.uniform(low[j] + far, high[j])
     return Sines(start, amplitude, period, duration)
+
+
+_POSTURE_TRIES = 200  # postures drawn for one that is free
+
+
+def ranges(limits: Limits, reach: float = 1.0) -> tuple[Array, Array]:
+    """Return lowest and highest positions (dof,) of a share `reach` of every range; a joint without limits has one
+    turn."""
+    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
+    high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
+    middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)
+    return middle - half, middle + half
+
+
+def home_posture(home: ArrayLike | None, limits: Limits) -> Array:
+    """Return the given posture (dof,) after a check, or the middle of every range."""
+    middle = np.where(np.isfinite(limits.upper - limits.lower), 0.5 * (limits.lower + limits.upper), 0.0)
+    posture = middle if home is None else np.array(home, dtype=float)
+    if posture.shape != (limits.dof,) or ((posture < limits.lower) | (posture > limits.upper)).any():
+        raise DynidError(f"the home posture must be {limits.dof} numbers within the joint limits")
+    return posture
+
+
+def spread_postures(limits: Limits, count: int, rng: np.random.Generator, reach: float = 0.9) -> Array:
+    """Return postures (count, dof) spread evenly over each joint's range, in random order (Latin hypercube).
+
+    Postures outside the workspace limits are drawn again.
+    """
+    if count < 2 or not 0.0 < reach <= 1.0:
+        raise DynidError("a motion through random postures needs at least two postures and a reach above 0 and up to "
+                         f"1, got {count} and {reach:g}")
+    low, high = ranges(limits, reach)
+    strata = np.stack([rng.permutation(count) for _ in range(limits.dof)], axis=1)
+    rows = low + (strata + rng.random(strata.shape)) / count * (high - low)
+    if limits.space is None:
+        return rows
+    for _ in range(_POSTURE_TRIES):
+        shut = np.min(limits.space.slack(rows), axis=1) < 0.0
+        if not shut.any():
+            return rows
+        rows[shut] = rng.uniform(low, high, (int(shut.sum()), limits.dof))
+    raise NotPossibleError("almost no posture within the joint limits is free of collisions; enlarge the workspace or "
+                           "give way-points")

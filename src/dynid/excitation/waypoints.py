@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
+from dynid.excitation.trajectories.trajectory import Piecewise, quintic_between
 
 
 def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:
@@ -30,7 +30,8 @@ def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:
 
 
 def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: float = 1.0) -> Piecewise:
-    """Return a motion from point to point (rows, dof) with trapezoidal speed, as fast as the slowest joint allows.
+    """Return a motion from point to point (rows, dof) with trapezoidal speed, at the highest speed that the slowest
+    joint allows.
 
     All joints move together. share: of the velocity and acceleration limits to use. pause: standstill at every point,
     s. The acceleration jumps, so the jerk is not finite; a robot with a jerk limit needs quintics.

@@ -26,7 +26,7 @@ from dynid.consistency import Ellipsoid, limits_from_tables
 from dynid.consistency.limits import CentreLimit
 from dynid.errors import ModelError
 from dynid.extraction.bounds import BODY, Bounds, Interval
-from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
+from dynid.extraction.nominal_bounds import WIDTHS, robot_bounds
 from dynid.files import read_small, toml_table
 from dynid.model import Model
 

@@ -26,8 +26,8 @@ _ROW, _COLUMN = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 2])
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """Conditions of a loss: bounds (always) and, for the full loss, `physics`: consistent inertias, contours, total
-    mass.
+    """Conditions that a loss function penalises: bounds (always) and, for the full loss, `physics`: consistent
+    inertias, contours, total mass.
 
     Attributes:
         inertia: require tr(I)/2 - I > 0 about the centre of mass (eq. 2.26), which implies eq. 2.24.
@@ -128,7 +128,7 @@ class Conditions:
 
     # -- by how much they are broken, and slopes -------------------------------------------------
     def central(self, theta: Array) -> tuple[Array, Array]:
-        """Return variables of every body (bodies, 10) in the order of bounds, and their derivatives by its ten
+        """Return mass, centre of mass and central inertia of every body (bodies, 10), and their derivatives by its ten
         parameters.
 
         The derivatives are (bodies, 10, 10).

@@ -65,7 +65,7 @@ def squared_moments_short(xx: float, xy: float, xz: float, yy: float, yz: float,
 
 @njit(cache=True)
 def out_of(value: float, low: float, high: float, width: float) -> float:
-    """Return the squared distance of a value from its interval, in widths."""
+    """Return the squared distance of a value from an interval, in units of the interval's width; zero inside."""
     over = max(value - high, low - value, 0.0) / width
     return over * over
 

@@ -19,7 +19,7 @@ from dynid.extraction.bounds_file import load_bounds
 from dynid.extraction.conditions import Conditions
 from dynid.extraction.descent import Slope, Weights, descend
 from dynid.extraction.extraction import ConeAnswer, Extraction, outside_bounds
-from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
+from dynid.extraction.nominal_bounds import WIDTHS, robot_bounds
 from dynid.extraction.searches import Landscape, Search, search_of, solve
 from dynid.extraction.space import Form, SearchSpace, make_space
 from dynid.model import required_robot_model
@@ -48,7 +48,7 @@ class ExtractionOptions:
         form: "exact" searches among vectors with the given base values, "penalty" penalises the distance from them.
         step: "two" measures the distance in base values (eq. 2.28), "one" in the torques of all rows (eq. 2.29).
         search: see `SEARCHES`.
-        runs: largest number of runs from random points. They end when one violates nothing.
+        runs: largest number of runs from random points; the first run that violates no condition is the last.
         iterations: iterations of a run; the weight of the physical conditions grows with each.
         evaluations: evaluations of the loss in each iteration.
         finish: whether to end a run with a descent from its best point.
@@ -205,7 +205,9 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
 
 
 def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array, Array]:
-    """Return rows whose squares are the internal loss: none in the exact form, in which it is zero."""
+    """Return rows whose sum of squares is the distance from the given base values; none in the exact form, in which it
+    is zero.
+    """
     if options.form == "exact":
         return np.zeros((0, given.matrix.shape[1])), np.zeros(0)
     if options.step == "one" and given.stacked is not None:
@@ -216,7 +218,7 @@ def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array
 
 
 def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
-    """Return the directions of a descent: free standard parameters, or all of them in the penalty form."""
+    """Return the variables of a local search: the free standard parameters, or all of them in the penalty form."""
     if space.exact:
         return Slope(space.spread, np.maximum(space.high - space.low, 1e-9), matrix, values)
     unit = np.ones(matrix.shape[1])

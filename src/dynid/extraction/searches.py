@@ -26,7 +26,7 @@ MIN_POPULATION = 15  # members of a population
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """The loss over a space for one weight of physics.
+    """Loss function of a search for one weight of the physical conditions.
 
     matrix (k, parameters), values (k,): |matrix theta - values|^2 is part of it; without rows in the exact form.
     """
@@ -91,7 +91,7 @@ def _differential_evolution(landscape: Landscape, start: Array, evaluations: int
 
 
 def _nowhere(landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
-    """Return the start itself, from which only the descent is made."""
+    """Return the start point unchanged: only the local search follows."""
     return start, 0
 
 

@@ -64,7 +64,7 @@ class SearchSpace:
 
 
 def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchSpace:
-    """Return the space of a search in one of both forms."""
+    """Return the variables of a search and their bounds, in the exact or in the penalty form."""
     low, high = _standard_intervals(conditions)
     least, most, _ = conditions.rest_box
     inside = conditions.box

@@ -43,7 +43,7 @@ class FleetChoices:
         model: of all robots, its terms scaled to the data that the choices were made on.
         preparation: from recordings to samples, for all logs.
         notes: sentences on what was chosen.
-        held: logs that were read for the choices, by place.
+        held: logs that were read for the choices, by index.
     """
 
     settings: RunSettings
@@ -82,7 +82,9 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
 
 
 def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float] | None) -> LinearModel:
-    """Return the model with what its terms take from data: top speeds (dof,), and an estimate (parameters,)."""
+    """Return the model with the data-dependent settings of its terms: top speeds (dof,), and an estimate
+    (parameters,).
+    """
     model = bound(model, DataContext(speeds=np.array(speeds)))
     own = robot_model(model)
     return model if estimate is None or own is None else own.with_estimate(np.array(estimate))
@@ -94,7 +96,7 @@ def _key(settings: FleetSettings, robot: Robot) -> str:
 
 
 def _kept(path: Path) -> dict[str, Any] | None:
-    """Return the choices in a file; None where there is none."""
+    """Return the choices stored in a file; None if the file does not exist."""
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
         return {name: table[name] for name in ("model", "preparation", "notes", "speeds", "estimate")}

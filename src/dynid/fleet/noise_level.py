@@ -18,7 +18,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.linear import joint_weights, solve
 from dynid.fleet.robot_fold import RobotFold
 from dynid.regression import Equations, Regression
-from dynid.regression.correlation import correlation
+from dynid.regression.autocorrelation import correlation
 
 _FLEET_LEVEL_ROWS = 30.0  # independent rows that the fleet's level counts for
 _FLAT_SPECTRUM_ROWS = 300.0  # those that a flat spectrum counts for

@@ -1,10 +1,9 @@
-"""Outliers of a fleet: which links or drives of which robot differ from those of the others.
-
-Before its data a robot of the fleet has base parameters ~ N(mu, P). The estimate of its data, y = L' theta_hat with
-unit covariance, is therefore N(L' mu, W), W = I + L' P L. If the standard parameters of one part differ by delta, the
-base parameters differ by K delta, with K the part's columns of the base matrix, and y by X delta, X = L' K. With A = X'
-W^-1 X and b = X' W^-1 (y - L' mu), delta = A^-1 b. b' A^-1 b is approximately chi-squared, with as many degrees of
-freedom as the data determine of the part.
+"""Outliers of a fleet: which links or drives of which robot differ from those of the others. A priori, a robot of the
+fleet has base parameters ~ N(mu, P). The estimate of its data, y = L' theta_hat with unit covariance, is therefore N(L'
+mu, W), W = I + L' P L. If the standard parameters of one part differ by delta, the base parameters differ by K delta,
+with K the part's columns of the base matrix, and y by X delta, X = L' K. With A = X' W^-1 X and b = X' W^-1 (y - L'
+mu), delta = A^-1 b. b' A^-1 b is approximately chi-squared, with as many degrees of freedom as the data determine of
+the part.
 
 All other parameters are regularised by the fleet, so that little data suffice to detect a part that differs much. The
 most significant part of a robot is reported first, then further parts given that it differs.
@@ -20,7 +19,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.fleet.pooling import Pooling, RobotInformation, parameter_groups, pool_known
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.scatter import discoveries
+from dynid.fleet.robot_scatter import discoveries
 from dynid.regression import BaseParameters
 
 RATE = 0.01  # share of false ones among the robots that are called different
@@ -157,7 +156,7 @@ def _trimmed(known: Sequence[RobotInformation], pooling: Pooling, places: Sequen
 def _fleets(
     base: BaseParameters, known: Sequence[RobotInformation], free: Sequence[Array], pooling: Pooling
 ) -> list[Pooling]:
-    """Return the reference of each robot: the fleet, or in a small fleet the other robots."""
+    """Return the distribution with which each robot is compared: the fleet, or in a small fleet the other robots."""
     if len(known) >= _SMALL_FLEET or len(known) < 3:
         return [pooling] * len(known)
     groups, found = parameter_groups(base, len(known) - 1), []

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from dynid.fleet.changes import days
+from dynid.fleet.change_detection import days
 from dynid.fleet.result import FleetResult
 from dynid.report.pages.fleet import FleetData, ParameterRow, RobotRow, Signals
 from dynid.report.pages.fleet_robot import FleetRobotData

@@ -9,14 +9,14 @@ import numpy as np
 
 from dynid.datasets.log_fold import ManifestEntry
 from dynid.datasets.log_folds import FoldedLogs
-from dynid.fleet.changes import PartChange
+from dynid.fleet.change_detection import PartChange
 from dynid.fleet.command_comparison import Commanded
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.outliers import StandingOut
 from dynid.fleet.pooling import PooledRobot
 from dynid.fleet.prediction_errors import ApartRobot, CrossPrediction, robots_apart
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.scatter import Scatter
+from dynid.fleet.robot_scatter import Scatter
 from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate
 from dynid.fleet.variance_analysis import TwoWay

@@ -16,7 +16,7 @@ from dynid.datasets.fold_store import FoldStore
 from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, fold_each, none_usable
 from dynid.errors import DynidError, NotPossibleError
-from dynid.fleet.changes import PartChange, Series, changes
+from dynid.fleet.change_detection import PartChange, Series, changes
 from dynid.fleet.choices import choices_of_fleet
 from dynid.fleet.command_comparison import commanded
 from dynid.fleet.consistent_shared import consistent_shared_estimate
@@ -27,7 +27,7 @@ from dynid.fleet.pooling import PooledRobot, RobotInformation
 from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction
 from dynid.fleet.result import FleetResult, OddLog
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.scatter import scatter
+from dynid.fleet.robot_scatter import scatter
 from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate, shared_estimate
 from dynid.model import LinearModel
@@ -135,7 +135,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
 
 
 def _undecided(robots: int) -> str:
-    """Return a sentence on what a comparison of few robots cannot decide."""
+    """Return a sentence that states which differences a comparison of few robots cannot detect."""
     if robots < 3:
         return (f"{robots} robot{'s' if robots > 1 else ''} cannot show which one differs, nor how much robots of this "
                 "type differ naturally; add logs of other robots of the type")

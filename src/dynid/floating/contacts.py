@@ -14,7 +14,7 @@ from dynid.errors import ModelError
 from dynid.robot import Robot
 
 ContactKind = Literal["point", "line", "sole"]
-_CONSTRAINED = {"point": 3, "line": 5, "sole": 6}  # directions of motion that a standing contact excludes
+_CONSTRAINED_DIRECTIONS = {"point": 3, "line": 5, "sole": 6}  # directions of motion that a standing contact excludes
 _CONTACT_RANK = 1e-6  # singular values of the contacts' Jacobian below that share of the largest are none
 _SMOOTH_BASIS = 1e-4  # eigenvalue below which the rows of chosen coordinates no longer span the null space
 _DIFFERENCE_STEP = 1e-5  # s, over which the rate of a Jacobian is found by central differences
@@ -36,7 +36,7 @@ class Contact:
     radius: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in _CONSTRAINED:
+        if self.kind not in _CONSTRAINED_DIRECTIONS:
             raise ModelError(f"contact '{self.frame}' has the kind '{self.kind}'; it must be point, line or sole",
                              code="unknown-contact-kind")
         if not 0.0 <= self.radius < 10.0:

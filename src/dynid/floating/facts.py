@@ -21,7 +21,7 @@ Facts = tuple[Array, Array]
 _MIRROR_Y = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 _MIRRORED_PLACE = 1e-4  # m or rad by which mirrored joints may be off, so that they still count as a pair
 TOTAL_MASS_STD = 0.005  # relative standard deviation of a total mass that is given without one: of a common scale
-_SIDES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"))
+_SIDE_NAMES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"))
 
 
 def total_mass(model: LinearModel, mass: float, std: float) -> Facts:
@@ -50,7 +50,7 @@ def mirrored_links(robot: Robot) -> dict[str, str]:
 def _other_side(name: str) -> list[str]:
     """Return names with the word or letter of the left side replaced by that of the right side, once."""
     twins = []
-    for left, right in _SIDES:
+    for left, right in _SIDE_NAMES:
         for hit in re.finditer(left, name):
             before, after = name[:hit.start()], name[hit.end():]
             starts, ends = not before or not before[-1].islower(), not after or not after[0].isalpha()

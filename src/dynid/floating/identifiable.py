@@ -28,7 +28,7 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
         equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. "flight" is
             without a force sensor: the rows of the joints alone. With "base" the parameters are those of the whole
             robot: the rows of the base alone have the same base parameters (Ayusawa,
-            Venture and Nakamura 2014), but for friction and rotor inertias, which they do not see.
+            Venture and Nakamura 2014), except friction and rotor inertias, which do not affect these rows.
         contacts: contacts of "projected" equations.
         schedules: combinations of standing contacts that occur, one bool for each contact; default: all stand.
         seed: seed of the random motions.

@@ -30,9 +30,9 @@ def specific_force_ratio(robot: Robot, specific_force: Array) -> float:
 def with_bias(robot: Robot, log: FloatingLog) -> tuple[FloatingLog, str]:
     """Return the log with the bias of its IMU and its standard error, and a sentence on it.
 
-    With an orientation, angular rates are compared with its derivative, and specific force with gravity: over a window
-    the integral in world axes is the change of velocity, which a robot on its feet keeps small. Without an orientation
-    the angular rates at rest are taken, and no bias of the specific force.
+    With an orientation, angular rates are compared with its derivative, and specific force with gravity: the integral
+    over a window, in world axes, is the change of velocity, which is small for a robot on its feet. Without an
+    orientation the angular rates at rest are taken, and no bias of the specific force.
     """
     found, std, said = _bias(robot, log)
     assert log.imu is not None

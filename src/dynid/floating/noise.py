@@ -10,7 +10,7 @@ from dynid.robot import FREE_COORDINATES as SIX
 
 _MIN_NOISE = 1e-3  # of the largest: a coordinate whose rows hardly remain counts no less
 _SPREAD_OF_VARIANCES = 1.0  # relative standard deviation of the variances of coordinates of one kind
-_PASSES = 3  # fits of the variances, each weighted by those of the one before
+_VARIANCE_FITS = 3  # fits of the variances, each weighted by those of the one before
 
 
 def equation_noise(equations: Equations, beta: Array) -> Array:
@@ -33,7 +33,7 @@ def equation_noise(equations: Equations, beta: Array) -> Array:
 
     def fitted(columns: Array, prior: Array | None) -> Array:
         variance, found = size, np.zeros(columns.shape[1])
-        for _ in range(_PASSES):
+        for _ in range(_VARIANCE_FITS):
             weight = 1.0 / (np.sqrt(2.0) * np.maximum(variance, 1e-12 * variance.max()))
             weighted, right = columns * weight[:, None], residuals * weight
             normal, product = weighted.T @ weighted, weighted.T @ right

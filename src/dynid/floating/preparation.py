@@ -1,8 +1,8 @@
 """From logs of a robot with a free base to samples: filtered motion in the axes of the root, and generalised forces.
 
-The pose of the base, or the signals of an IMU, go through the same zero-phase filter and differences as the joints do.
-Torques and measured contact forces are first brought onto the coordinates of the robot, S' tau + sum of J' f, and then
-filtered as torques are. The four kinds of equations differ in the right-hand side and in the rows that count:
+The pose of the base, or the signals of an IMU, are filtered and differentiated like the joint positions. Torques and
+measured contact forces are first converted to generalised forces of the robot, S' tau + sum of J' f, and then filtered
+like torques. The four kinds of equations differ in the right-hand side and in the rows that are used:
 
 - "wrenches": all rows, measured contact forces;
 - "base": the six rows of the base alone, measured contact forces, no joint torques;

@@ -16,7 +16,7 @@ from dynid.robot import Robot
 INVERSE_STEPS = 30  # of Newton's method from the posture to a sample
 FOOT_TOLERANCE = 1e-10  # m or rad by which feet may be off their places
 _MAX_JOINT_STEP = 0.3  # rad or m of a leg joint in one step of Newton's method
-_DAMPING = 1e-14  # m^2 or rad^2 added to J J', so that singular legs give a step and not an error
+_STEP_DAMPING = 1e-14  # m^2 or rad^2 added to J J', so that singular legs give a step and not an error
 
 
 def fixed_feet(contacts: Sequence[Contact]) -> list[Contact]:
@@ -35,7 +35,7 @@ def leg_joints(robot: Robot, contacts: Sequence[Contact]) -> Ints:
 def solve_rows(jacobian: Array, right: Array) -> Array:
     """Return the smallest x (samples, columns[, k]) with jacobian x = right, for jacobians (samples, rows, columns)."""
     turned = jacobian.transpose(0, 2, 1)
-    square = jacobian @ turned + _DAMPING * np.eye(jacobian.shape[1])
+    square = jacobian @ turned + _STEP_DAMPING * np.eye(jacobian.shape[1])
     columns = right if right.ndim == 3 else right[:, :, None]
     found = np.asarray(turned @ np.linalg.solve(square, columns))
     return found if right.ndim == 3 else found[:, :, 0]

@@ -32,7 +32,7 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
 _UNIT_TOLERANCE = 0.05  # of the norm of a quaternion: a rounded one is normalised, another is none
-_WHY = {"wrenches": "all rows, because forces on the feet and joint torques are measured",
+_KIND_REASONS = {"wrenches": "all rows, because forces on the feet and joint torques are measured",
         "base": "rows of the base alone, because forces on the feet are measured and joint torques are not",
         "projected": "rows without contact forces, because contacts are known and their forces are not measured",
         "flight": "rows without contacts, because nothing but the given sensor touches the robot"}
@@ -70,7 +70,7 @@ def whole_body_recording(recording: Recording, robot: Robot, mapping: Mapping, r
         log, said = with_bias(robot, log)
         notes.append(said)
     kind = rules.equations or chosen_equations(log, mapping)
-    stated = f"as specified, {kind}" if rules.equations else f"{kind}: {_WHY[kind]}"
+    stated = f"as specified, {kind}" if rules.equations else f"{kind}: {_KIND_REASONS[kind]}"
     notes += [f"motion of the base from {_source_of(log)}", f"equations {stated}"]
     noise = None if rules.noise is None else np.array(rules.noise)
     found = expanded(robot, log, kind, noise=noise, guard=rules.guard, notes=(*recording.notes, *notes))

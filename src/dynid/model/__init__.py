@@ -2,7 +2,7 @@
 
 from dynid.model.breakaway import BreakawayFriction
 from dynid.model.closed_forms import Scara
-from dynid.model.complete import (
+from dynid.model.completion import (
     CompleteModel,
     bound,
     complete,

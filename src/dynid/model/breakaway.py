@@ -19,7 +19,8 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class BreakawayFriction:
-    """Dry friction Fc sign(dq) in motion, and up to Fc + Fb at rest, until the joint breaks away (Ardiani, fig. 1.4d).
+    """Dry friction Fc sign(dq) in motion, and up to Fc + Fb at rest, until the joint starts to move (Ardiani, fig.
+    1.4d).
 
     Rows in motion determine Fc but not Fb, which acts at the last instant before a joint starts (see
     `dynid.terms.breakaway`). Fb is not negative.

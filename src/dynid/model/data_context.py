@@ -1,4 +1,4 @@
-"""What the terms of a model take from logs and from the last estimate."""
+"""Quantities from logs and from the last estimate that terms of a model depend on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_ESTIMATE = ("bodies", "estimate")  # entries that the next estimate replaces
 
 @dataclass(frozen=True, eq=False)
 class DataContext:
-    """What logs and the last estimate give to the terms of a model; None for an entry that is not known.
+    """Quantities from logs and from the last estimate that terms of a model depend on; None if unknown.
 
     Attributes:
         speeds: top speed of each joint (dof,), rad/s or m/s.

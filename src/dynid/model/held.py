@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.model.complete import robot_model
+from dynid.model.completion import robot_model
 from dynid.model.linear_model import LinearModel
 from dynid.robot.roles import held_bodies
 

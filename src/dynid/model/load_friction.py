@@ -71,7 +71,9 @@ class LoadFriction:
         return dynamics.inverse_dynamics(robot, self.link_numbers(robot), q, dq, ddq, threads=1)
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
-        """Return which samples (samples,) contribute to each parameter of a joint."""
+        """Return a mask (samples,) for each parameter of a joint: while the motor drives the link, and while the link
+        drives the motor.
+        """
         if not self.apart:
             return (1.0,)
         drives = np.where(torque * velocity > 0, 1.0, 0.0)
@@ -116,7 +118,7 @@ class LoadFriction:
         return found
 
     def inertia(self, robot: Robot, values: Array, q: Array) -> Array:
-        """Return zeros: it depends on the torques of the bodies and has no inertia of its own."""
+        """Return zeros, because load friction adds no inertia."""
         return np.zeros((*q.shape, q.shape[1]))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Load]:

@@ -100,7 +100,7 @@ class Model:
 
     @cached_property
     def _offers(self) -> tuple[Capabilities, ...]:
-        """What each term offers beyond its entries."""
+        """Optional capabilities of each term."""
         return tuple(map(capabilities, self.terms))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Term: a part of the torque linear in its own parameters, and defaults for what a term does not give itself.
+"""Term: a part of the torque that is linear in its own parameters, and default implementations of its optional methods.
 
 A term is any object with
     parameters(robot) -> its parameters in order, with names, units and kinds,
@@ -30,8 +30,8 @@ Nothing has to be inherited. Further methods are optional; `dynid.model.term_cap
         code does from sample to sample.
     link_numbers(robot) -> (dof, 10), under_load(robot, torques (samples, dof), dq) -> entries: of a term that sees the
         torques of the bodies, for code that computes these first (see `LoadFriction`).
-`kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). What a term needs
-beyond this comes as one more method of this list; terms without it stay as they are.
+`kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). New capabilities are
+added as further optional methods, so that existing terms do not change.
 """
 
 from __future__ import annotations

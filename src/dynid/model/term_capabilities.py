@@ -1,4 +1,4 @@
-"""What a term offers beyond its parameters and entries, as one record."""
+"""Record of the optional methods of a term, beyond its parameters and entries."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class Capabilities:
-    """What a term offers; None for what it does not offer.
+    """Optional capabilities of a term; None for those that it does not have.
 
     A capability of several methods is the term itself, one of a single method is that method. `dynid.model.term`
     describes the methods.
@@ -122,7 +122,7 @@ def term_name(term: object) -> str:
 
 
 def capabilities(term: Term) -> Capabilities:
-    """Return what a term offers.
+    """Return the optional capabilities of a term.
 
     Raises:
         ModelError: for a term with some but not all methods of a capability, or with unknown data.

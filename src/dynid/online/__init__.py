@@ -11,7 +11,7 @@ from dynid.estimate.recursive.forgetting import (
     Variable,
     VectorForgetting,
 )
-from dynid.online.changes import Change, Explanation
+from dynid.online.change_explanations import Change, Explanation
 from dynid.online.events import StreamEvent
 from dynid.online.feed import FeedOptions
 from dynid.online.online import Online

@@ -50,9 +50,9 @@ class CausalFilter:
         rate: Of the grid, Hz.
         motion: Kernels (taps,) of the position and its derivatives, all of one length, the newest sample first.
         motion_late: Samples by which the motion is late.
-        rows: Kernels (lags,) of what `Entries` gives, all of one length, the oldest sample first; a row is their sum.
-        late: Samples after a row's own time that its newest sample has.
-        step: One row in so many samples is kept.
+        rows: Kernels (lags,) of the arrays of `Entries`, all of one length, the oldest sample first; a row is the sum
+            of the filtered arrays. late: Number of samples from the time of a row to its newest sample. step:
+            Decimation: one row is kept per `step` samples.
     """
 
     rate: float
@@ -126,7 +126,7 @@ class CausalRows:
         causal_filter: kernels of motion and rows.
         slow: speed below which a joint's row is not used, rad/s or m/s; None for 1 % of the top speed so far.
         top: top speeds so far (dof,), which are updated.
-        stands: allowed share of a row, weighted by the last kernel, in which its joint is slow.
+        stands: largest share of a row's window, weighted by the last kernel, in which its joint may be slow.
     """
 
     def __init__(self, entries: Entries, causal_filter: CausalFilter, slow: float | None, top: Array,
@@ -165,7 +165,7 @@ class CausalRows:
         return self._rows()
 
     def _rows(self) -> TimedRows | None:
-        """Return one row in `step`, of those whose samples are complete."""
+        """Return the decimated rows whose samples have all arrived."""
         kernels, step = self.filter.rows, self.filter.step
         reach, first = len(kernels[0]) - 1, -(-self._first // step) * step - self._first
         starts = np.arange(first, len(self._speeds) - reach, step)

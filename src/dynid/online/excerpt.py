@@ -81,8 +81,9 @@ class Excerpt:
         self._stretches[-1].blocks.append((t, q, tau))
 
     def _begin(self) -> None:
-        """Begin an interval; the last one is dropped unless it is one in `_every`, and every second if there are too
-        many."""
+        """Begin a new interval. Only one in `_every` intervals is kept; if there are too many, every second one is
+        dropped.
+        """
         if self._stretches and (not self._stretches[-1].blocks or self._stretches[-1].number % self._every):
             self._stretches.pop()
         if sum(len(one) for one in self._stretches) > self.most:
@@ -92,7 +93,7 @@ class Excerpt:
         self._next += 1
 
     def begin_at(self, stamp: float) -> None:
-        """Drop all samples before a stamp (s) of the last stretches, such as those before a change of the robot."""
+        """Drop all samples before a stamp (s) of the last intervals, such as those before a change of the robot."""
         kept: list[SampleSegment] = []
         for one in reversed([one for one in self._stretches if one.blocks]):
             t, q, tau = one.joined()

@@ -154,7 +154,7 @@ class Feed:
         return self._go(samples)
 
     def _go(self, samples: list[tuple[float, Array, Array]]) -> int:
-        """Process raw samples to rows; return the number of rows."""
+        """Convert raw samples to equation rows; return their number."""
         done = 0
         for start in range(0, len(samples), _AT_ONCE):
             for sample in samples[start:start + _AT_ONCE]:

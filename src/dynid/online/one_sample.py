@@ -34,7 +34,7 @@ class OneSample:
         self._column = self.rows[:, 0]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a form for copies, whose arrays share memory among each other as the originals do."""
+        """Support copying and pickling: arrays of the copy share memory with each other like those of the original."""
         return OneSample, self._given
 
     @staticmethod
@@ -55,7 +55,8 @@ class OneSample:
         return OneSample(model.robot, terms, order, count + model.dof)
 
     def take(self, q: Any, dq: Any, ddq: Any, tau: Any) -> bool:
-        """Return whether `rows` are those of this sample; False for a block, or if `Online._checked` would refuse it.
+        """Compute `rows` of one sample, and return whether this was possible; False for a block of samples and for
+        invalid numbers.
         """
         for x in (q, dq, ddq, tau):
             if type(x) is not np.ndarray or x.shape != self._shape or x.dtype != _FLOAT:

@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
+from dynid.estimate.recursive.result import Limits, standard_limits
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
-from dynid.estimate.recursive.verdicts import Limits, standard_limits
 from dynid.model import LinearModel, complete
 from dynid.model.held import held_values
 from dynid.online.causal import TimedRows
-from dynid.online.changes import Change, changes
+from dynid.online.change_explanations import Change, changes
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples
 from dynid.online.one_sample import OneSample

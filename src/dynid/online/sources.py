@@ -38,7 +38,7 @@ _PAUSE_LENGTH = 60.0  # s: a longer gap is a pause of the sender, not a loss
 
 
 class Block(NamedTuple):
-    """Samples of a source; none while nothing comes.
+    """A block of samples from a source; empty while no data arrive.
 
     Attributes:
         t: Stamps (m,), s.
@@ -54,7 +54,7 @@ class Block(NamedTuple):
 
 
 def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iterator[Block]:
-    """Yield a log at `speed` times real time, 0 for as fast as possible; only samples later than `after` (s)."""
+    """Yield a log at `speed` times real time, 0 for the highest possible speed; only samples later than `after` (s)."""
     first = int(np.searchsorted(recording.t, after, side="right"))
     began, at = time.monotonic(), first
 
@@ -218,7 +218,7 @@ def _counts_drops(door: socket.socket) -> bool:
 
 
 def parsed(line: str, dof: int, complain: Complain) -> Block | None:
-    """Return one sample from a line of text; None, with a complaint, for a line that cannot be read."""
+    """Return one sample from a line of text; None, with an event, for a line that cannot be read."""
     line = line.strip()
     if not line or line.startswith("#"):
         return None

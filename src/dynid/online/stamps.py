@@ -95,9 +95,8 @@ class Stamps:
         return bool(self._stuck.any())
 
     def _stopped_dead(self, j: int) -> bool:
-        """Return whether joint j stopped without deceleration; False at the beginning of a segment.
-
-        It moved as far in the last interval before it stopped as in the one before that.
+        """Return whether joint j stopped without deceleration: it moved equally far in the last two intervals before
+        the stop. False at the beginning of a segment.
         """
         if not self._past:
             return False

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from dynid.estimate.linear import solve
+from dynid.estimate.recursive.result import DEPENDENT, IDENTIFIED
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream
-from dynid.estimate.recursive.verdicts import DEPENDENT, IDENTIFIED
 
 Status = Literal["identified", "not-excited", "dependent"]
 

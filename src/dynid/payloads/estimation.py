@@ -18,7 +18,7 @@ from dynid.payloads.body import nearest_body, weighed
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged
 from dynid.payloads.live_unknowns import load_lever
-from dynid.payloads.loaded import LABEL, LoadedEquations, change_by_load, loaded, with_torques
+from dynid.payloads.loaded_equations import LABEL, LoadedEquations, change_by_load, loaded, with_torques
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.uncertainty import changing_friction, covariances
 from dynid.payloads.ways import (

@@ -12,7 +12,7 @@ from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.model import required_robot_model
 from dynid.payloads.body import distance
-from dynid.payloads.loaded import LoadedEquations
+from dynid.payloads.loaded_equations import LoadedEquations
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.ways import LinearPayloadFit, Nuisance, Unloaded, residual_fit
 from dynid.regression import Regression
@@ -240,8 +240,9 @@ def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
 
 
 def _step(alpha: Array, weights: Array, k: int) -> tuple[float, int, float, float, float]:
-    """Return what a step before block k explains, k, the means on both sides and the standard error of their
-    difference."""
+    """Return the best step of the load: the explained sum of squares, the block k before which it occurs, the means on
+    both sides, and the standard error of their difference.
+    """
     sides = [(alpha[part], weights[part]) for part in (slice(None, k), slice(k, None))]
     if any(w.sum() <= 0 for _, w in sides):
         return 0.0, k, 0.0, 0.0, np.inf

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate
-from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.recursive import Recursion
 from dynid.lapack import solve_triangular
 from dynid.model import Payload, required_robot_model
@@ -21,7 +21,7 @@ from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged_alone
 from dynid.payloads.live_unknowns import Unknowns, largest_load, load_lever
 from dynid.payloads.load_recursion import LoadRecursion
-from dynid.payloads.loaded import LABEL, LoadedModel
+from dynid.payloads.loaded_equations import LABEL, LoadedModel
 from dynid.payloads.result import PayloadEstimate
 from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression

@@ -14,7 +14,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
-from dynid.payloads.loaded import LoadedModel
+from dynid.payloads.loaded_equations import LoadedModel
 from dynid.payloads.uncertainty import FRICTION_DEVIATION, LEAST_FRICTION, LOAD_FRICTION_DEVIATION
 from dynid.regression.known import Prior
 from dynid.robot import BASE, Robot
@@ -32,9 +32,9 @@ class Unknowns:
     Attributes:
         prior: Independent rows, each with standard deviation one, about the values without load.
         known: These values (columns,), zero for columns that are not the robot's.
-        robot, friction, load: Indices of each among the columns, and among the rows of the prior.
-        own: Share (b, b) of the robot's prior variance that is its own covariance; the rest is friction that changes
-            under load.
+        robot, friction, load: Their column indices, and their row indices in the prior. own: Share (b, b) of the
+        robot's prior variance that comes from the covariance of its estimate; the rest is the change of friction under
+        load.
         sizes: Standard deviations of the load's ten parameters (10,).
     """
 

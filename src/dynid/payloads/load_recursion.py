@@ -4,9 +4,9 @@ The data are in a `Recursion` with exponential forgetting. The prior (`Unknowns`
 added again. If the robot stands or moves little, the estimate therefore returns to the prior, and the covariance does
 not grow without bound.
 
-The test for a change differs from that of `TowardsPrior`. That one learns the spread of its innovations over eight
-windows, 10 s here, and never detects loads that change every 7 s: in `dynid reproduce payload-live`, 1.4 kg of a
-removed cylinder of 4.1 kg remain when the next load comes. Here the noise is known beforehand, so a change is detected
+The test for a change differs from that of `TowardsPrior`, which estimates the spread of its innovations over eight
+windows (10 s) and would not detect loads that change every 7 s. Here the noise is known beforehand, so a change is
+detected
 in the first window: the mean square of its innovations, in units of their predicted standard deviations, is above a
 threshold, and a new load from some block of the window on explains them. The recursion restarts from these blocks.
 Innovations that no load explains, such as a contact, are not a change of the load; such blocks are excluded.
@@ -205,7 +205,7 @@ class LoadRecursion:
             self._weigh(self.recursion)
 
     def _weigh(self, recursion: Recursion) -> None:
-        """Return the recursion weighted by the present noise."""
+        """Return the recursion with rows weighted by the current noise estimate."""
         recursion.scale = 1.0 / np.sqrt(self.variance)
         data = recursion.memory.regression(self.layout.base, self.joints).stack(recursion.scale, prior=False)
         rest = np.append(np.zeros(len(data.rho)), math.sqrt(data.rest))
@@ -232,7 +232,7 @@ class LoadRecursion:
         return later[best] if self._doubts in (0, MAX_DOUBTS) else None
 
     def _with(self, r: Array, blocks: Sequence[RowBlock]) -> Array:
-        """Return the factor (base + 1, base + 1) of known rows and some blocks."""
+        """Return the triangular factor (base + 1, base + 1) of prior rows together with some blocks of samples."""
         return triangular(np.vstack([r, *(self._weighted(block.entries, block.keep) for block in blocks)]))
 
     def _restart(self, start: int) -> None:

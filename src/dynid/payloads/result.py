@@ -121,8 +121,9 @@ class PayloadEstimate:
         return np.column_stack([self.moment - reach, self.moment + reach])
 
     def mass_bounds(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the smallest and largest mass, kg, that these data allow; where they leave the mass open, that these
-        data and a centre of mass within `lever` of the frame allow."""
+        """Return the smallest and largest mass, kg, that agree with the data; if the data do not determine the mass,
+        those for a centre of mass within `lever` of the frame.
+        """
         low, high = np.array([-1.0, 1.0]) * self._quantile(level) * self.mass_std + self.free[9]
         if self.has_mass:
             return max(float(low), 0.0), float(high)
@@ -162,7 +163,7 @@ class PayloadEstimate:
         return np.column_stack([values - reach, values + reach])
 
     def _quantile(self, level: float) -> float:
-        """Return half the width of an interval in standard errors."""
+        """Return the quantile of Student's t: half the width of a confidence interval in standard errors."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval must be between 0 and 1, got {level}")

@@ -23,7 +23,7 @@ from dynid.payloads.body import distance, nearest_body
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.result import PayloadEstimate
 from dynid.recording import Samples
-from dynid.regression.correlation import autocovariance, noise_matrix
+from dynid.regression.autocorrelation import autocovariance, noise_matrix
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 

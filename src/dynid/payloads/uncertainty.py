@@ -9,10 +9,10 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.covariance import correlated_noise_matrix
-from dynid.payloads.loaded import LoadedEquations
+from dynid.payloads.loaded_equations import LoadedEquations
 from dynid.payloads.result import Source
 from dynid.payloads.ways import LinearPayloadFit, Nuisance, Unloaded
-from dynid.regression.correlation import correlation
+from dynid.regression.autocorrelation import correlation
 
 FRICTION_DEVIATION = 0.2  # of its value: friction warms up, and changes with the load
 LEAST_FRICTION = 0.02  # of a joint's torque, root mean square: what friction and offset change by at least

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.payloads.loaded import LoadedEquations
+from dynid.payloads.loaded_equations import LoadedEquations
 
 Way = Literal["residual", "difference", "same-motion", "together"]
 WAYS: tuple[Way, ...] = ("residual", "difference", "same-motion", "together")

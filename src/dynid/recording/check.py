@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import RecordingError
+from dynid.order_statistics import median, quantile
 from dynid.quantities import RATE, check_quantity
 from dynid.recording.mapping import SECONDS
 from dynid.robot import Robot
@@ -46,7 +47,7 @@ def check_rate(t: Array, said: bool, source: str) -> None:
     """
     if len(t) < FEW:
         return
-    rate = 1.0 / float(np.median(np.diff(t)))
+    rate = 1.0 / float(median(np.diff(t)))
     if rate < _MIN_USUAL_RATE and not said:
         unit = next((unit for unit, scale in SECONDS.items() if rate / scale >= _MIN_USUAL_RATE), "ns")
         raise RecordingError(f"{source}: rows come every {1.0 / rate:.4g} s, too seldom to show a motion: the time is "
@@ -61,25 +62,25 @@ def timing_notes(t: Array, q: Array) -> list[str]:
     if n < 2:
         return [f"only {n} sample"]
     steps = np.diff(t)
-    median = float(np.median(steps))
+    usual_step = float(median(steps))
     span = float(t[-1] - t[0])
-    notes = [f"{n} samples over {span:.6g} s, median rate {1 / median:.5g} Hz, mean rate {(n - 1) / span:.5g} Hz"]
+    notes = [f"{n} samples over {span:.6g} s, median rate {1 / usual_step:.5g} Hz, mean rate {(n - 1) / span:.5g} Hz"]
     if n < FEW:
         notes.append(f"only {n} samples, too few to filter or to validate a fit")
-    off = float(np.mean(np.abs(steps / median - 1.0) > 0.5))
-    if np.max(np.abs(steps / median - 1.0)) > 0.05:
+    off = float(np.mean(np.abs(steps / usual_step - 1.0) > 0.5))
+    if np.max(np.abs(steps / usual_step - 1.0)) > 0.05:
         notes.append(f"time stamps jitter: intervals from {1e3 * steps.min():.4g} to {1e3 * steps.max():.4g} ms around "
-                     f"a median of {1e3 * median:.4g} ms, {100 * off:.2g} % off by more than half")
+                     f"a median of {1e3 * usual_step:.4g} ms, {100 * off:.2g} % off by more than half")
     longest = int(np.argmax(steps))
-    if steps[longest] > 5 * median:
-        gaps = int(np.sum(steps > 5 * median))
+    if steps[longest] > 5 * usual_step:
+        gaps = int(np.sum(steps > 5 * usual_step))
         notes.append(f"{gaps} gap{'s' * (gaps > 1)} longer than 5 intervals, the longest {steps[longest]:.4g} s "
                      f"at t = {t[longest]:.6g} s")
-    parts = [float(np.median(part)) for part in np.array_split(steps, 4)] if n >= 40 else [median]
+    parts = [float(median(part)) for part in np.array_split(steps, 4)] if n >= 40 else [usual_step]
     if max(parts) > 1.1 * min(parts):
         notes.append(f"the rate changes along the log, from {1 / max(parts):.4g} to {1 / min(parts):.4g} Hz")
-    if not 10.0 <= 1 / median <= 1e5:
-        notes.append(f"a rate of {1 / median:.4g} Hz is unusual for a robot's log: check the unit of the time, for "
+    if not 10.0 <= 1 / usual_step <= 1e5:
+        notes.append(f"a rate of {1 / usual_step:.4g} Hz is unusual for a robot's log: check the unit of the time, for "
                      "example --set log.time_unit=ms")
     repeats = float(np.mean(np.all(q[1:] == q[:-1], axis=1)))
     if repeats > 0.01:
@@ -163,7 +164,7 @@ def find_jumps(t: Array, q: Array) -> Jumps | None:
     if len(q) < FEW:
         return None
     steps = np.abs(np.diff(q, axis=0))
-    usual = np.array([np.quantile(own[own > 0], JUMP_QUANTILE) if np.any(own > 0) else 0.0 for own in steps.T])
+    usual = np.array([quantile(own[own > 0], JUMP_QUANTILE) if np.any(own > 0) else 0.0 for own in steps.T])
     beside = np.maximum(steps[:-2], steps[2:])
     jump = (steps[1:-1] > JUMP_TIMES * np.maximum(beside, usual)) & (steps[1:-1] > JUMP_SIZE)
     rows = np.flatnonzero(jump.any(axis=1)) + 1

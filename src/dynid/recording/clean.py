@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
+from dynid.order_statistics import median
 from dynid.recording.column_table import Column
 from dynid.recording.episodes import episode_rows
 from dynid.recording.layout import LogLayout, lay_out
@@ -301,7 +302,7 @@ def _label(current: LogLayout, column: Column) -> str:
 def _epoch_unit(time: Values) -> str | None:
     """Return the unit in which a number of this size is a date between 1973 and 2286; None for seconds."""
     finite = time[np.isfinite(time)] if time.dtype.kind == "f" else time
-    size = float(np.median(np.abs(finite.astype(float)))) if len(finite) else 0.0
+    size = float(median(np.abs(finite.astype(float)))) if len(finite) else 0.0
     return next((unit for unit, low in (("ns", 1e17), ("us", 1e14), ("ms", 1e11)) if low <= size < 1e3 * low), None)
 
 
@@ -358,7 +359,7 @@ def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clo
 
 def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: Ints, signals: dict[str, Array],
                 clock: _Clock, notes: list[str]) -> Bools:
-    """Return which rows have a new stamp. Refuses decreasing time."""
+    """Return a mask of the rows whose time stamp is later than the previous one. Raises an error if time decreases."""
     if not len(t):
         return np.zeros(0, dtype=bool)
     steps = np.diff(t, prepend=clock.last)

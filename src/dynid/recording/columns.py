@@ -21,7 +21,7 @@ class Match:
     Attributes:
         joints: of the fields, if known.
         extra: joints with such a field that are not used.
-        note: on the names, or None.
+        note: sentence on how the names were matched, or None.
         parts: column of each field, from 0; None for all.
     """
 

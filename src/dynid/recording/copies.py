@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.order_statistics import distinct, median, quantile
 
 MIN_ROWS_FOR_COPIES = 100  # below this nothing is said
 _COMPARED_ROWS = 10  # rows to each side over which a motion is looked at
@@ -36,7 +37,7 @@ def rows_in_motion(q: Array) -> Bools:
         if len(steps):
             way = np.abs(column[2 * _COMPARED_ROWS:] - column[:-2 * _COMPARED_ROWS])
             moving[_COMPARED_ROWS:-_COMPARED_ROWS] |= way > 2 * _COMPARED_ROWS * _COUNTS_A_ROW * float(
-                np.percentile(steps, 1)
+                quantile(steps, 0.01)
             )
     return moving
 
@@ -71,14 +72,14 @@ def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
     distances, counts = np.unique(apart, return_counts=True)
     most = int(np.argmax(counts))
     later = int(distances[most])
-    return (Again(int(counts[most]), float(np.median(t[later:] - t[:-later])))
+    return (Again(int(counts[most]), float(median(t[later:] - t[:-later])))
             if counts[most] >= MIN_ROWS_FOR_COPIES else None)
 
 
 def decimal_step(column: Array) -> float | None:
     """Return the step, 1, 2 or 5 times a power of ten, to which positions (samples,) of one joint are coarsely
     rounded, or None."""
-    values = np.unique(column)
+    values = distinct(column)
     if len(values) < 3:
         return None
     step = float(np.diff(values).min())

@@ -109,7 +109,7 @@ def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
 
 
 def gains_from_log(recording: Recording) -> DriveGains:
-    """Estimate drive gains from the target torque and target current of the controller.
+    """Return drive gains (torque per unit of current) from the target torque and target current of a controller.
 
     The model is target_current = target_torque / gain + friction compensation. At rest, the ratio of a joint that
     carries gravity is its gain. In motion, viscous friction, Coulomb friction, an offset and the rotor are regressed

@@ -238,7 +238,7 @@ def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Col
 
 
 def _placed(source: Source, place: SignalPlace, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
-    """Return the columns of a source that a `SignalPlace` refers to."""
+    """Return the columns of an open file to which a `SignalPlace` of the mapping refers."""
     if place.topic is not None:
         if not isinstance(source, Bag):
             raise RecordingError(f"{source.path}: {signal} names topic '{place.topic}', but this file is not a bag")

@@ -25,7 +25,7 @@ def with_torque(joints: Sequence[str] | None, mapping: Mapping) -> list[str] | N
 
 
 def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, signal: str) -> list[str] | None:
-    """Return the joints of a signal if it is not logged for all; otherwise None."""
+    """Return the names of the joints for which a signal is logged; None if it is logged for all."""
     whose = joints
     if robot is not None and robot.measured and joints is not None and signal not in WITHOUT_JOINTS:
         whose = robot.driven if signal in (*TORQUES, "current") else robot.measured

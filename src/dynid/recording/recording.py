@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, first_not_finite
 from dynid.errors import RecordingError
+from dynid.order_statistics import median
 
 # Signals as mappings call them, and as a recording does.
 SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",
@@ -153,7 +154,7 @@ class Recording:
     @property
     def rate(self) -> float:
         """Median sampling rate, Hz."""
-        return float(1.0 / np.median(np.diff(self.t))) if len(self) > 1 else 0.0
+        return float(1.0 / median(np.diff(self.t))) if len(self) > 1 else 0.0
 
     @property
     def is_torque_free(self) -> bool:

@@ -164,7 +164,7 @@ class Bag:
         return np.array(times, dtype=float)[order], np.array(values, dtype=float).reshape(-1, 6)[order]
 
     def _look(self) -> None:
-        """Determine the joints and signals of the messages, and whether they are stamped."""
+        """Determine the joints and signals in the messages, and whether the messages have time stamps."""
         found, stamped, looked = joints_of(message for _, message in islice(self._messages(), _MESSAGES_FOR_JOINTS))
         if not looked:
             raise RecordingError(f"{self.path}: topic {self.topic} contains no messages")

@@ -130,7 +130,7 @@ class Samples:
         return self._rows(slice(start, stop), self._segments_within(start, stop) - start)
 
     def select(self, stretches: Sequence[tuple[int, int]] | Ints) -> Samples:
-        """Return the rows of some intervals of time, one stretch after the other, as copies.
+        """Return the rows of some intervals of time, one interval after the other, as copies.
 
         Args:
             stretches: half-open row ranges (k, 2). The border between two of them is a border of segments.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.order_statistics import median, quantile
 
 MIN_STUCK_SECONDS = 0.1  # s that a position has to stay the same
 _SPEED_WINDOW = 0.04  # s before and after, over which the speed is taken
@@ -32,7 +33,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
     """
     if len(t) < 20:
         return ()
-    step = float(np.median(np.diff(t)))
+    step = float(median(np.diff(t)))
     width, least = max(2, round(_SPEED_WINDOW / step)), max(5, round(MIN_STUCK_SECONDS / step))
     found = []
     for j in range(q.shape[1]):
@@ -41,7 +42,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
         if not len(runs):
             continue
         size = np.abs(np.diff(column))
-        count = float(np.percentile(size[size > 0], 10)) if np.any(size > 0) else 0.0
+        count = float(quantile(size[size > 0], 0.1)) if np.any(size > 0) else 0.0
         usual = _usual_change(column, runs, width)
         for start, stop in runs:
             before = _speed(column, start - width, start) if start >= width else 0.0
@@ -73,4 +74,4 @@ def _usual_change(column: Array, runs: Array, width: int) -> float:
     away = np.ones(len(change), dtype=bool)
     for start, stop in runs:
         away[max(start - 2 * width - 1, 0):stop + 1] = False
-    return float(np.percentile(change[away], 99.0)) if away.sum() > 10 else np.inf
+    return float(quantile(change[away], 0.99)) if away.sum() > 10 else np.inf

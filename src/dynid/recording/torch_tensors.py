@@ -61,7 +61,9 @@ class _Name:
 
 
 def legacy_words(start: bytes) -> str:
-    """Return words to append to the name of a pickle with these first bytes, if an old version of PyTorch wrote it."""
+    """Return words for an error message if these first bytes are those of a file from an old version of PyTorch;
+    otherwise empty.
+    """
     return " that PyTorch wrote in its format before version 1.6" if start.startswith(LEGACY_START[:len(start)]) else ""
 
 

@@ -130,7 +130,7 @@ class WholeBodyColumns:
 
 
 def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
-    """Choose the signals of a free base among the topics of a bag, whose types state what they are.
+    """Choose the signals of a free base among the topics of a bag by their message types.
 
     The orientation comes from the topic that has the position, if there is one. Of several topics with the same signal
     none is taken, and a note states how to choose.
@@ -215,7 +215,7 @@ _FORCE_COMPONENTS = ((0,), (2,), (0, 1, 2), (0, 1, 2, 3, 4, 5))  # that a foot's
 
 
 def _of_feet(group: _Group) -> dict[tuple[tuple[str, ...], int | None], dict[int, str]]:
-    """Return the columns of each foot by component."""
+    """Return the force or contact columns of each foot, by component."""
     feet: dict[tuple[tuple[str, ...], int | None], dict[int, str]] = {}
     for (leg, number, component), name in group.items():
         feet.setdefault((leg, number), {})[component or 0] = name

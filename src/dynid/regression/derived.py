@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.order_statistics import distinct
 from dynid.recording import Samples
 from dynid.regression.base import BaseParameters
 from dynid.regression.equations import UNIT, Equations, Layout, Piece, Rows
@@ -108,7 +109,7 @@ class Mixed(Derived):
     def layout(self) -> Layout:
         """Layout in which each sum has the columns of all its summands."""
         plain = self.equations.layout
-        return plain.with_columns([np.unique(np.concatenate([plain.columns[j] for j in np.flatnonzero(row)]))
+        return plain.with_columns([distinct(np.concatenate([plain.columns[j] for j in np.flatnonzero(row)]))
                                    for row in self.matrix])
 
     @cached_property

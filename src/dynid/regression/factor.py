@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import accumulate
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,8 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
 from dynid.lapack import dgeqrf
+
+Item = TypeVar("Item")
 
 
 def triangular(*parts: Array) -> Array:
@@ -24,7 +27,7 @@ def triangular(*parts: Array) -> Array:
 
 
 def householder(*parts: Array) -> Array:
-    """Return the same with a diagonal of any sign."""
+    """Return the triangular factor R (columns, columns) of a QR factorisation, with a diagonal of any sign."""
     width, rows = parts[0].shape[1], sum(map(len, parts))
     tall = np.empty((max(rows, width), width), order="F")
     start = 0
@@ -97,20 +100,21 @@ class Factor:
 
 def sum_factors(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:
     """Return the factors of all blocks together, joint by joint."""
-    return reduce(_sum, blocks)
+    return reduce(add_factors, blocks)
 
 
-def sums_without_each(blocks: Sequence[tuple[Factor, ...]]) -> list[tuple[Factor, ...]]:
-    """Return the factors of all blocks but one, for each of two or more blocks in turn.
+def sums_without_each(blocks: Sequence[Item], add: Callable[[Item, Item], Item]) -> list[Item]:
+    """Return the sum of all blocks but one, for each of two or more blocks in turn.
 
     Cumulative sums from both ends need three sums per block.
     """
-    before = list(accumulate(blocks[:-1], _sum))
-    after = list(accumulate(blocks[:0:-1], _sum))[::-1]
-    return [after[0], *map(_sum, before[:-1], after[1:]), before[-1]]
+    before = list(accumulate(blocks[:-1], add))
+    after = list(accumulate(blocks[:0:-1], add))[::-1]
+    return [after[0], *map(add, before[:-1], after[1:]), before[-1]]
 
 
-def _sum(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
+def add_factors(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    """Return the factors of two blocks together, joint by joint."""
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 

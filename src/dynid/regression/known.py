@@ -102,7 +102,7 @@ class Prior:
         return Prior(whiten @ on_base, whiten @ (on_facts @ values), {}, facts=(matrix, values))
 
     def and_also(self, other: Prior) -> Prior:
-        """Return both priors combined, which must be of different facts."""
+        """Return the combination of two priors, which must come from independent information."""
         facts = [one.facts for one in (self, other) if one.facts is not None]
         both = (np.vstack([one[0] for one in facts]), np.concatenate([one[1] for one in facts])) if facts else None
         return Prior(np.vstack([self.matrix, other.matrix]), np.concatenate([self.values, other.values]),

@@ -9,12 +9,14 @@ The coefficients maximise Whittle's likelihood of the periodogram, in which the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.fft import rfft
 
 from dynid.arrays import Array, Ints
+from dynid.order_statistics import distinct
 from dynid.signals import fast_length
 
 MOST_ABSORBED = 0.9  # share of the noise that may be absorbed at a frequency before nothing can be said of it
@@ -52,28 +54,51 @@ class LowFrequencyNoise:
     top: float
 
     @staticmethod
-    def of(residual: Array, absorbed: Array, count: int) -> LowFrequencyNoise:
-        """Return the noise that residuals (m,) show, zero in gaps.
+    def of(residuals: Sequence[Array], absorbed: Sequence[Array], counts: Sequence[int]) -> list[LowFrequencyNoise]:
+        """Return the noise that each of some residuals (m,) shows, zero in gaps. All of them are fitted together.
 
         Args:
-            residual: residuals of one joint.
-            absorbed: sum over t of P[t, t + k] of the projection P of the fit, by lag k (lags,).
-            count: number of residuals that are not gaps.
+            residuals: each of one joint.
+            absorbed: sum over t of P[t, t + k] of the projection P of each fit, by lag k (lags,).
+            counts: number of residuals that are not gaps.
         """
-        size = fast_length(2 * len(residual))
-        return LowFrequencyNoise.from_periodogram(np.abs(rfft(residual, size)) ** 2 / count,
-                                                  spectrum(absorbed / count, size), len(residual), size)
+        sizes = [fast_length(2 * len(residual)) for residual in residuals]
+        return LowFrequencyNoise.from_periodograms([
+            (np.abs(rfft(residual, size)) ** 2 / count, spectrum(gone / count, size), len(residual), size)
+            for residual, gone, count, size in zip(residuals, absorbed, counts, sizes, strict=True)])
 
     @staticmethod
-    def from_periodogram(power: Array, absorbed: Array, rows: int, size: int) -> LowFrequencyNoise:
-        """Return the noise that the periodogram (size // 2 + 1,) of residuals shows.
+    def from_periodograms(series: Sequence[tuple[Array, Array, int, int]]) -> list[LowFrequencyNoise]:
+        """Return the noise that the periodograms of residuals show.
 
         Args:
-            power: squared transform over the number of residuals.
-            absorbed: share of the noise at each frequency that the fit absorbs.
-            rows: length of the residuals.
-            size: rows of the transform.
+            series: of each residual its squared transform over the number of residuals (size // 2 + 1,), the share of
+                the noise at each frequency that the fit absorbs, its length, and the rows `size` of the transform.
         """
+        bands = [_Band.of(*one) for one in series]
+        return [LowFrequencyNoise(coefficients, band.memories, band.top)
+                for coefficients, band in zip(_fitted(bands), bands, strict=True)]
+
+    def spectrum(self, size: int) -> Array:
+        """Return the spectrum at the frequencies of a real series of `size` rows (size // 2 + 1,), zero above the
+        band."""
+        angle = 2.0 * np.pi * np.arange(size // 2 + 1) / size
+        return np.where(angle < self.top, self.coefficients @ _shapes(self.memories, angle), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """Low frequencies of a periodogram in bins: power (bins,), shapes (shapes, bins) and weights (bins,)."""
+
+    parts: Array
+    power: Array
+    weights: Array
+    memories: Array
+    top: float
+
+    @staticmethod
+    def of(power: Array, absorbed: Array, rows: int, size: int) -> _Band:
+        """Return the bins of a periodogram, see `LowFrequencyNoise.from_periodograms`."""
         free = np.clip(1.0 - absorbed, _LEAST_FREE, 1.0)
         total = np.cumsum(1.0 - free)
         band = _BAND_WIDTHS * int(np.searchsorted(total, _BAND_SHARE * total[-1]))
@@ -85,14 +110,7 @@ class LowFrequencyNoise:
         left = _shapes(memories, 2.0 * np.pi * np.arange(band) / size) * free[:band]
         parts = np.add.reduceat(left, starts, axis=1) / widths
         # A frequency has two degrees of freedom, of which the fit leaves the share that is free.
-        weights = np.add.reduceat(free[:band], starts)
-        return LowFrequencyNoise(_fitted(parts, seen, weights), memories, 2.0 * np.pi * band / size)
-
-    def spectrum(self, size: int) -> Array:
-        """Return the spectrum at the frequencies of a real series of `size` rows (size // 2 + 1,), zero above the
-        band."""
-        angle = 2.0 * np.pi * np.arange(size // 2 + 1) / size
-        return np.where(angle < self.top, self.coefficients @ _shapes(self.memories, angle), 0.0)
+        return _Band(parts, seen, np.add.reduceat(free[:band], starts), memories, 2.0 * np.pi * band / size)
 
 
 def _shapes(memories: Array, angle: Array) -> Array:
@@ -106,17 +124,32 @@ def _bin_edges(band: int) -> Ints:
     """Return the first frequency of every bin and the end of the last one."""
     octaves = np.log2(max(band / _SINGLE_FREQUENCIES, 1.0))
     wide = _SINGLE_FREQUENCIES * 2.0 ** (np.arange(octaves * _BINS_PER_OCTAVE) / _BINS_PER_OCTAVE)
-    edges = np.unique(np.concatenate([np.arange(0, _SINGLE_FREQUENCIES, 2), np.round(wide), [band]]).astype(np.int64))
+    edges = distinct(np.concatenate([np.arange(0, _SINGLE_FREQUENCIES, 2), np.round(wide), [band]]).astype(np.int64))
     return np.asarray(edges[edges <= band])
 
 
-def _fitted(parts: Array, power: Array, weights: Array) -> Array:
-    """Return coefficients (shapes,) that maximise Whittle's likelihood of binned power (bins,) with weights (bins,),
-    parts (shapes, bins): the multiplicative update of the Itakura-Saito divergence, which cannot decrease it."""
-    if not power.any():
-        return np.zeros(len(parts))
-    found = power.mean() / len(parts) / parts.mean(axis=1)
+def _fitted(bands: Sequence[_Band]) -> list[Array]:
+    """Return coefficients (shapes,) that maximise Whittle's likelihood of the power of each band.
+
+    The multiplicative update of the Itakura-Saito divergence cannot decrease it. Bands are filled up with shapes and
+    bins of no weight, so that one update serves all.
+    """
+    found = [np.zeros(len(band.parts)) for band in bands]
+    some = [k for k, band in enumerate(bands) if band.power.any()]
+    if not some:
+        return found
+    shapes, bins = (max(bands[k].parts.shape[axis] for k in some) for axis in (0, 1))
+    parts, values = np.ones((len(some), shapes, bins)), np.zeros((len(some), 1, shapes))
+    power, weights = np.zeros((2, len(some), bins, 1))
+    for i, k in enumerate(some):
+        own = bands[k]
+        rows, columns = own.parts.shape
+        parts[i, :rows, :columns], power[i, :columns, 0], weights[i, :columns, 0] = own.parts, own.power, own.weights
+        values[i, 0, :rows] = own.power.mean() / rows / own.parts.mean(axis=1)
     for _ in range(_SPECTRUM_ITERATIONS):
-        expected = found @ parts
-        found *= np.sqrt((parts @ (weights * power / expected ** 2)) / (parts @ (weights / expected)))
-    return np.asarray(found)
+        expected = (values @ parts).transpose(0, 2, 1)
+        seen = weights / expected
+        values *= np.sqrt((parts @ (seen * power / expected)) / (parts @ seen)).transpose(0, 2, 1)
+    for i, k in enumerate(some):
+        found[k] = values[i, 0, :len(found[k])]
+    return found

@@ -7,9 +7,10 @@ A term with inertia has the torque A(q) ddq + dq' B(q) dq + r(q). Through a poly
     r(q)         r at the approximation of q                                      eq. 21
     friction     int g f(q, dq), with velocities from the motion's kernel
 
-Nothing is differentiated but kernels. Of a product of two velocities each is under the integral once, in the mean. Eq.
-21 holds for Lipschitz functions; the sign of a velocity is none, so that friction is filtered as in the momentum form.
-`is_friction_composed` takes it at the approximations of q and dq all the same (eq. 19, 21), for comparison.
+Only kernels are differentiated, never signals. For a product of two velocities, the mean of both orders is used. Eq. 21
+holds for Lipschitz functions, which the sign of a velocity is not, so friction is filtered as in the momentum form.
+With `is_friction_composed`, friction is evaluated at the approximations of q and dq instead (eq. 19, 21), for
+comparison.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Windows:
         dq: (samples, dof), velocities from the motion's kernel.
         taps: of the kernels.
         step: samples from row to row.
-        memory: (samples, channels) of terms that remember, None for none.
+        memory: (samples, channels), states of terms with memory, or None.
         positions, velocities: (rows, dof), approximations at the delay.
         coefficient_rates: (rows, dof, k), coefficients of the velocities.
         accelerations: (rows, dof, k), integrals of g_i'' and positions.

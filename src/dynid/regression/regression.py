@@ -16,8 +16,9 @@ from dynid.arrays import Array, load_arrays
 from dynid.errors import ModelError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
+from dynid.order_statistics import distinct
 from dynid.regression.base import BaseParameters
-from dynid.regression.factor import Factor, Stacked, sum_factors, sums_without_each
+from dynid.regression.factor import Factor, Stacked, add_factors, sum_factors, sums_without_each, triangular
 from dynid.regression.known import Known, Prior, check_known, known_of
 
 
@@ -133,22 +134,39 @@ class Regression:
 
         `prior` adds the prior rows (see `prior_weight`) and the ridge penalty (see `pull`).
         """
-        b, known = len(self.base), self.prior if prior else None
         scale = np.ones(self.dof) if weights is None else np.asarray(weights, dtype=float)
-        pulled = np.flatnonzero(self.base.ridge) if prior else ()
-        more = len(pulled) + (0 if known is None else len(known.values))
-        tall = np.zeros((sum(len(f.r) for f in self.factors) + more, b + 1))
-        at = 0
-        for weight, factor in zip(scale, self.factors, strict=True):
-            rows = slice(at, at + len(factor.r))
-            tall[rows, factor.columns] = weight * factor.r[:, :-1]
-            tall[rows, b] = weight * factor.r[:, -1]
-            at = rows.stop
+        tall = _weighted_rows(self.factors, scale, len(self.base))
+        more = self._penalty_rows(weights) if prior else []
+        return Stacked.of(np.concatenate([tall, *more]) if more else tall, sum(self.rows))
+
+    def stack_without_each(self, weights: Array) -> list[Stacked]:
+        """Return `stack(weights)` of all data except one block, for each block in turn.
+
+        The joints of a block are stacked before blocks are added, which takes far fewer sums than `without_each`.
+        """
+        if len(self.blocks) < 2:
+            raise ModelError("a regression with only one block is empty without it")
+        each = [triangular(_weighted_rows(block.factors, weights, len(self.base))) for block in self.blocks]
+        found, rows = [], sum(self.rows)
+        for r, block in zip(sums_without_each(each, triangular), self.blocks, strict=True):
+            more = self._penalty_rows(weights, r)
+            whole = triangular(r, *more) if more else r
+            found.append(Stacked(whole[:-1, :-1], whole[:-1, -1], float(whole[-1, -1] ** 2), rows - block.rows))
+        return found
+
+    def _penalty_rows(self, weights: Sequence[float] | Array | None, stacked: Array | None = None) -> list[Array]:
+        """Return the rows (k, base + 1) of the ridge penalty and of the prior, if there are any.
+
+        stacked: factor (base + 1, base + 1) of the equations, if they are not those of all data.
+        """
+        pulled, rows = np.flatnonzero(self.base.ridge), []
         if len(pulled):
-            tall[at + np.arange(len(pulled)), pulled] = np.sqrt(self.pull(weights)[pulled])
-        if known is not None:
-            tall[at + len(pulled):] = self.prior_weight(weights) * np.column_stack([known.matrix, known.values])
-        return Stacked.of(tall, sum(self.rows))
+            pull = self.pull(weights) if stacked is None else self.base.ridge * np.sum(stacked[:, :-1] ** 2, axis=0)
+            rows.append(np.zeros((len(pulled), len(self.base) + 1)))
+            rows[0][np.arange(len(pulled)), pulled] = np.sqrt(pull[pulled])
+        if self.prior is not None:
+            rows.append(self.prior_weight(weights) * np.column_stack([self.prior.matrix, self.prior.values]))
+        return rows
 
     def pull(self, weights: Sequence[float] | Array | None) -> Array:
         """Return the ridge penalty on the square of each base parameter (base,): the share `ridge` of its weighted
@@ -204,7 +222,7 @@ class Regression:
 
     @cached_property
     def _without_each(self) -> tuple[Regression, ...]:
-        sums = sums_without_each([block.factors for block in self.blocks])
+        sums = sums_without_each([block.factors for block in self.blocks], add_factors)
         return tuple(replace(self, factors=factors, blocks=self.blocks[:k] + self.blocks[k + 1:])
                      for k, factors in enumerate(sums))
 
@@ -214,7 +232,7 @@ class Regression:
 
     def select(self, kept: ArrayLike) -> Regression:
         """Return the same data on a model with only the base parameters of the indices `kept`."""
-        kept = np.unique(np.asarray(kept, dtype=np.int64))
+        kept = distinct(np.asarray(kept, dtype=np.int64))
         base = replace(self.base, independent=self.base.independent[kept], matrix=self.base.matrix[kept])
         prior = None if self.prior is None else replace(self.prior, matrix=self.prior.matrix[:, kept])
         return replace(self, base=base, prior=prior, factors=tuple(factor.select(kept) for factor in self.factors),
@@ -299,6 +317,18 @@ class Regression:
             raise RecordingError(f"{named} is not a saved regression: the shapes of its arrays do not match")
         found = Regression.of(base, blocks, joints, sources)
         return replace(found, prior=Prior.of(base, doubtful))
+
+
+def _weighted_rows(factors: Sequence[Factor], weights: Array, base: int) -> Array:
+    """Return the triangular factors of all joints one above the other (rows, base + 1), times their weights (dof,)."""
+    tall = np.zeros((sum(len(factor.r) for factor in factors), base + 1))
+    at = 0
+    for weight, factor in zip(weights, factors, strict=True):
+        rows = slice(at, at + len(factor.r))
+        tall[rows, factor.columns] = weight * factor.r[:, :-1]
+        tall[rows, base] = weight * factor.r[:, -1]
+        at = rows.stop
+    return tall
 
 
 def _joined_spans(first: tuple[Span, ...], second: tuple[Span, ...]) -> tuple[Span, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics import forward_kinematics
+from dynid.order_statistics import median
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
@@ -27,7 +28,7 @@ def bent_posture(q: Array) -> Array:
     An arm with flexed joints shows its links better than one that hangs straight.
     """
     wide = np.ptp(q, axis=0)
-    away = (q - np.median(q, axis=0)) / np.where(wide > 0, wide, 1.0)
+    away = (q - median(q, axis=0)) / np.where(wide > 0, wide, 1.0)
     return q[int(np.argmax(np.sum(away ** 2, axis=1)))]
 
 

@@ -11,7 +11,7 @@ from dynid.errors import DynidError
 
 
 class Titled(Protocol):
-    """What every page requires of its data: the headline."""
+    """Protocol of the data of a page: they have a headline."""
 
     @property
     def title(self) -> str: ...

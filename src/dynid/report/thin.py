@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
+from dynid.order_statistics import distinct
 
 
 def thinned_rows(signals: Array, most: int) -> Ints:
@@ -23,7 +24,7 @@ def thinned_rows(signals: Array, most: int) -> Ints:
     padded = np.concatenate([signals, np.repeat(signals[-1:], stretches * size - count, axis=0)])
     blocks = padded.reshape(stretches, size, width)
     picked = [starts + blocks.argmin(axis=1), starts + blocks.argmax(axis=1)]
-    rows = np.unique(np.concatenate([np.zeros(1, dtype=np.int64), np.array([count - 1]), *(p.ravel() for p in picked)]))
+    rows = distinct(np.concatenate([np.zeros(1, dtype=np.int64), np.array([count - 1]), *(p.ravel() for p in picked)]))
     return rows[rows < count]
 
 
@@ -31,7 +32,7 @@ def with_breaks(t: Array, rows: Ints, longest: float, *signals: Array) -> list[A
     """Return t and signals at the chosen rows, with nan where two of them are more than `longest` apart in time."""
     jumps = np.flatnonzero(np.diff(t) > longest) + 1  # first rows after a jump
     at = np.searchsorted(rows, jumps)
-    at = np.unique(at[(at > 0) & (at < len(rows))])
+    at = distinct(at[(at > 0) & (at < len(rows))])
     chosen = [np.insert(signal[rows], at, np.nan) for signal in signals]
     return [np.insert(t[rows], at, t[rows][at]), *chosen]
 

@@ -19,7 +19,7 @@ class JointUnits:
 
     @property
     def effort(self) -> str:
-        """'torque' or 'force'."""
+        """Name of the joint's effort: 'torque' or 'force'."""
         return "force" if self.torque == "N" else "torque"
 
 
@@ -44,5 +44,5 @@ def inverse(unit: str) -> str:
 
 
 def squared(unit: str) -> str:
-    """'(N m)²'."""
+    """Unit of a squared torque or force: '(N m)²' or 'N²'."""
     return f"({unit})²" if " " in unit else f"{unit}²"

@@ -11,9 +11,9 @@ MDH, Khalil (default)  alpha  d  theta  r       Rot(x, alpha) Trans(x, d) Rot(z,
 MDH, Craig             alpha  a  theta  d       Rot(x, alpha) Trans(x, a) Rot(z, theta) Trans(z, d)
 =====================  =======================  ====================================================
 
-The joint's position adds to theta (revolute) or to the length along z (prismatic): what the table
-gives there is an offset, and a mapping may leave it out. The link frame is the distal one in the
-standard convention and the joint's own in the modified one, and inertias are given in it.
+The joint's position adds to theta (revolute) or to the length along z (prismatic): the value in the table is an offset,
+which a mapping may omit. The link frame is the distal one in the standard convention and the joint's own in the
+modified one, and inertias are given in it.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _text(*numbers: float) -> str:
 
 @dataclass(frozen=True)
 class _MjcfPage(XmlPage):
-    """The bytes of an MJCF, and edits that put numbers into it."""
+    """The bytes of an MJCF file, and functions that write numbers into it."""
 
     @classmethod
     def of(cls, text: str) -> _MjcfPage:
@@ -130,7 +130,7 @@ class _MjcfPage(XmlPage):
         return cls(data, b"\r\n" if b"\r\n" in data else b"\n")
 
     def text_with(self, edits: Sequence[Edit], text: str) -> str:
-        """Return the text of the file with the edited page, including what precedes it."""
+        """Return the text of the file with the edited XML, including any text before it."""
         return text[:max(text.find("<"), 0)] + self.edited(edits).decode()
 
     def named(self, element: XmlElement, tag: str) -> dict[str, XmlElement]:

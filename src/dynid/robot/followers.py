@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
 from dynid.errors import RobotError
-from dynid.robot.locked import locked, pose_at, renumbered
+from dynid.robot.locked_joints import locked, pose_at, renumbered
 from dynid.robot.robot import BASE, Joint, Robot
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.errors import RobotError
-from dynid.robot.locked import renumbered
+from dynid.robot.locked_joints import renumbered
 from dynid.robot.pose import inverse, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Robot
 

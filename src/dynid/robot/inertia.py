@@ -209,7 +209,9 @@ def change_frame(pose: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Fault:
-    """Reason why ten parameters are not those of a body, with its link. amount: kg or kg m^2."""
+    """Reason why the ten parameters of a link are not physically consistent. amount: size of the violation, kg or kg
+    m^2.
+    """
 
     kind: Literal["mass", "not-positive-definite", "triangle"]
     message: str

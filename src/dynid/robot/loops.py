@@ -111,7 +111,7 @@ def moves_with(followers: DependentJoints) -> Bools:
 
 
 def _merged(sets: Sequence[Bools]) -> list[Bools]:
-    """Return the unions of those sets that share a member."""
+    """Return sets merged until no two of them share a member."""
     found: list[Bools] = []
     for one in sets:
         apart = [other for other in found if not np.any(other & one)]

@@ -339,12 +339,12 @@ class Robot:
     def lock(self, positions: Mapping[str, float]) -> Robot:
         """Return the robot with joints fixed at positions (rad or m), by name; their bodies are merged into the
         parents."""
-        from dynid.robot.locked import locked
+        from dynid.robot.locked_joints import locked
         return locked(self, positions)
 
     def only(self, joints: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
         """Return the same robot with only these joints; the others are locked at `positions`, by default at zero."""
-        from dynid.robot.locked import only
+        from dynid.robot.locked_joints import only
         return only(self, joints, positions)
 
     def measuring(self, measured: Sequence[str] = (), driven: Sequence[str] = ()) -> Robot:

@@ -39,7 +39,7 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
 
 
 def _tell_all(robot: Robot, measured: Sequence[str]) -> bool:
-    """Return whether the measured joints can determine all independent ones (a bipartite matching)."""
+    """Return whether the measured joints can determine all independent joints, by a bipartite matching."""
     followers = robot.followers
     if followers is None:
         return set(measured) == set(robot.joint_names)

@@ -1,4 +1,4 @@
-"""Trees and closed chains in a TOML file, joint by joint, or as closures of what a URDF has.
+"""Trees and closed chains in a TOML file: all joints in the file, or the joints of a URDF with additional closures.
 
 Joint by joint::
 

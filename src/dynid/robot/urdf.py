@@ -1,20 +1,20 @@
 """Robots from URDF.
 
 - Revolute, continuous, prismatic and fixed joints, any axis, branches. A <mimic> joint follows the one it names
-  (`dynid.robot.followers`) and is no joint of the robot's own. Joints come in the order of a
-  walk from the root link, children in the order of the file.
+  (`dynid.robot.followers`) and is no joint of the robot's own. Joints are ordered depth-first from the root link,
+  children in the order of the file.
 - A link fixed to another is merged into its body: inertia, collision shapes, and a named frame.
-- The frame of a body is its link's frame as URDF has it, whatever the joint's axis.
+- The frame of a body is its link frame in the URDF, whatever the joint's axis.
 - Links without <inertial> are allowed: such a robot has its kinematics only.
 - Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
-- <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Tags it does not know are left alone.
+- <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Unknown tags are ignored.
 - <transmission> elements, those of <ros2_control> too, give `Joint.reduction`.
 - A floating joint of the root link is a free base (`dynid.robot.free_base`) unless `fixed_base` is set. A planar one
   is taken as fixed, and so is a floating one then, with a warning.
 - Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they represent, and a warning
   says which; see `dynid.robot.angles`.
-- XML with a DTD, entities or external references is refused, and so is anything half-written: one
-  sentence names the file and the element.
+- XML with a DTD, entities or external references is refused, and so are incomplete elements: the message names the file
+  and the element.
 """
 
 from __future__ import annotations

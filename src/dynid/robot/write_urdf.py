@@ -148,7 +148,7 @@ def _text(*numbers: float) -> str:
 # -- the file as bytes -------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _UrdfPage(XmlPage):
-    """The bytes of a URDF (UTF-8), and edits that put numbers into it."""
+    """The bytes of a URDF (UTF-8), and functions that write numbers into it."""
 
     def inertial(self, link: XmlElement, mass: float, com: Array, six: Array) -> Iterator[Edit]:
         """Yield the edits that write the inertia of a link into its <inertial>, which is created if necessary."""

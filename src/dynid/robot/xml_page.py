@@ -1,4 +1,4 @@
-"""An XML file as bytes: where its elements are, and edits that leave everything else as it is."""
+"""An XML file as bytes: positions of its elements, and edits that change nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class XmlElement:
 
 @dataclass(frozen=True)
 class XmlPage:
-    """The bytes of a file (UTF-8), and edits that put numbers into it."""
+    """The bytes of an XML file (UTF-8), and functions that write numbers into it."""
 
     data: bytes
     newline: bytes

@@ -18,7 +18,7 @@ from dynid.floating.preparation import default_options
 from dynid.floating.whole_body import identifiable_parameters, whole_bodies, with_noise
 from dynid.model import required_robot_model
 from dynid.progress import Progress, Tell
-from dynid.recording.excerpt import excerpt
+from dynid.recording.excerpts import excerpt
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.models import AUTO, first_model, friction_of_run, make_model, names_friction

@@ -66,7 +66,7 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
 
 
 def _fold(folder: str, estimate: Estimate) -> Regression | None:
-    """Return the compressed regression of a result's logs; None if its model cannot read it."""
+    """Return the compressed regression that a result folder holds; None if it was compressed for another model."""
     try:
         return Regression.load(Path(folder) / REGRESSION, estimate.model)
     except (ModelError, RecordingError):

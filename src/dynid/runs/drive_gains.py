@@ -102,8 +102,8 @@ def gain_table(gains: DriveGains) -> dict[str, Any]:
 
 
 def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings) -> Samples:
-    """Return samples of a log with gains from other logs, their covariance increased by the difference to this log's
-    own.
+    """Return samples of a log with drive gains from other logs, whose covariance is increased by the difference to this
+    log's own gains.
 
     If the log has the controller's targets, half of the squared difference of both gains is the variance of either.
     """

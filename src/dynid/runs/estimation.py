@@ -1,4 +1,6 @@
-"""The estimate of a run, by the method that it names or with method and torques of the position chosen from data."""
+"""Estimation in a run: by the given method, or with the method, and torques that depend on position, chosen from the
+data.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,8 @@ _CABLE_NOTE = (
 
 
 def estimate_of_run(loaded: LoadedProblem) -> tuple[LoadedProblem, Estimate]:
-    """Return the estimate of a run, and its problem with the torques of the position that were chosen from the data.
-
-    These are tried where method and friction are chosen.
+    """Return the estimate of a run, and its problem. If method and friction are chosen from the data, torques that
+    depend on position (cables) are tried too.
     """
     settings, problem, dataset, friction = loaded.settings, loaded.problem, loaded.problem.dataset, loaded.friction
     is_chosen = settings.method == AUTO and not settings.options and friction is not None
@@ -55,7 +56,7 @@ def _table(joints: Sequence[str]) -> dict[str, object]:
 
 
 def _chosen(friction: FrictionChoice, found: CableFit, joints: Sequence[str]) -> FrictionChoice:
-    """Return the choice of friction with the torques of the position."""
+    """Return the choice of friction, extended by the chosen torques that depend on position."""
     worths = dict(zip(joints, found.worths.values(), strict=True))
     each = tuple(replace(one, taken=(*one.taken, worths[one.joint])) if one.joint in worths else one
                  for one in friction.joints)

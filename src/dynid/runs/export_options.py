@@ -1,4 +1,4 @@
-"""How a result is exported: target, drives, and the robot file to write into."""
+"""Options for exporting a result to a simulator: target, drives, and the robot file to write into."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ TABLES = ("draws.npz", "draws.csv")
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a result is exported.
-
-    Attributes:
+    """Options for exporting a result to a simulator. Attributes:
         target: one of `dynid.estimate.simulators.exports.TARGETS`, or empty for tables of draws alone.
         drives: TOML file with a table per joint, or None.
         source: URDF or MJCF to write into, or None for the one of the result.

@@ -14,8 +14,8 @@ import numpy as np
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.extraction import BaseValues, Extraction, ExtractionOptions, extract
-from dynid.extraction.new_motion import new_motion
 from dynid.extraction.procedure import LOSSES, Loss
+from dynid.extraction.sine_motion import new_motion
 from dynid.files import free_paths, write_json
 from dynid.model import Model, make_terms, required_robot_model
 from dynid.output_fields import output_fields
@@ -34,7 +34,7 @@ FILE, CONES = "robot's file", "cones"
 
 @dataclass(frozen=True, eq=False)
 class ExtractedSets:
-    """Sets of full parameters extracted from one vector of base values, compared on a motion that is in no log."""
+    """Sets of full parameters extracted from one vector of base values, compared on a synthetic motion."""
 
     source: str
     robot: Robot

@@ -11,7 +11,7 @@ from dynid.model import robot_model
 from dynid.output_fields import map_of, output_fields, record
 from dynid.robot import Robot
 from dynid.runs.code_files import CodeOptions, estimate_program, model_program
-from dynid.runs.design_motion import terms_model
+from dynid.runs.motion_design import terms_model
 from dynid.runs.results import load
 from dynid.symbolic import Program
 from dynid.symbolic.languages.text import identifier

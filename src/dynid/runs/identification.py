@@ -55,7 +55,7 @@ from dynid.validate.whole_body_faults import floating_findings
 from dynid.workers import Workers
 
 if TYPE_CHECKING:
-    from dynid.estimate.controller_fit import ControllerFit
+    from dynid.estimate.loop_fit import ControllerFit
     from dynid.payloads.result import PayloadEstimate
 
 _INERTIA_POSTURES = 300  # of a log at which inertias are looked at
@@ -241,7 +241,7 @@ def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
     """Return the closed loops identified from logs with references, for iterative methods; None if there are none."""
     if not estimate.iterations or not problem.recordings or any(one.reference is None for one in problem.recordings):
         return None
-    from dynid.estimate.controller_fit import identify_controller
+    from dynid.estimate.loop_fit import identify_controller
     from dynid.simulation import joint_inertia
 
     try:

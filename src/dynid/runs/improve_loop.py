@@ -22,8 +22,8 @@ from dynid.output_fields import output_fields, record
 from dynid.progress import Tell
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
-from dynid.runs.design_motion import Earlier, MotionRequest, design_motion, earlier, noise_of
 from dynid.runs.identification import run
+from dynid.runs.motion_design import Earlier, MotionRequest, design_motion, earlier, noise_of
 from dynid.runs.motion_improvement import improvements
 from dynid.runs.results import SETTINGS, save
 from dynid.runs.settings import RunSettings

@@ -107,7 +107,7 @@ def _joints(robot: Robot) -> list[dict[str, Any]]:
 
 
 def how_seen(base: BaseParameters) -> list[str]:
-    """Return how the torques depend on each parameter: "alone", "combined" with others, or "never"."""
+    """Return whether torques determine each parameter: "alone" (individually), "combined" with others, or "never"."""
     used = base.matrix != 0.0
     lone_rows = used.sum(axis=1) == 1
     seen = []

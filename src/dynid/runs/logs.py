@@ -143,7 +143,7 @@ def log_sources(logs: Sequence[LogEntry], settings: RunSettings) -> tuple[LogSou
 
 
 def _expanded(log: LogSettings, common: Dictionary[str, Any]) -> list[tuple[LogSettings, bool]]:
-    """Return a log, or the logs in the folder or pattern that it names, and whether each was named by itself."""
+    """Return the logs that a name, folder or pattern refers to, and whether each was named explicitly."""
     if not isinstance(log.file, str):
         return [(log, True)]
     if is_dataset(Path(log.file)) and log.mapping(common).episode is None:  # each of its episodes is a log

@@ -109,7 +109,7 @@ def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
 def names_friction(settings: RunSettings, robot: Robot) -> bool:
     """Return whether a run names friction, including "auto" and "none".
 
-    Friction in the robot file is the start of a choice, unless its kind is not among the candidates.
+    Friction in the robot file is only the start of the choice, unless its kind is not among the candidates.
     """
     wanted = settings.model
     if wanted.friction or wanted.python is not None or wanted.flexible is not None or wanted.own_terms is not None:

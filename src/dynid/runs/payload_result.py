@@ -63,8 +63,9 @@ class FoundPayload:
 @dataclass(frozen=True)
 class PayloadOptions:
     """Options for a payload, see `dynid.payload`; way "sensor" is `sensor_payload`, "both" combines it with joint
-    torques. unloaded: logs of the same motion without it, for "same-motion"; default those of the result. trust: see
-    `load`."""
+    torques. unloaded: logs of the same motion without the payload, for "same-motion"; default those of the result.
+    trust: see `load`.
+    """
 
     frame: str | None = None
     way: AnyWay | None = None
@@ -150,7 +151,7 @@ def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: R
 
 
 def _fold(folder: Path, estimate: Estimate) -> Regression | None:
-    """Return the compressed regression of a result's logs; None if its model cannot read it."""
+    """Return the compressed regression that a result folder holds; None if it was compressed for another model."""
     try:
         found = Regression.load(folder / REGRESSION, estimate.model)
     except (ModelError, RecordingError):

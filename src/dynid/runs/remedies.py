@@ -77,19 +77,29 @@ def _unit(finding: Finding, run: Run) -> str:
 
 
 def _gain(finding: Finding, run: Run) -> str:
-    """Return the correction of a wrong gain; none if another joint may have it."""
+    """Return the option that corrects a wrong drive gain; none if the gain of another joint could be wrong instead."""
     gains = _numbers(finding, "gain")
     return "" if any(_numbers(finding, "rivals")) or min(gains, default=0.0) <= 0 else _scales(finding, run, gains)
 
 
 def _scales(finding: Finding, run: Run, factors: list[float], of_others: float = 1.0) -> str:
-    """Return the scale of each torque that undoes the factors of the finding's joints, and `of_others` elsewhere; none
-    if the log has a scale already."""
+    """Return the option with a torque scale per joint: the inverse of the finding's factors, and `of_others` for other
+    joints. None if the settings already have a scale.
+    """
     if {"torque_scale", "current", "drive_gain"} & set(run.settings.log):
         return ""
     known = dict(zip(finding.joints, factors, strict=False))
     scales = [f"{1.0 / known.get(name, of_others):.3g}" for name in run.reconstruction.names]
     return _set(f"log.torque_scale={_list(scales)}")
+
+
+def _offset(finding: Finding, run: Run) -> str:
+    """Return the option that moves the zero position of a joint; none if the settings have an offset or a unit."""
+    if {"offset", "unit"} & set(run.settings.log):
+        return ""
+    [offset] = _numbers(finding, "offset")
+    return _set("log.offset=" + _list([f"{offset:.3g}" if name in finding.joints else "0"
+                                       for name in run.reconstruction.names]))
 
 
 def _friction_choice(finding: Finding, run: Run) -> str:
@@ -108,7 +118,7 @@ def _consistent(finding: Finding, run: Run) -> str:
 REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
     "torque-sign": _signs("torque_sign"), "position-sign": _signs("sign"),
     "positions-swapped": _swapped("position"), "torques-swapped": _swapped("torque"), "torque-unit": _unit,
-    "drive-gain": _gain,
+    "drive-gain": _gain, "position-offset": _offset,
     "gravity-direction": _gravity, "degrees-for-radians": lambda finding, run: _set("log.unit=deg"),
     "negative-friction": _consistent, "negative-rotor-inertia": _consistent, "unphysical-inertia": _consistent,
     "indefinite-inertia": _consistent, "impossible-links": _consistent, "energy-grows": _consistent,

@@ -161,8 +161,9 @@ def finish(folder: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path, *, wait: bool = True) -> Iterator[bool | None]:
-    """Hold the lock on a folder. Yields True; False if another process has it and is not waited for; None without
-    system locks."""
+    """Context manager that locks a folder. Yields True; False if another process holds the lock and waiting is not
+    requested; None if the system has no locks.
+    """
     with ExitStack() as stack:
         yield _locked(folder, stack, wait)
 
@@ -200,7 +201,7 @@ def _take_place(new: Path, folder: Path, whole: bool) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; return False if the system does not support it."""
+    """Exchange two folders atomically; return False if the system does not support it."""
     if not sys.platform.startswith("linux"):
         return False
     call = getattr(ctypes.CDLL(None), "renameat2", None)

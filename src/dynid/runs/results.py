@@ -24,7 +24,7 @@ from dynid.model import robot_model
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
-from dynid.robot.plain_urdf import plain_urdf
+from dynid.robot.table_urdf import plain_urdf
 from dynid.runs.identification import Run
 from dynid.runs.improvement import improve_command
 from dynid.runs.loading import control_law
@@ -35,7 +35,7 @@ from dynid.runs.toml import dumps
 from dynid.validate.breakaway_torque import Breakaway
 from dynid.validate.conclusion import Verdict
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.cutoff_dependence import CutoffDependence
+from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.deflection import Deflection
 from dynid.validate.equation_counts import Counted, MovingErrors
 from dynid.validate.hypotheses.gravity import Gravity
@@ -51,7 +51,7 @@ REPORT, SETTINGS, ROBOT, MJCF = "report.html", "run.toml", "robot.urdf", "robot.
 
 PARAMETER = record("BaseParameter", value=float | None, std=float | None, textbook_std=float | None,
                    rel_std=float | None, unit=str, expression=str, identified=bool, poorly_determined=bool)
-_LOOPS, _PAYLOAD = "dynid.estimate.controller_fit:ControllerFit", "dynid.payloads.result:PayloadEstimate"
+_LOOPS, _PAYLOAD = "dynid.estimate.loop_fit:ControllerFit", "dynid.payloads.result:PayloadEstimate"
 _CUTOFF = record("Cutoff", chosen=CutoffChoice | None, dependence=CutoffDependence | None)
 _ESSENTIAL = record("EssentialOnOthers", Essential, validation_before=list[float | None])
 _LEFT_OUT = record("LeftOutLog", log=str, reason=str, code=str | None)

@@ -82,7 +82,7 @@ def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple
 
 
 def unchecked(limits: Limits) -> str:
-    """Return what a motion within these limits was not checked against; empty if it was checked completely."""
+    """Return in words which collisions a motion within these limits was not checked for; empty if all were checked."""
     space = limits.space
     itself = space is not None and len(space.pairs) > 0
     around = space is not None and len(space.planes) > 0

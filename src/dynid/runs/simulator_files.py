@@ -10,9 +10,7 @@ from typing import Any
 
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
-from dynid.estimate.draws.posterior import Draws
-from dynid.estimate.draws.spread_comparison import TorqueSpread, check_same_base
-from dynid.estimate.draws.table import save_draws
+from dynid.estimate.draws.posterior import Draws, TorqueSpread, check_same_base, save_draws
 from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export
 from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for
 from dynid.files import try_folder

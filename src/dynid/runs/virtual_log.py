@@ -19,7 +19,7 @@ from dynid.quantities import BANDWIDTH, DAMPING, RATE, check_quantity, check_sam
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
-from dynid.runs.design_motion import known_values, terms_model
+from dynid.runs.motion_design import known_values, terms_model
 from dynid.runs.results import load
 from dynid.simulation import (
     PD,

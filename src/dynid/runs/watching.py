@@ -34,9 +34,9 @@ class WatchOptions:
 
     Attributes:
         source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
-        speed: playback speed of a log relative to real time, 0 for as fast as possible.
+        speed: playback speed of a log relative to real time, 0 for the highest possible speed.
         every: time between two outputs, s.
-        patience: time after which a silent source has ended, s.
+        patience: time without data after which the source is considered ended, s.
         record: folder to write to and to resume from.
         prior: folder of a result, or a robot's file or built-in name, as prior knowledge.
         equations: "torque" or "kernel".

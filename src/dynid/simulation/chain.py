@@ -20,11 +20,10 @@ from dynid.robot.followers import DependentJoints
 
 
 class ChainRows(NamedTuple):
-    """Replacement of the work array of `state.pack` for machines with dependent joints.
-
-    rows: that array of the whole tree. reached (coordinates + 1,): posture and determinant of the last solution, the
-    start of the next. q, dq, still (1, n), samples (1,), motion (3, 1, joints), rates (1, joints, n), status (1,),
-    matrix (joints, joints), bias (joints,), carried (joints, n): work space.
+    """Work arrays of machines with dependent joints, in place of that of `state.pack`. rows: work array of the whole
+    tree. reached (coordinates + 1,): posture and determinant of the last solution, the start of the next. q, dq, still
+    (1, n), samples (1,), motion (3, 1, joints), rates (1, joints, n), status (1,), matrix (joints, joints), bias
+    (joints,), carried (joints, n): work space.
     """
 
     rows: Array

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import Model
-from dynid.model.complete import can_compile
+from dynid.model.completion import can_compile
 from dynid.simulation.kernels import Law
 from dynid.simulation.plant import make_plant, per_joint
 from dynid.simulation.reference import Reference
@@ -322,7 +322,7 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
 
 
 def _believing(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
-    """Return the law with its model of the machine's bodies, and of its rotors if requested."""
+    """Return the compiled control law with the controller's model of the bodies, and of the rotors if requested."""
     dof = len(law.kp)
     if not can_compile(model):
         raise ModelError("computed torque needs a model all of whose terms define their elements; give a function "

@@ -12,7 +12,7 @@ from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import solve_state
 from dynid.kernel_store import njit
 from dynid.simulation.chain import add_wrenches, mass_and_bias
-from dynid.simulation.friction import curve_torques, friction, substitute, transmit
+from dynid.simulation.friction_kernels import curve_torques, friction, substitute, transmit
 from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STATIC, STICK, WIDTH, Plant
 from dynid.simulation.sensors import Sensors, lagged, see
 

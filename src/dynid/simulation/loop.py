@@ -31,8 +31,9 @@ NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), EMPTY, E
 
 
 class SteppedMachine(Protocol):
-    """A machine that a loop can step: at(tick), derivative(tau, y, dy) and advance(tau, y, dy, period) -> how it
-    ended."""
+    """Protocol of a machine in a simulated loop: at(tick), derivative(tau, y, dy) and advance(tau, y, dy, period),
+    which returns a status.
+    """
 
     dof: int
 

@@ -16,8 +16,8 @@ class Sensors(NamedTuple):
     """Sensors of the controller: position + noise (ticks, n) or (0, n), rounded to `step` (n,) where that is above
     zero.
 
-    smooth: 0 for the true velocity, else the share of the newest backward difference of the positions seen in the
-    velocity used (1: the plain difference).
+    smooth: 0 for the true velocity; otherwise the weight of the newest backward difference of the measured positions in
+    the velocity (1: the unfiltered difference).
     """
 
     noise: Array

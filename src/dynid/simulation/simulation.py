@@ -16,12 +16,12 @@ from dynid.dynamics.loop_faults import not_closed
 from dynid.dynamics.wrench import places, series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import FlexibleModel, LinearModel, complete, robot_model
-from dynid.model.complete import can_compile
+from dynid.model.completion import can_compile
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.chain import ChainRows
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
-from dynid.simulation.flexible_machine import flexible_machine
+from dynid.simulation.flexible_robot import flexible_machine
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR
 from dynid.simulation.plant import (
     DIRECTION,

@@ -17,7 +17,7 @@ from dynid.quantities import SIGNAL_TO_NOISE, check_quantity
 from dynid.recording import Recording
 from dynid.simulation.controllers import Controller
 from dynid.simulation.encoders import in_counts, recorded_elsewhere
-from dynid.simulation.flexible_machine import flexible_machine
+from dynid.simulation.flexible_robot import flexible_machine
 from dynid.simulation.plant import Flexible, LuGre, Ripple, per_joint
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
@@ -37,7 +37,7 @@ class VirtualRobot:
         speed_cutoff: low-pass filter of these differences, Hz, or None.
         jitter: standard deviation of the sampling instant, s. The time stamp stays on the grid.
         delay: delay of the logged torques relative to the positions, s.
-        thin: one row in so many is logged.
+        thin: decimation factor of the log.
         lugre, ripple, flexible: LuGre friction, torque ripple and joint flexibility, see their classes.
         step: step of the integrator, s. Default: a quarter of the period of the controller, less for stiff flexible
             joints.
@@ -128,7 +128,7 @@ class VirtualRobot:
         return complete(self._links).joint_names
 
     def _far_side(self, motion: Simulation, rng: np.random.Generator) -> dict[str, Array]:
-        """Return the link-side signals (ticks, dof) of flexible joints, by their names in a recording."""
+        """Return the signals on the link side of flexible joints (ticks, dof), by their names in a recording."""
         if motion.motors is None:
             return {}
         n, found = self._links.dof, {}

@@ -88,7 +88,7 @@ class Studio:
             await one.close()
 
     async def _open(self) -> None:
-        """Adopt the user's run file, if there is a new one."""
+        """Load the user's run file from the command line, if it is new."""
         try:
             if self.run is not None:
                 known = digest(self.run)
@@ -107,7 +107,7 @@ class Studio:
             self.changed()
 
     async def _warm(self) -> None:
-        """Load and compile what runs need, after the more urgent requests of the first page."""
+        """Load libraries and compile kernels for the first run, after the first requests of the page."""
         await self._opened.wait()
         with suppress(Refusal):
             await self.tasks.ask("catalogue", {})

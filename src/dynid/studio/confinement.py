@@ -26,7 +26,8 @@ _WHY = "the studio reads only files that were uploaded to it"
 
 
 class Confinement:
-    """Limits of a worker. folder: its workspace. run: the run file given on the command line."""
+    """Limits on the files that a worker may open. folder: its workspace. run: the run file given on the command line.
+    """
 
     def __init__(self, folder: Path, run: Path | None = None) -> None:
         self.folder, self.run = folder.resolve(), None if run is None else run.resolve()

@@ -21,7 +21,9 @@ _MIN_EVENT_INTERVAL = 0.1  # s between two events of one job's progress
 
 @dataclass(frozen=True)
 class StudioJob:
-    """A job. Its share of completion is 0 to 1, or None without an end; `result` is the id of what it made."""
+    """A job of the studio. The completed share is 0 to 1, or None if the job has no defined end; `result` is the id of
+    its result.
+    """
 
     id: str
     kind: str
@@ -94,7 +96,7 @@ class Jobs:
         self.changed()
 
     def _heard(self, message: dict[str, Any]) -> None:
-        """Take a message of the worker: its progress, or a look at a stream."""
+        """Process a message of the worker: its progress, or the state of a live stream."""
         if self.current is None:
             return
         if message["kind"] == "look":

@@ -146,7 +146,9 @@ class AuthenticationMiddleware:
         return None
 
     def _let_in(self, scope: Scope) -> Response | None:
-        """Return None for a valid cookie, a new cookie for a valid token, and a refusal otherwise."""
+        """Check the credentials of a request: return None for a valid cookie, a new cookie for a valid token, otherwise
+        a refusal.
+        """
         headers, door = Headers(scope=scope), self.door
         query = dict(_pairs(scope["query_string"].decode("latin-1")))
         if scope["path"] == "/" and "token" in query:

@@ -28,7 +28,7 @@ _TORQUE_SHARE = 0.01  # of the effective torque, as noise where the study names 
 
 @dataclass(frozen=True, eq=False)
 class BenchEntry:
-    """One contestant with one start; start: None for the method's own default."""
+    """One method of a study with one choice of initial values; start: None for the method's default."""
 
     label: str
     method: str

@@ -117,7 +117,9 @@ def _handed_over(graph: Graph, numbers: Vector, arm: Vector, rotation: Array) ->
 
 
 def _moved(robot: Robot) -> list[int]:
-    """Return which parameters lead a base parameter: the first joints do not excite all parameters of their links."""
+    """Return the leading parameter of each base parameter; the first joints do not excite all parameters of their
+    links.
+    """
     kept: list[int] = []
     pose, first_axis, first_point = np.eye(4), np.zeros(3), np.zeros(3)
     parallel = collinear = True  # to the first axis, for all joints so far

@@ -140,7 +140,7 @@ def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure:
 
 
 def _without_nothing(graph: Graph, rows: Matrix, at: Mapping[str, Array]) -> Matrix:
-    """Replace values that are zero in all postures, except for rounding, by zero."""
+    """Return the values, with those that are zero up to rounding in all postures replaced by zero."""
     flat = [x for row in rows for x in row]
     sizes = np.array([np.max(np.abs(x)) for x in evaluated(graph, flat, at)])
     kept = iter(sizes > _ZERO_DERIVATIVE * sizes.max())

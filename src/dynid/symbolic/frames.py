@@ -168,7 +168,7 @@ def _right_angle(angle: float) -> float:
 
 
 def clean(matrix: Array) -> Array:
-    """Round entries that differ from zero or one only by rounding."""
+    """Return a matrix whose entries near zero or one, up to rounding errors, are exactly zero or one."""
     size = np.abs(matrix)
     whole = np.where(np.abs(size - 1.0) < _ZERO_TOLERANCE, 1.0, np.where(size < _ZERO_TOLERANCE, 0.0, size))
     return np.asarray(np.copysign(whole, matrix))

@@ -13,7 +13,7 @@ from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
 from dynid.robot.pose import inverse
 from dynid.symbolic import matrices, motion
-from dynid.symbolic.accelerations import accelerations
+from dynid.symbolic.forward_dynamics import accelerations
 from dynid.symbolic.frames import clean
 from dynid.symbolic.graph import Graph, Operations, Value
 from dynid.symbolic.numbers import ModelLayout

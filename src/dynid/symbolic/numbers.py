@@ -95,7 +95,7 @@ class ModelLayout:
 
     @cached_property
     def explicit(self) -> ExplicitLoops | None:
-        """Their positions in closed form, or None."""
+        """Positions of the dependent joints of loops in closed form, or None."""
         assert self.robot.followers is not None
         return explicit_loops(self.chain, self.robot.followers, self.closed_postures)
 
@@ -112,7 +112,7 @@ class ModelLayout:
 
     @property
     def remembers(self) -> int:
-        """Number of signals that the terms remember between samples."""
+        """Number of states that terms with memory keep between samples."""
         return self.memory_slices[-1].stop if self.memory_slices else 0
 
     @cached_property
@@ -135,7 +135,7 @@ class ModelLayout:
 
     @property
     def parameters(self) -> Parameters:
-        """All numbers, in the form that `random_factor` takes."""
+        """All parameters of the generated code, in the form that `random_factor` takes."""
         return self.numbers
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
@@ -331,7 +331,7 @@ def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Seque
 
 
 def sorted_by_place(base: BaseParameters) -> BaseParameters:
-    """Return the same numbers in the order of bodies and terms."""
+    """Return the parameters sorted by body and term."""
     order = np.argsort(base.independent)
     return replace(base, independent=base.independent[order], matrix=base.matrix[order])
 

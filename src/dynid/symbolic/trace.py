@@ -152,7 +152,7 @@ def _written(term: object) -> Iterator[None]:
 
 
 def _single(graph: Graph, values: Traced | ArrayLike) -> Value:
-    """Return the value of one sample."""
+    """Return the graph value of an array with one sample."""
     if isinstance(values, Traced):
         found = values.values.reshape(-1)[0]
         return graph.value(found)

@@ -192,5 +192,5 @@ class Writer:
 
 
 def _equal(a: float | None, b: float | None) -> bool:
-    """Whether two values are the same number except for rounding."""
+    """Return whether two graph values are equal constants up to rounding."""
     return a is not None and b is not None and abs(a - b) <= 1e-13 * abs(a)

@@ -5,7 +5,7 @@ from dynid.validate.breakaway_torque import Breakaway, breakaway
 from dynid.validate.comparison import compare
 from dynid.validate.conclusion import Verdict, verdict
 from dynid.validate.cross_validation import CrossValidation, cross_validate
-from dynid.validate.cutoff_dependence import CutoffDependence, cutoff_dependence
+from dynid.validate.cutoff_influence import CutoffDependence, cutoff_dependence
 from dynid.validate.deflection import Deflection, deflections
 from dynid.validate.extracted_sets import SetComparison, compare_sets
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity
@@ -21,7 +21,7 @@ from dynid.validate.physical import (
     wrench_comparison,
 )
 from dynid.validate.reconstruction import Reconstruction, reconstruct
-from dynid.validate.residual_tests import JointTests, Whiteness, residual_tests
+from dynid.validate.residual_statistics import JointTests, Whiteness, residual_tests
 from dynid.validate.simulation_check import (
     ResimulatedLog,
     SimulationCheck,

@@ -12,6 +12,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.kernel_store import njit
 from dynid.model import complete
+from dynid.order_statistics import median
 from dynid.output_fields import output_fields
 from dynid.recording import Recording, Samples
 from dynid.signals import at_times
@@ -72,9 +73,9 @@ def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
             continue
         values = np.concatenate([_friction_at(estimate, j, own[j], log, raw, some)
                                  for log, raw, some in zip(logs, behind, starts[j], strict=True)])
-        static = float(np.median(values))
+        static = float(median(values))
         slow = float(friction_at(estimate, j, own[j], np.array([1e-6]))[0][0])
-        spread = 1.4826 * float(np.median(np.abs(values - static)))
+        spread = 1.4826 * float(median(np.abs(values - static)))
         deviation = 1.2533 * spread / float(np.sqrt(len(values)))  # of a median
         found.append(Breakaway(names[j], static, deviation, max(static - slow, 0.0), len(values)))
     return tuple(found)
@@ -102,10 +103,10 @@ def _at_begin(t: Array, x: Array) -> float:
 
 def _starts(t: Array, q: Array) -> list[_Start]:
     """Return each start of a joint from rest."""
-    rate = 1.0 / float(np.median(np.diff(t)))
+    rate = 1.0 / float(median(np.diff(t)))
     spans = (_MIN_REST_TIME, _SECONDS_BEFORE_START, _SECONDS_AFTER_START)
     rows, before, after = (max(round(span * rate), 3) for span in spans)
-    noise = float(np.median(np.abs(np.diff(q, 2)))) / (0.6745 * np.sqrt(6.0))
+    noise = float(median(np.abs(np.diff(q, 2)))) / (0.6745 * np.sqrt(6.0))
     still = max(_REST_NOISE_STD * noise, 1e-9 * float(np.ptp(q)))
     found = []
     for since, k in departures(np.ascontiguousarray(q[:len(q) - after]), still, rows).tolist():

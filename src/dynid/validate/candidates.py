@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.order_statistics import quantile
 from dynid.output_fields import output_fields
 from dynid.plain import plain
-from dynid.regression.correlation import autocovariance, lag_products, noise_matrix
+from dynid.regression.autocorrelation import autocovariances, lag_products, noise_matrix
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import INDISTINGUISHABLE_RATIO, SAME_EXPLANATION
 from dynid.validate.words import joint_label, listed
@@ -22,8 +23,9 @@ _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Description of a candidate: what one residual does, what several do, and the probable cause. name: the cause
-    in two or three words."""
+    """Texts of a candidate cause: what the residual of one joint shows, what those of several show, and the probable
+    cause. name: the cause in two or three words.
+    """
 
     one: str
     many: str
@@ -114,7 +116,7 @@ class CandidateFit:
 
     @property
     def seen(self) -> str:
-        """Description of the residual."""
+        """Description of the residual's structure in words."""
         return CANDIDATES[self.candidate].one.format(joint_label(self.neighbour or ""))
 
     @property
@@ -180,50 +182,82 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
     own = max(float(rest @ rest), 1e-300)
     blocks, found = rows.blocks()[use], list[CandidateFit]()
     torque_size = float(np.std(rows.measured[use, j]))
-    absorbed = lag_products(basis.T)
-    for (name, neighbour), columns in _columns(rows, j, use, names, turning, among).items():
-        wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-        left = wide - basis @ (basis.T @ wide)
-        new = np.linalg.norm(left, axis=0) > _IN_THE_MODEL
-        if not new.any():
+    columns = _columns(rows, j, use, names, turning, among)
+    ends = np.cumsum([one.shape[1] for one in columns.values()])
+    every = np.concatenate([np.zeros((len(use), 0)), *columns.values()], axis=1)
+    every /= np.maximum(np.linalg.norm(every, axis=0), 1e-300)
+    rests = every - basis @ (basis.T @ every)
+    new = np.linalg.norm(rests, axis=0) > _IN_THE_MODEL
+    directions, remainders, sizes = list[Array](), list[Array](), list[tuple[int, float, float]]()
+    for ((name, neighbour), own_columns), end in zip(columns.items(), ends, strict=True):
+        own_range = slice(end - own_columns.shape[1], end)
+        wide, left = every[:, own_range][:, new[own_range]], rests[:, own_range][:, new[own_range]]
+        if not left.shape[1]:
             continue
-        direction, upper = np.linalg.qr(left[:, new])
+        direction, upper = np.linalg.qr(left)
         along = direction.T @ rest
-        if np.std(wide[:, new] @ np.linalg.lstsq(upper, along, rcond=None)[0]) > torque_size:
+        if np.std(wide @ np.linalg.lstsq(upper, along, rcond=None)[0]) > torque_size:
             continue  # larger than the torque: the model has the candidate, and its remainder is another effect
         gained, better, spread = _left_out(direction, rest, blocks)
         share = float(along @ along) / power
-        variance = _variance_of_mean(rest - direction @ along)
-        strength = share * power / len(along) / max(variance, 1e-12 * power) if gained > 0 else 0.0
-        single = std = None
-        if columns.shape[1] == 1:
-            size = float(np.linalg.norm(columns[:, 0]) * np.linalg.norm(left[:, 0]))
-            single = float(left[:, 0] @ rest / np.linalg.norm(left[:, 0]) / size)
-            noise = _coefficient_variance(direction, rest - direction @ along, absorbed)
-            std = max(float(np.sqrt(noise)), spread) / size
+        single = None
+        if own_columns.shape[1] == 1:
+            length = float(np.linalg.norm(left[:, 0]))
+            size = float(np.linalg.norm(own_columns[:, 0]) * length)
+            single = float(left[:, 0] @ rest / length / size)
+            sizes.append((len(found), size, spread))
+            directions.append(direction[:, 0])
+        remainders.append(rest - direction @ along)
         torque = float(np.sqrt(share * power / len(use)))
-        found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, gained / power, better,
-                                  gained / own, std=std))
-    return _ranked(found)
+        strength = share * power / len(along) if gained > 0 else 0.0  # in squared torques so far
+        found.append(CandidateFit(name, share, torque, strength, single, neighbour, gained / power, better,
+                                  gained / own))
+    return _ranked(_with_errors(found, power, remainders, directions, sizes, lag_products(basis.T)))
 
 
-def _variance_of_mean(remainder: Array) -> float:
-    """Return the sum of squares of a residual (m,) over the effective number of its rows."""
+def _with_errors(found: list[CandidateFit], power: float, remainders: list[Array], directions: list[Array],
+                 sizes: list[tuple[int, float, float]], absorbed: Array) -> list[CandidateFit]:
+    """Return candidates with their strengths, and the standard errors of those with one column.
+
+    Args:
+        found: candidates, whose strength is still a square of the torque.
+        power: sum of the squared residuals.
+        remainders: residuals (m,) without each candidate.
+        directions: unit columns (m,) of those with one column.
+        sizes: of these, their place in the list, the size of their column, and the spread of the coefficient of the
+            unit column over blocks of time.
+        absorbed: `lag_products` (m,) of the model's columns.
+    """
+    if not found:
+        return found
+    every = np.ones(len(remainders[0]), dtype=bool)
+    plain = autocovariances(remainders, [every] * len(found), [None] * len(found))
+    for k, (one, remainder, c) in enumerate(zip(found, remainders, plain, strict=True)):
+        variance = max(_variance_of_mean(remainder, c), 1e-12 * power)
+        found[k] = replace(one, strength=float(one.strength / variance))
+    noises = _coefficient_variances(directions, [remainders[k] for k, *_ in sizes], absorbed)
+    for (k, size, spread), noise in zip(sizes, noises, strict=True):
+        found[k] = replace(found[k], std=max(float(np.sqrt(noise)), spread) / size)
+    return found
+
+
+def _coefficient_variances(directions: Sequence[Array], remainders: Sequence[Array], absorbed: Array) -> list[float]:
+    """Return the variance of the coefficient of each of some unit columns (m,) under noise that is autocorrelated as
+    its remainder (m,) is.
+
+    absorbed (m,): `lag_products` of the model's columns, whose share of the noise the remainders lack.
+    """
+    every = [np.ones(len(absorbed), dtype=bool)] * len(directions)
+    shapes = autocovariances(remainders, every, [absorbed + lag_products(one[None]) for one in directions])
+    return [max(float(noise_matrix(one[None], keep, shape)[0, 0]), 0.0)
+            for one, keep, shape in zip(directions, every, shapes, strict=True)]
+
+
+def _variance_of_mean(remainder: Array, c: Array) -> float:
+    """Return the sum of squares of a residual (m,) with autocovariances c over the effective number of its rows."""
     rows = len(remainder)
-    c = autocovariance(remainder, np.ones(rows, dtype=bool))
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(rows)
     return float(remainder @ remainder) / float(min(effective, rows))
-
-
-def _coefficient_variance(direction: Array, remainder: Array, absorbed: Array) -> float:
-    """Return the variance of the coefficient of a unit column (m, 1) under noise that is autocorrelated as the
-    remainder (m,) is.
-
-    absorbed (m,): `lag_products` of the model's columns, whose share of the noise the remainder lacks.
-    """
-    every = np.ones(len(remainder), dtype=bool)
-    shape = autocovariance(remainder, every, absorbed + lag_products(direction.T))
-    return max(float(noise_matrix(direction.T, every, shape)[0, 0]), 0.0)
 
 
 def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float, float]:
@@ -240,7 +274,9 @@ def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
-    """Return the most probable candidate with its rivals, then the others by what they explain."""
+    """Return the candidates, the most probable first together with its rivals, the others by the share that they
+    explain.
+    """
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)
@@ -267,7 +303,7 @@ def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning
              among: Collection[str] | None = None) -> dict[tuple[str, str | None], Array]:
     """Return the candidates for joint j, by name and neighbour, each (m, columns); among: names, by default all."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
-    top = float(np.percentile(np.abs(dq), 95)) if len(dq) else 0.0
+    top = quantile(np.abs(dq), 0.95) if len(dq) else 0.0
     course = rows.course[use]
     places = [q, np.sin(q), np.cos(q)] if turning else [q]
     own = {

@@ -169,7 +169,9 @@ def _check_robots(a: Estimate, b: Estimate) -> None:
 
 
 def _unlike(one: Robot, other: Robot) -> str:
-    """Return how two robots with equally many joints differ; empty if their parameters have the same meaning."""
+    """Return in words why the parameters of two robots with equally many joints cannot be compared; empty if they
+    can.
+    """
     for mine, theirs in zip(one.joints, other.joints, strict=True):
         same = (mine.kind, mine.parent) == (theirs.kind, theirs.parent) and all(
             np.allclose(getattr(mine, which), getattr(theirs, which), atol=_SAME_GEOMETRY)

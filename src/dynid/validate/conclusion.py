@@ -17,20 +17,26 @@ from dynid.model import complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
+from dynid.validate.block_repetition import unrepeated_blocks, unrepeated_finding
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.cutoff_dependence import CutoffDependence
-from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
+from dynid.validate.cutoff_influence import CutoffDependence
+from dynid.validate.excited_parameters import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.grade import Grade, Summary, explains_misfit, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.hypotheses.trial import contradiction, own_score
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction, reconstruct
-from dynid.validate.residual_tests import ResidualTests, residual_tests
+from dynid.validate.residual_statistics import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
-from dynid.validate.thresholds import CONTRADICTION_ASKED, CONTRADICTION_WEIGHT, MATERIAL, SECOND_MATERIAL
-from dynid.validate.unrepeated_blocks import unrepeated_blocks, unrepeated_finding
+from dynid.validate.thresholds import (
+    CONTRADICTION_ASKED,
+    CONTRADICTION_WEIGHT,
+    MATERIAL,
+    REMAINING_MISFIT,
+    SECOND_MATERIAL,
+)
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
@@ -192,7 +198,7 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
 
 
 def _all_known(values: Iterator[float | None]) -> tuple[float, ...]:
-    """Return the numbers, or none of them if one is unknown."""
+    """Return the given numbers, or an empty tuple if one of them is unknown."""
     found = tuple(values)
     return () if any(value is None for value in found) else tuple(float(value or 0.0) for value in found)
 
@@ -284,28 +290,32 @@ def _untold(case: Case) -> Iterator[Finding]:
 def _unexplained(case: Case, weighed: Sequence[Weighed]) -> Iterator[Finding]:
     """Return a finding on joints that contradict each other in cross-validation, if no tested fault explains it.
 
-    It is a warning where the contradiction causes most of the misfit. Separate fits also absorb a little of friction
-    that the model does not have, by which they predict a healthy robot better too.
+    It is a warning where the contradiction causes most of the misfit. On a healthy robot, separate fits of the joints
+    also predict a little better, because they absorb unmodelled friction.
     """
     trial = case.trial
     noise = trial.noise()
-    inside = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0)
-    if inside < CONTRADICTION_ASKED * own_score(trial, noise):
+    inside, own = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0), own_score(trial, noise)
+    if inside < CONTRADICTION_ASKED * own:
         return  # joints hardly contradict each other in the fit, so they do not on blocks left out either
     ratio, weight = contradiction(trial)
-    if ratio * MATERIAL < 1.0 or weight > CONTRADICTION_WEIGHT:
+    # Separate fits may predict other blocks badly, where their motion is poor: then the fit itself is the evidence.
+    in_fit = inside > REMAINING_MISFIT * own
+    if not in_fit and (ratio * MATERIAL < 1.0 or weight > CONTRADICTION_WEIGHT):
         return
     best = weighed[0] if weighed else None
     likeliest = "" if best is None else f" (the likeliest, '{best.cause}', explains {100 * best.explained:.0f} %)"
-    better = (f"separate fits of each joint predict unseen torques with {100 * (1.0 - ratio ** -0.5):.0f} % less error "
+    less, where = (own / inside, "explain the fitted") if in_fit else (1.0 / ratio, "predict unseen")
+    better = (f"separate fits of each joint {where} torques with {100 * (1.0 - less ** 0.5):.0f} % less error "
               f"than one set of parameters for the whole robot, and no fault that was tested explains it{likeliest}")
-    is_most = ratio * SECOND_MATERIAL >= 1.0
+    is_most = in_fit or ratio * SECOND_MATERIAL >= 1.0
     yield Finding("unexplained-misfit", "suspicious" if is_most else "validation", "warning" if is_most else "info",
                   sentence(f"the joints contradict each other: {better}; check that link lengths, axes and zero "
                            "positions of the robot file are those of this machine, and the torque scale of each joint"
                            if is_most else better), "joints contradict each other" if is_most else "unexplained misfit",
-        () if best is None else best.joints,
-        evidence={"ratio": ratio, "weight": weight, **({} if best is None else {"explained": best.explained})})
+        () if best is None else best.joints, evidence={
+            "ratio": ratio, "weight": weight, "inside": inside / own if own > 0 else 1.0,
+            **({} if best is None else {"explained": best.explained})})
 
 
 def _undecidable(case: Case) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.block_cross_validation import block_errors, cross_validate_blocks, fit_without
 from dynid.estimate.choice import AUTO
 from dynid.estimate.torque_errors import with_torque_errors
+from dynid.order_statistics import median
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.regression import Regression
@@ -146,4 +147,4 @@ def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, flo
     if stated.shape != jackknife.shape:
         return jackknife, None, None
     both = np.isfinite(stated) & (stated > 0) & np.isfinite(jackknife)
-    return jackknife, stated, float(np.median(jackknife[both] / stated[both])) if both.any() else None
+    return jackknife, stated, float(median(jackknife[both] / stated[both])) if both.any() else None

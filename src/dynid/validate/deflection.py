@@ -22,7 +22,7 @@ from dynid.output_fields import output_fields, record
 from dynid.plain import finite
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import filtered_again
-from dynid.regression.correlation import correlated_covariance
+from dynid.regression.autocorrelation import correlated_covariance
 from dynid.signals import at_times
 
 _SLOW_DEFLECTION = 0.05  # share of the fastest bending below which it has no clear direction

@@ -95,7 +95,8 @@ def counted(samples: Sequence[Samples], equations: int) -> Counted:
 def moving_errors(estimate: Estimate, samples: Sequence[Samples], names: Sequence[str]) -> MovingErrors:
     """Return the errors of an estimate over all moving rows of some logs; names: of the joints.
 
-    Equations of which contact forces were removed have none: torques alone do not satisfy the equations of motion.
+    Equations without contact forces have no such errors, because joint torques alone do not satisfy the equations of
+    motion.
     """
     if any(part.mixing is not None for part in samples):
         return MovingErrors(tuple(MovingError(name, 0, None, None) for name in names),

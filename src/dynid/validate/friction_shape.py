@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.model import complete
-from dynid.regression.residuals import Residuals
+from dynid.regression.residual_series import Residuals
 from dynid.validate.reconstruction import Reconstruction
 
 _CURVE_POINTS = 81  # of a curve, from one end to the other
@@ -39,7 +38,7 @@ class FrictionShape:
 
 
 def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]:
-    """Return the friction of each joint that moves and has such friction; load-dependent friction is excluded."""
+    """Return the velocity-dependent friction of each moving joint; load-dependent friction is excluded."""
     estimate = reconstruction.estimate
     own = velocity_friction(estimate)
     found = []
@@ -94,9 +93,15 @@ def _rows(reconstruction: Reconstruction, joint: int) -> tuple[Array, Array]:
 def _binned(x: Array, y: Array, edges: Array) -> tuple[Array, Array, Array, Array]:
     """Return centres, medians and quartiles (bins,) of y by bins of x with enough rows."""
     which = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
-    order = np.argsort(which, kind="stable")
-    starts = np.searchsorted(which[order], np.arange(len(edges)))
-    rows = [(float(np.median(x[order[a:b]])), *np.percentile(y[order[a:b]], (50, 25, 75)))
-            for a, b in pairwise(starts) if b - a >= MIN_BIN_ROWS]
-    table = np.array(rows, dtype=float).reshape(-1, 4)
-    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+    starts = np.searchsorted(np.sort(which), np.arange(len(edges)))
+    full = np.flatnonzero(np.diff(starts) >= MIN_BIN_ROWS)
+    first, count = starts[:-1][full], np.diff(starts)[full]
+
+    def at(values: Array, share: float) -> Array:
+        """Return the quantile (bins,) of sorted values, interpolated linearly."""
+        place = share * (count - 1)
+        low, part = first + np.floor(place).astype(np.int64), place % 1.0
+        return np.asarray(values[low] + part * (values[np.minimum(low + 1, len(values) - 1)] - values[low]))
+
+    by_x, by_y = (values[np.lexsort((values, which))] for values in (x, y))
+    return at(by_x, 0.5), at(by_y, 0.5), at(by_y, 0.25), at(by_y, 0.75)

@@ -109,7 +109,7 @@ def _against_others(regression: Regression, weights: Array, j: int) -> tuple[flo
     rest = others.stack(np.delete(weights, j))
     if not np.any(rest.r):
         return None, None, 0.0
-    unseen = np.setdiff1d(np.arange(len(regression.base)), own.columns)
+    unseen = np.delete(np.arange(len(regression.base)), own.columns)
     order = np.concatenate([unseen, own.columns])
     top = triangular(np.column_stack([rest.r[:, order], rest.rho]))[:-1]
     mine = np.hstack([np.zeros((len(own.r), len(unseen))), weights[j] * own.r])

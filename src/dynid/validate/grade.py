@@ -17,10 +17,10 @@ from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.findings import Finding
 from dynid.output_fields import output_fields
 from dynid.plain import finite
+from dynid.validate.block_repetition import UnrepeatedBlocks
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.data_excitation import DataExcitation
+from dynid.validate.excited_parameters import DataExcitation
 from dynid.validate.reconstruction import Reconstruction
-from dynid.validate.unrepeated_blocks import UnrepeatedBlocks
 from dynid.validate.words import joints_listed, listed
 
 Grade = Literal["good", "usable", "not usable"]
@@ -40,7 +40,8 @@ WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "posi
                         "torques-unrelated", "torques-exchanged", "cutoff-too-high"})
 # A scale, a mounting, or runs joined into one log: the result is biased, and worthless only where that explains most
 # of the misfit.
-WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "gravity-direction", "drive-gain", "payload"})
+WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "position-offset", "gravity-direction",
+                         "drive-gain", "payload"})
 CAUSES = WRONG_DATA | WRONG_SCALE
 BY_EXCLUSION = "torques-unrelated"  # found because nothing else explains the torques, so any other cause goes before it
 # Values that no machine has. They are consequences where a cause was found.
@@ -70,7 +71,7 @@ class Summary:
         unseen: what the unseen data are.
         well_determined: how many base parameters have a standard error of at most `WELL_DETERMINED` percent.
         parameters: how many base parameters there are.
-        missing: how many of the others affect the torques enough to ask for a better motion.
+        missing: how many of the other parameters affect the torques enough that a better motion is needed.
         resting: joints that never moved.
         method: of the estimate.
         chosen: what cross-validation chose, such as the method and the friction.
@@ -136,7 +137,7 @@ def unseen_error(own: Reconstruction, validations: Sequence[Reconstruction],
     """Return the relative torque error on unseen data, percent, and what these data are.
 
     It is the one definition that headline, report, studio and grade share: that of the worst validation log; without
-    one the mean over blocks of time in cross-validation, but for blocks that the others do not determine (`alone`);
+    one the mean over blocks of time in cross-validation, without blocks that the others do not determine (`alone`);
     without that the error on the fitted data.
     """
     others = [one.relative_error for one in validations if one.total.relative_error is not None]

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.estimate.offset_ridge import ONE_WAY_SHARE
+from dynid.estimate.offset_regularisation import ONE_WAY_SHARE
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
+from dynid.order_statistics import quantile
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
@@ -182,7 +183,7 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
         return np.concatenate([getattr(s, name)[start:stop, j] for s in samples for start, stop in s.segments])
 
     ranges = np.array([[(x := column("q", j)).min(), x.max()] for j in range(len(joints))])
-    top = [np.array([np.percentile(np.abs(column(name, j)), 99.5) for j in range(len(joints))])
+    top = [np.array([quantile(np.abs(column(name, j)), 0.995) for j in range(len(joints))])
            for name in ("dq", "ddq", "tau")]
     robot = complete(model).robot
     # Where limits are unknown: three times the most that any joint did, and not nothing.
@@ -192,7 +193,7 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
     for j, name in enumerate(joints):
         dq = column("dq", j)
         moving = dq[np.abs(dq) > 0.05 * top[0][j]] if top[0][j] > 0 else np.zeros(0)
-        slow, fast = np.percentile(np.abs(moving), [25, 90]) if len(moving) else (0.0, 0.0)
+        slow, fast = (quantile(np.abs(moving), share) if len(moving) else 0.0 for share in (0.25, 0.9))
         lower, upper, velocity, acceleration, effort = (
             None if robot is None else _limit(robot.limit(which)[j])
             for which in ("lower", "upper", "velocity", "acceleration", "effort"))

@@ -15,7 +15,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import VIOLATION
 from dynid.model import LinearModel, Model, least_inertia, required_robot_model, robot_model
-from dynid.model.complete import can_compile
+from dynid.model.completion import can_compile
 from dynid.output_fields import array_of, output_fields, record
 from dynid.recording import Samples
 from dynid.robot import Robot

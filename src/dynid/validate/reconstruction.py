@@ -19,7 +19,7 @@ from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.regression.equations import Equations, Piece, Rows
-from dynid.regression.residuals import Residuals, residuals, torque_sums
+from dynid.regression.residual_series import Residuals, residuals, torque_sums
 from dynid.threads import one_blas_thread
 from dynid.validate.equation_counts import Counted, MovingErrors, counted, moving_errors
 from dynid.validate.sampled_rows import RowChoice

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate
 from dynid.model import FlexibleModel, complete
+from dynid.order_statistics import median
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import filtered_again
 from dynid.signals import at_times
@@ -94,7 +95,8 @@ def _peak(joint: str, torque: Array, position: Array, rate: float, highest: floa
     if len(inside) < 8:
         return None
     factor = 2.0 ** _NEIGHBOURHOOD_OCTAVES
-    around = np.array([np.median(own[(f >= f[k] / factor) & (f <= f[k] * factor)]) for k in inside])
+    starts, stops = np.searchsorted(f, f[inside] / factor), np.searchsorted(f, f[inside] * factor, side="right")
+    around = np.array([median(own[a:b]) for a, b in zip(starts, stops, strict=True)])
     ratio = own[inside] / np.maximum(around, 1e-300)
     at = int(np.argmax(ratio))
     k = int(inside[at])
@@ -111,10 +113,9 @@ def _spectra(x: Array, y: Array, rate: float, size: int) -> tuple[Array, Array, 
     """Return frequencies, power densities of both series (rows,), and the magnitude of their cross density, over
     segments of `size` rows that overlap by half (Welch)."""
     window = np.hanning(size)
-    starts = range(0, len(x) - size + 1, size // 2)
-    spectra = [[np.fft.rfft(window * (z[k:k + size] - z[k:k + size].mean())) for k in starts] for z in (x, y)]
-    first, second = (np.array(one) for one in spectra)
-    scale = 2.0 / (rate * np.sum(window ** 2) * len(starts))
+    pieces = np.lib.stride_tricks.sliding_window_view(np.stack([x, y]), size, axis=-1)[:, ::size // 2]
+    first, second = np.fft.rfft(window * (pieces - pieces.mean(axis=-1, keepdims=True)))
+    scale = 2.0 / (rate * np.sum(window ** 2) * len(first))
     own, by = (scale * np.sum(np.abs(one) ** 2, axis=0) for one in (first, second))
     f = np.asarray(np.fft.rfftfreq(size, 1.0 / rate), dtype=float)
     return f, own, by, np.asarray(scale * np.abs(np.sum(first * second.conj(), axis=0)))

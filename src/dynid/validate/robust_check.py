@@ -6,6 +6,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.robust import tukey
+from dynid.order_statistics import distinct, median, quantile
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import ROBUST_BLOCKS_SHARE, ROBUST_GAIN
 
@@ -26,8 +27,8 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
     """
     use = rows.keep[:, j]
     speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
-    far = size > OUTLIER_DEVIATIONS * np.median(size) / _NORMAL_MAD if len(size) else np.zeros(0, dtype=bool)
-    if not far.any() or np.median(speed[far]) < _REVERSAL_SPEED * np.percentile(speed, 95):
+    far = size > OUTLIER_DEVIATIONS * median(size) / _NORMAL_MAD if len(size) else np.zeros(0, dtype=bool)
+    if not far.any() or median(speed[far]) < _REVERSAL_SPEED * quantile(speed, 0.95):
         return False
     columns, tau = rows.columns[j][use], rows.measured[use, j]
     stretch = np.arange(len(tau)) * _ROBUST_BLOCKS // max(len(tau), 1)
@@ -37,12 +38,12 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
         if own.sum() < 2 * columns.shape[1] + 10:
             return False
         plain, robust = _fitted(columns[own], tau[own])
-        for held in np.unique(stretch[~own]):
-            rest = [float(np.median(np.abs((tau - columns @ value)[stretch == held]))) for value in (plain, robust)]
+        for held in distinct(stretch[~own]):
+            rest = [float(median(np.abs((tau - columns @ value)[stretch == held]))) for value in (plain, robust)]
             if rest[0] > 0:
                 ratios.append(rest[1] / rest[0])
     return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= ROBUST_BLOCKS_SHARE \
-        and float(np.median(ratios)) < 1.0 - ROBUST_GAIN
+        and float(median(ratios)) < 1.0 - ROBUST_GAIN
 
 
 def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
@@ -59,7 +60,7 @@ def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
     loss = tukey()
     for step in range(_REWEIGHTING_STEPS):
         rest = tau - wide @ value
-        scale = max(float(np.median(np.abs(rest))) / _NORMAL_MAD, 1e-12 * float(np.abs(tau).max()) + 1e-300)
+        scale = max(float(median(np.abs(rest))) / _NORMAL_MAD, 1e-12 * float(np.abs(tau).max()) + 1e-300)
         value = solve(
             1.0 / np.maximum(np.abs(rest), 0.1 * scale) if step < _REWEIGHTING_STEPS // 2 else loss.weight(rest / scale)
         )

@@ -11,13 +11,14 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
+from dynid.order_statistics import median
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
-from dynid.recording.excerpt import stretches
-from dynid.regression.correlation import autocovariance
+from dynid.recording.excerpts import stretches
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.equations import Equations, Piece
 from dynid.regression.projected import torque_equations
-from dynid.regression.residuals import PIECE, Residuals, pieces_within
+from dynid.regression.residual_series import PIECE, Residuals, pieces_within
 from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
@@ -77,7 +78,7 @@ class SampledRows:
             c = autocovariance(rest, np.ones(len(rest), dtype=bool))
             if c[0] > 0:
                 found.append(np.sqrt(max(2.0 * c.sum() / c[0] - 1.0, 1.0)))
-        return float(np.median(found)) if found else 1.0
+        return float(median(found)) if found else 1.0
 
 
 def _span(columns: Array) -> Array | None:

@@ -15,7 +15,7 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
-from dynid.model.complete import can_compile
+from dynid.model.completion import can_compile
 from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Recording, Samples
@@ -104,7 +104,7 @@ class SimulationCheck:
     Attributes:
         horizon: time between restarts of a torque-driven simulation, s.
         reason: also why some windows ended early; None if all succeeded.
-        notes: what the log shows of the control law.
+        notes: sentences on the control law that follow from the log.
     """
 
     source: str
@@ -306,7 +306,7 @@ def _start(recording: Recording) -> Array | None:
 
 
 def _inside(part: Samples, start: int, stop: int) -> tuple[int, int]:
-    """Return a segment without its unused ends, where filters are least accurate."""
+    """Return the row range of a segment without the unused rows at its ends, where filters are least accurate."""
     used = np.flatnonzero(part.keep[start:stop].any(axis=1))
     return (start + int(used[0]), start + int(used[-1]) + 1) if len(used) else (start, stop)
 

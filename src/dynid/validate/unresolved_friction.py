@@ -39,7 +39,7 @@ class FrictionWorth:
 
     @property
     def told(self) -> bool:
-        """Whether cross-validation distinguishes it from simpler friction."""
+        """Whether cross-validation distinguishes this friction term from simpler friction."""
         return self.worth.gain > max(TERM_GAIN, TERM_GAIN_ERRORS * self.worth.error)
 
 
@@ -112,8 +112,9 @@ def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[
 
 def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[int, int],
             richer: Sequence[tuple[int, str, Ints]], simple: Ints) -> Iterator[FrictionWorth]:
-    """Return the benefits. mixing (base, k): the columns; place: of parameters among them; simple (dof, 2): those of
-    simple friction."""
+    """Return the benefit of each friction term. mixing (base, k): columns as combinations of base parameters. place:
+    column of each parameter. simple (dof, 2): columns of simple friction.
+    """
     used = np.array([c not in simple for c in place])
     certain = np.setdiff1d(np.flatnonzero(used), [place[int(c)] for *_, places in richer for c in places])
     fits, names = left_out.fits(used), [wide.parameters.names[c] for c in place]

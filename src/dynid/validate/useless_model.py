@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.findings import Finding
-from dynid.regression.residuals import torque_sums
+from dynid.regression.residual_series import torque_sums
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.reconstruction import Reconstruction, TorqueFit
 from dynid.validate.thresholds import SCALE_LEAVES
@@ -73,7 +73,9 @@ def _finding(code: Literal["worse-than-zero", "worse-than-mean"], text: str, oth
 
 
 def _look_at(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
-    """Return what to check first: signs and scales if they explain a joint's torque, else other causes."""
+    """Return advice on what to check first: signs and scales if they explain a joint's torque, otherwise other
+    causes.
+    """
     among = {fit.name for fit in judged or other.joints}
     found = {fit.name: slope for fit, slope in zip(other.joints, _scales(other), strict=True)
              if fit.name in among and slope is not None}

@@ -1,4 +1,4 @@
-"""Worker settings, and the two ways to use them: for each item, or for the sum of all."""
+"""Settings of parallel workers, and functions that process a list of items one by one, or sum the results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 from dynid.threads import thread_count
 from dynid.workers.cluster import Cluster
 from dynid.workers.job import Engine, Here, Job
-from dynid.workers.processes import Processes
 
 Part = TypeVar("Part")
 Shared = TypeVar("Shared")
@@ -71,7 +70,11 @@ class Workers:
         if self.scheduler is not None:
             return Cluster(job, self.scheduler, self.tls)
         processes = min(thread_count(self.processes), count)
-        return nullcontext(Here(job)) if processes <= 1 else Processes(job, processes)
+        if processes <= 1:
+            return nullcontext(Here(job))
+        from dynid.workers.processes import Processes  # whose libraries no other run needs
+
+        return Processes(job, processes)
 
 
 class TreeSum(Generic[Part]):

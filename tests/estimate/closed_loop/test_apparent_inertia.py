@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lsim
 
-from dynid.estimate.closed_loop.apparent_inertia import apparent_inertia
-from dynid.estimate.closed_loop.references import Log
+from dynid.estimate.closed_loop.loop import Log, apparent_inertia
 from dynid.recording import Samples
 from dynid.simulation import PD, PID, Cascade, Reference
 

@@ -7,7 +7,7 @@ import pytest
 
 from dynid.arrays import Array
 from dynid.consistency.blocks import smat, svec
-from dynid.estimate.draws.eigenvalue_clipping import clip_eigenvalues
+from dynid.estimate.draws.body_scaling import clip_eigenvalues
 
 
 def nearest(vectors: Array, floor: float) -> Array:

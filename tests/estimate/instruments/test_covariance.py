@@ -8,8 +8,7 @@ from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 from dynid.estimate.instruments.covariance import residual_amplitude, spectral_covariance
-from dynid.estimate.instruments.projection import Projected
-from dynid.estimate.instruments.residuals import LowRate
+from dynid.estimate.instruments.projection import LowRate, Projected
 
 ROWS = 2400
 T = np.arange(ROWS) / 100.0

@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import lsim
 
 from dynid.errors import NotPossibleError
-from dynid.estimate.closed_loop.references import Log
+from dynid.estimate.closed_loop.loop import Log
 from dynid.estimate.instruments.transfer import closed_loop_transfer, filtered_references, plain_references
 from dynid.recording import Samples
 from dynid.simulation import Reference

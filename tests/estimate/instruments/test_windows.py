@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.estimate.instruments.windows import hann, smooth, smoothed_velocity, soften, taper
+from dynid.estimate.instruments.equations import hann, smooth, smoothed_velocity, soften, taper
 from dynid.recording import Samples
 
 RATE = 500.0

@@ -21,7 +21,7 @@ from dynid.excitation import (
 from dynid.excitation.limits.nonlinear import TorqueLimit
 from dynid.excitation.search.experiment_design import design_experiment
 from dynid.excitation.trajectories.families import Fourier
-from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
+from dynid.excitation.trajectories.trajectory import Piecewise, quintic_between
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
 

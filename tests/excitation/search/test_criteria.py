@@ -10,7 +10,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation import CRITERIA, Criterion, Information
 from dynid.excitation.search.criteria import Eigenvalues
-from dynid.excitation.trajectories.fourier import fourier_functions
+from dynid.excitation.trajectories.trajectory import fourier_functions
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot

@@ -1,22 +1,28 @@
-"""Loop: all logs of a problem with the machine's control law, ready to be simulated with any parameters."""
+"""Closed loops of all logs of a problem: control law, references, apparent inertias, and simulated motions.
+
+The apparent inertia J of a joint is that of its linear loop: q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 +
+kp s + ki). Friction, gravity and coupling are neglected, so it is only a scale for gains. The mean position is
+removed. A light joint in a stiff loop follows its reference for any small inertia; the lower bound is kd T, the
+stability limit of the sampled loop.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.closed_loop.apparent_inertia import apparent_inertia
-from dynid.estimate.closed_loop.motion import friction_elements, friction_sign_unclear, tracking
-from dynid.estimate.closed_loop.references import Log, log_references, measured_motion
 from dynid.estimate.closed_loop.speed_lag import with_speed_lag
 from dynid.estimate.problem import Problem
 from dynid.findings import Note
 from dynid.model import LinearModel, complete, robot_model
+from dynid.recording import Recording, Samples
+from dynid.signals import at_times
 from dynid.simulation import (
     ControlLaw,
     Controller,
@@ -24,6 +30,7 @@ from dynid.simulation import (
     Reference,
     Simulation,
     control_law,
+    dry_elements,
     joint_inertia,
     simulate,
 )
@@ -120,9 +127,9 @@ class Loop:
         """Return the laws to try for theta: the machine's own, and the rescaled one if the inertia differs from the
         apparent inertia.
 
-        A robot close to the machine follows the log with the known gains; one with a very different inertia may be
-        unstable with them. The apparent inertia is too rough to decide, as gravity and friction affect it, so the log
-        decides.
+        A model close to the machine follows the log with the known gains; a model with a very different inertia may be
+        unstable with them. The apparent inertia is too inaccurate to decide, so the law that follows the log best is
+        used.
         """
         if self.apparent_inertia is None:
             return (self.machine_law,)
@@ -218,3 +225,175 @@ def closed_loop_facts(loop: Loop, iterations: int, seconds_dropped: float) -> di
     return {"iterations": iterations, "converged": True, "notes": list(loop.notes),
             "transient_dropped": seconds_dropped,
             "reference": "positions" if any(log.from_positions for log in loop.logs) else "log"}
+
+
+_INERTIA_SEARCH_RATIO = 1e3  # times more or less than the inertia of a loop damped as kp and kd suggest, kd^2 / kp
+# inertias tried over the whole range, and between the neighbours of the best
+_COARSE_GRID_POINTS, _FINE_GRID_POINTS = 49, 21
+
+
+@dataclass(frozen=True)
+class JointLoop:
+    """The gains of one joint's linear loop."""
+
+    kp: float
+    ki: float
+    kd: float
+    follow: float
+
+    def response(self, inertia: float, reference: Array, rate: float) -> Array:
+        """Return the positions (ticks,) of a joint with this inertia under a reference (ticks,) at `rate` Hz, from
+        rest."""
+        from scipy.signal import lfilter
+
+        above, below = [0.0, self.kd * self.follow, self.kp], [inertia, self.kd, self.kp]
+        if self.ki:
+            above, below = [*above, self.ki], [*below, self.ki]
+        steps = _trapezoidal(len(below) - 1, rate)
+        b, a = np.array(above) @ steps, np.array(below) @ steps
+        b, a = b / a[0], a / a[0]
+        # Position and reference were equal and stood still: what the filter's delays then hold.
+        state = reference[0] * np.cumsum((b - a)[:0:-1])[::-1]
+        y, _ = lfilter(b, a, reference, zi=state)
+        return np.asarray(y)
+
+
+@cache
+def _trapezoidal(order: int, rate: float) -> Array:
+    """Return the polynomials in z (order + 1, order + 1), highest power first, that replace s^order, ..., s, 1 by the
+    trapezoidal rule s = 2 rate (z - 1) / (z + 1), multiplied by (z + 1)^order.
+    """
+    rows = []
+    for power in range(order, -1, -1):
+        row = np.ones(1)
+        for factor in power * [[2.0 * rate, -2.0 * rate]] + (order - power) * [[1.0, 1.0]]:
+            row = np.convolve(row, factor)
+        rows.append(row)
+    return np.array(rows)
+
+
+def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
+    """Return the apparent inertia of each joint (dof,), kg m^2 or kg; at least kd T."""
+    found = np.ones(len(gains.kp))
+    for j, (kp, ki, kd, follow) in enumerate(zip(gains.kp, gains.ki, gains.kd, gains.follow, strict=True)):
+        joint = JointLoop(float(kp), float(ki), float(kd), float(follow))
+        least = float(kd) / min(log.reference.rate for log in logs)
+        found[j] = max(_smallest(partial(_miss, joint, logs, j), np.log(kd / max(kp / kd, 1e-12))), least)
+    return found
+
+
+def _smallest(miss: partial[float], middle: float) -> float:
+    """Return the inertia near exp(middle) with the smallest error, found on a coarse and a fine logarithmic grid."""
+    grid = middle + np.linspace(-np.log(_INERTIA_SEARCH_RATIO), np.log(_INERTIA_SEARCH_RATIO), _COARSE_GRID_POINTS)
+    values = [miss(x) for x in grid]
+    best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
+    fine = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)], _FINE_GRID_POINTS)
+    return float(np.exp(fine[int(np.argmin([miss(x) for x in fine]))]))
+
+
+def _miss(loop: JointLoop, logs: Sequence[Log], joint: int, log_inertia: float) -> float:
+    """Return the squared distance between the joint's linear response and its measured positions, over all logs."""
+    total = 0.0
+    for log in logs:
+        y = loop.response(float(np.exp(log_inertia)), log.reference.q[:, joint], log.reference.rate)
+        there = np.interp(log.samples.t, log.reference.t, y)
+        total += float(np.sum((there - log.samples.q[:, joint]) ** 2))
+    return total
+
+
+_MAX_TICKS_OUTSIDE = 1.5  # ticks by which samples may stand outside their reference
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Samples of one log and the reference of its simulated loop.
+
+    `from_positions` is True if the reference was computed from the measured positions.
+    """
+
+    samples: Samples
+    reference: Reference
+    from_positions: bool
+
+
+def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], law: ControlLaw
+                   ) -> tuple[tuple[Log, ...], tuple[Note, ...]]:
+    """Return one log for each set of samples, and notes on computed references; recordings: one each, or none."""
+    logs, notes = [], []
+    for k, part in enumerate(parts):
+        recording = recordings[k] if recordings else None
+        if recording is None or recording.reference is None:
+            logs.append(Log(part, law.follows(measured_motion(part)), True))
+            notes.append(Note("reference-from-positions",
+                              f"{part.source} contains no reference: the filtered positions are used instead"))
+        else:
+            logs.append(Log(part, _covering(part, Reference.from_recording(recording)), False))
+    return tuple(logs), tuple(notes)
+
+
+def measured_motion(samples: Samples) -> Reference:
+    """Return filtered positions, velocities and accelerations of a log as a reference."""
+    return Reference(samples.q, samples.dq, samples.ddq, samples.rate, float(samples.t[0]))
+
+
+def _covering(part: Samples, reference: Reference) -> Reference:
+    """Return the reference, and raise an error if it does not cover all samples."""
+    more = _MAX_TICKS_OUTSIDE / reference.rate
+    if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
+        raise ModelError(f"{part.source}: the reference runs from "
+                         f"{reference.t[0]:.4g} s to "
+                         f"{reference.t[-1]:.4g} s, but the samples to "
+                         f"{part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
+                         "reference-too-short")
+    return reference
+
+
+_SLOW_SPEED = 0.01  # share of the top speed below which dry friction has no clear sign
+_UNCLEAR_SIGN_WIDTHS = 3.0  # widths of a smooth sign within which it is not clear
+
+
+def at_samples(samples: Samples, motion: Simulation) -> Samples:
+    """Return a simulated motion at the times of measured samples.
+
+    Accelerations are central differences of the velocities, because the torque changes stepwise at each control tick.
+    """
+    ddq = np.gradient(motion.dq, 1.0 / motion.rate, axis=0)
+    place = (samples.t - motion.t[0]) * motion.rate
+    whole = np.clip(np.round(place).astype(np.int64), 0, len(motion) - 1)
+    if np.all(np.abs(place - whole) < 1e-3):
+        q, dq, ddq, tau = motion.q[whole], motion.dq[whole], ddq[whole], motion.tau[whole]
+    else:
+        q, dq, ddq, tau = (at_times(samples.t, motion.t, x) for x in (motion.q, motion.dq, ddq, motion.tau))
+    return replace(samples, q=np.ascontiguousarray(q), dq=np.ascontiguousarray(dq), ddq=np.ascontiguousarray(ddq),
+                   tau=np.ascontiguousarray(tau))
+
+
+def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
+    """Return the RMS distance between simulated and measured positions, in percent of the measured motion."""
+    miss = size = 0.0
+    for log, motion in zip(logs, motions, strict=True):
+        there = at_samples(log.samples, motion).q
+        moved = log.samples.q - log.samples.q.mean(axis=0)
+        miss, size = miss + float(np.sum((there - log.samples.q) ** 2)), size + float(np.sum(moved ** 2))
+    return 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0
+
+
+def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Array]) -> Bools:
+    """Return rows (samples, dof) in which dry friction on a joint has no clear sign in one of the motions with the
+    given velocities (samples, dof); directions (elements, dof) and widths (elements,) as in `dry_elements`."""
+    out = np.zeros(speeds[0].shape, dtype=bool)
+    for dq in speeds:
+        for direction, width in zip(directions, widths, strict=True):
+            speed = np.abs(dq @ direction)
+            slow = speed < max(_SLOW_SPEED * float(speed.max()), _UNCLEAR_SIGN_WIDTHS * float(width))
+            out[:, direction != 0.0] |= slow[:, None]
+    return out
+
+
+def friction_elements(model: LinearModel, theta: Array | None, reference: Reference, step: float | None
+                      ) -> tuple[Array, Array]:
+    """Return directions (elements, dof) and widths (elements,) of dry friction in a simulation with theta; one per
+    joint with zero width if theta is None."""
+    if theta is None:
+        return np.eye(model.dof), np.zeros(model.dof)
+    return dry_elements(model, theta, reference, step, steps=False)

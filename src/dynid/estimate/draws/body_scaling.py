@@ -1,7 +1,13 @@
-"""Coordinates of a full parameter vector in which every link has about the same size, for draws and projections."""
+"""Coordinates in which every link has about the same size, and batches of 4 x 4 matrices made positive.
+
+A batch of LAPACK's eigenvalue problems of this size spends most of its time on calls. Here a matrix that needs no
+change is recognised by its pivots, and the others are diagonalised by cyclic Jacobi rotations (Golub and Van Loan, s.
+8.5).
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +16,8 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.consistency import Consistency
 from dynid.consistency.blocks import smat, svec
-from dynid.estimate.draws.eigenvalue_clipping import clip_eigenvalues
+from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
+from dynid.kernel_store import njit
 
 # m: thickness that is added to a link for its own scale. A link that is flatter would make the scale of one direction
 # so small that a projection needs many more steps; chosen on the Panda and LWR logs.
@@ -87,3 +94,102 @@ class BodyScaling:
             smallest = np.linalg.eigvalsh(smat(x[:, self.places])).min(axis=(1, 2))
             inside &= smallest >= 0.5 * SMALLEST_SCALED_EIGENVALUE
         return np.asarray(inside)
+
+
+_MAX_SWEEPS = 12  # of rotations; convergence is quadratic, and four to six are usual
+_OFF_DIAGONAL = 1e-30  # squared off-diagonal entries, relative to the squared matrix, at which it counts as diagonal
+
+
+@njit(**INNER_BORROWING)
+def has_positive_pivots(a: Array, floor: float, work: Array) -> bool:
+    """Return whether a (4, 4) minus floor times the identity is positive definite. work: (4, 4), is overwritten."""
+    for i in range(4):
+        for j in range(i, 4):
+            value = a[i, j]
+            if i == j:
+                value -= floor
+            for k in range(i):
+                value -= work[k, i] * work[k, j]
+            if i == j:
+                if value <= 0.0:
+                    return False
+                work[i, i] = math.sqrt(value)
+            else:
+                work[i, j] = value / work[i, i]
+    return True
+
+
+@njit(**INNER_BORROWING)
+def diagonalise(a: Array, v: Array) -> None:
+    """Rotate a (4, 4) until it is diagonal; the columns of v (4, 4) become its eigenvectors."""
+    whole = 0.0
+    for i in range(4):
+        for j in range(4):
+            whole += a[i, j] * a[i, j]
+            v[i, j] = 1.0 if i == j else 0.0
+    for _ in range(_MAX_SWEEPS):
+        off = 0.0
+        for p in range(3):
+            for q in range(p + 1, 4):
+                off += a[p, q] * a[p, q]
+        if off <= _OFF_DIAGONAL * whole:
+            return
+        for p in range(3):
+            for q in range(p + 1, 4):
+                if a[p, q] == 0.0:
+                    continue
+                half = (a[q, q] - a[p, p]) / (2.0 * a[p, q])
+                t = math.copysign(1.0, half) / (abs(half) + math.sqrt(1.0 + half * half))
+                c = 1.0 / math.sqrt(1.0 + t * t)
+                s = t * c
+                step = t * a[p, q]
+                a[p, p] -= step
+                a[q, q] += step
+                a[p, q] = 0.0
+                a[q, p] = 0.0
+                for k in range(4):
+                    if k != p and k != q:
+                        left, right = a[k, p], a[k, q]
+                        a[k, p] = c * left - s * right
+                        a[k, q] = s * left + c * right
+                        a[p, k] = a[k, p]
+                        a[q, k] = a[k, q]
+                    left, right = v[k, p], v[k, q]
+                    v[k, p] = c * left - s * right
+                    v[k, q] = s * left + c * right
+
+
+@njit(**BORROWING)
+def _clip_each(vectors: Array, floor: float, work: Array) -> None:
+    """Clip the eigenvalues of all matrices in place. work: (3, 4, 4), is overwritten."""
+    a, v, pivots = work[0], work[1], work[2]
+    root = math.sqrt(2.0)
+    for m in range(vectors.shape[0]):
+        place = 0
+        for column in range(4):
+            for row in range(column + 1):
+                value = vectors[m, place] if row == column else vectors[m, place] / root
+                a[row, column] = value
+                a[column, row] = value
+                place += 1
+        if has_positive_pivots(a, floor, pivots):
+            continue
+        diagonalise(a, v)
+        for e in range(4):
+            lack = floor - a[e, e]
+            if lack > 0.0:
+                place = 0
+                for column in range(4):
+                    for row in range(column + 1):
+                        value = lack * v[row, e] * v[column, e]
+                        vectors[m, place] += value if row == column else value * root
+                        place += 1
+
+
+def clip_eigenvalues(vectors: Array, floor: float) -> None:
+    """Move symmetric matrices, in place, to the nearest ones with eigenvalues of at least `floor`.
+
+    vectors: (matrices, 10), contiguous, as `svec` writes them: the upper triangle column by column, off-diagonals times
+    sqrt 2.
+    """
+    _clip_each(vectors, floor, np.empty((3, 4, 4)))

@@ -5,10 +5,9 @@ sampled from the prior, truncated at the border of the set, along directions tha
 (Murray, Adams and MacKay 2010).
 
 Second case: it is not. The draw becomes the consistent x that minimises |W (A x - b)|^2 + weight |x - drawn|^2, where W
-whitens by the posterior and A maps to base values. As the second weight is small, x moves in the null space of A first,
-which costs nothing, and changes b only if no consistent robot has these base values. All draws share one matrix, so a
-step of the alternating direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4
-eigenvalue problems.
+whitens by the posterior and A maps to base values. As the weight is small, x mainly changes in the null space of A, and
+b changes only if no consistent robot has these base values. All draws share one matrix, so a step of the alternating
+direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4 eigenvalue problems.
 
 If many draws change b, their covariance shrinks. The set of draws is then alternately mapped to the posterior's mean
 and covariance, by the linear map nearest to the identity, and projected into the consistent set.
@@ -48,7 +47,8 @@ _MAX_STRETCH = 30.0  # of one direction in one matching of moments, where draws 
 
 @dataclass(frozen=True, eq=False)
 class BaseMap:
-    """The determined combinations as rows of x: whitened = rows @ x, a standard normal about `centre` in the posterior.
+    """Linear map from scaled parameters x to whitened base values, rows @ x, which the posterior distributes as a
+    standard normal about `centre`.
 
     Attributes:
         rows: (combinations, parameters), W A in the coordinates of `BodyScaling`; those of known values last.
@@ -64,7 +64,7 @@ class BaseMap:
     torque_weight: Array
 
     def null_part(self, x: Array) -> Array:
-        """Return the part of moves x (draws, parameters) that leaves the combinations as they are."""
+        """Return the component of changes x (draws, parameters) that does not change the base values."""
         return x - (x @ self.rows.T) @ self._right_inverse.T
 
     def onto(self, x: Array, targets: Array) -> Array:
@@ -181,12 +181,12 @@ def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentD
 
 
 def _inflation(size: Array, weights: Array, before: float) -> float:
-    """Return the variance to aim at, so that torques have the stated variance.
+    """Return the factor on the posterior variance with which the torques of the draws have the stated variance.
 
     Args:
         size: (directions,), variances of the draws along principal directions, relative to the posterior's.
         weights: (directions,), share of each direction in the variance of torques.
-        before: variance that was aimed at.
+        before: the factor used so far.
     """
     free = float(weights[size >= _FREE_SHARE * before].sum())
     lacking = 1.0 - float(weights @ size)

@@ -1,21 +1,28 @@
-"""Physically consistent models drawn from the posterior of an estimate, for domain randomisation."""
+"""Physically consistent models drawn from the posterior of an estimate: their torque spread, and their table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.consistency import Consistency
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.escape import csv_line
 from dynid.estimate.draws.body_scaling import BodyScaling
 from dynid.estimate.draws.consistent_sets import BaseMap, ConsistentDraws, made_consistent, with_matched_moments
-from dynid.estimate.draws.spread_comparison import TorqueSpread, check_same_base, torque_spread
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.simulators.friction_fit import PASSIVE, JointMotion, passive_table
+from dynid.files import write_whole
+from dynid.model import robot_model
 from dynid.regression import Regression
+from dynid.robot import inertia as ten
+from dynid.robot.pose import quaternion
 from dynid.threads import one_blas_thread
 
 PRIOR_SPREAD = 0.2  # relative standard deviation of links in what the data do not determine
@@ -38,8 +45,8 @@ class Draws:
         estimate: whose posterior they are drawn from.
         theta: (draws, parameters), all standard parameters of each draw.
         as_drawn: (draws,), which were consistent as drawn from posterior and prior.
-        kept_base: (draws,), which have exactly the base values that were drawn for them. The others of those that were
-            not consistent have the nearest base values of a consistent robot.
+        kept_base: (draws,), which have exactly the base values that were drawn for them. Other draws have the nearest
+        base values of a consistent robot.
         distance: (draws,), standard errors between drawn base values and those of the draw.
         seed: of the random numbers.
         spread: relative standard deviation of the prior.
@@ -99,10 +106,9 @@ def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: fl
                     regression: Regression | None = None) -> Draws:
     """Return physically consistent models drawn from the posterior of an estimate.
 
-    Base parameters are normal with the estimate's values and covariance. What the data do not determine is normal about
-    the estimate's full parameters, which the method took from the nominal model or as the most central choice. Its
-    relative standard deviation is `spread` in the metric of the log-det divergence. The prior is cut off at the border
-    of the consistent set.
+    Base parameters are normal with the estimate's values and covariance. Parameters that the data do not determine are
+    normal about the estimate's full parameters. Their relative standard deviation is `spread` in the metric of the
+    log-det divergence. The prior is cut off at the border of the consistent set.
 
     Args:
         estimate: with full parameters.
@@ -183,8 +189,9 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
 
 
 def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) -> Array:
-    """Return how covariances of whitened base values (identified, identified) weigh in the mean over joints of the
-    variance of torques relative to the stated one. factor: (identified, identified), base values are factor @ whitened.
+    """Return weights W (identified, identified): for a covariance C of whitened base values, trace(W C) is the mean
+    over joints of the torque variance relative to the stated one. factor: (identified, identified), base values are
+    factor @ whitened.
     """
     total = np.zeros_like(factor)
     for joint in regression.factors:
@@ -233,3 +240,130 @@ def _drawn(scaling: BodyScaling, base: BaseMap, centre: Array, count: int, seed:
     targets[:, :base.spread] += rng.standard_normal((count, base.spread))
     prior = spread * rng.standard_normal((count, len(centre)))
     return made_consistent(scaling, base, centre, prior, targets, rng), targets
+
+
+SPREAD_TOLERANCE = 0.1  # by which the spread of draws may differ from the stated one, as a share of it
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueSpread:
+    """Standard deviation of predicted torques over draws, root mean square along the data.
+
+    Attributes:
+        joints: names (dof,).
+        stated: (dof,), by the covariance of the estimate, N m or N.
+        drawn: (dof,), of the draws about their mean, N m or N.
+    """
+
+    joints: tuple[str, ...]
+    stated: Array
+    drawn: Array
+
+    @property
+    def ratio(self) -> Array:
+        """Spread of the draws divided by the stated spread (dof,); one if nothing is stated."""
+        return np.where(self.stated > 0.0, self.drawn / np.where(self.stated > 0.0, self.stated, 1.0), 1.0)
+
+    @property
+    def matches(self) -> bool:
+        """Whether the ratio of every joint is within `SPREAD_TOLERANCE` of one."""
+        return bool(np.all(np.abs(self.ratio - 1.0) <= SPREAD_TOLERANCE))
+
+    @property
+    def sentence(self) -> str:
+        """Sentence that states the comparison."""
+        low, high = float(self.ratio.min()), float(self.ratio.max())
+        said = f"The torques of the draws scatter by {low:.2f} to {high:.2f} times the stated standard error"
+        if self.matches:
+            return said + f" of each joint: within {100 * SPREAD_TOLERANCE:g} %."
+        worst = self.joints[int(np.argmax(np.abs(self.ratio - 1.0)))]
+        return said + (f", which is outside {100 * SPREAD_TOLERANCE:g} % (worst: {worst}). Physical "
+                       "consistency restricts the draws there; more excitation makes the posterior narrower.")
+
+
+def torque_spread(estimate: Estimate, values: Array, regression: Regression) -> TorqueSpread:
+    """Return the spread of torques of base values (draws, base) along the data of a regression.
+
+    Raises:
+        ModelError: if the regression is of other base parameters.
+    """
+    check_same_base(estimate, regression)
+    away = values - values.mean(axis=0)
+    stated, drawn = np.zeros(regression.dof), np.zeros(regression.dof)
+    for j, factor in enumerate(regression.factors):
+        rows, own, count = factor.r[:, :-1], factor.columns, max(factor.rows, 1)
+        known = estimate.identified[own]
+        rows, own = rows[:, known], own[known]
+        covariance = estimate.covariance[np.ix_(own, own)]
+        stated[j] = np.sqrt(max(float(np.einsum("ki,ij,kj->", rows, covariance, rows)), 0.0) / count)
+        drawn[j] = np.sqrt(float(np.sum((away[:, own] @ rows.T) ** 2)) / max(len(away) - 1, 1) / count)
+    return TorqueSpread(regression.joints, stated, drawn)
+
+
+def check_same_base(estimate: Estimate, regression: Regression) -> None:
+    """Refuse a regression of other base parameters than those of the estimate."""
+    if regression.base.expressions != estimate.base.expressions:
+        raise ModelError("the regression has other base parameters than the estimate", code="other-parameters")
+
+
+TABLE_SUFFIXES = (".npz", ".csv")
+
+
+def draw_arrays(draws: Draws, motion: JointMotion | None = None) -> dict[str, Any]:
+    """Return the arrays of a table of draws, by name.
+
+    All parameters: `theta` (draws, parameters) in the order of `names`, `base` (draws, base) in that of `base_names`.
+
+    Of each link in `bodies`: `mass` (draws, bodies), kg; `com` (draws, bodies, 3), m, in the link frame; `inertia`
+    (draws, bodies, 6), kg m^2, XX YY ZZ XY XZ YZ about the centre of mass in the axes of the link frame; the same as
+    `diaginertia` (draws, bodies, 3) with `iquat` (draws, bodies, 4), w x y z.
+
+    Of each joint in `joints`: `armature`, `damping` and `frictionloss` (draws, joints).
+
+    Of each draw: `consistent_as_drawn` and `kept_base` (draws,) state how it was made consistent, `base_distance`
+    (draws,) by how many standard errors its base values were moved.
+
+    Args:
+        draws: of an estimate.
+        motion: over which friction is approximated that simulators cannot represent; random states without it.
+    """
+    estimate = draws.estimate
+    parameters = estimate.base.parameters
+    places = np.array(list(parameters.bodies.values()), dtype=np.int64).reshape(-1, 10)
+    mass, com, full = ten.to_mujoco(draws.theta[:, places])
+    values, axes = np.linalg.eigh(ten.symmetric(full[..., [0, 3, 4, 1, 5, 2]]))
+    axes = axes * np.where(np.linalg.det(axes) < 0, -1.0, 1.0)[..., None, None]
+    turns = np.array([quaternion(one) for one in axes.reshape(-1, 3, 3)]).reshape(*mass.shape, 4)
+    found: dict[str, Any] = {
+        "names": np.array(parameters.names), "units": np.array(parameters.units), "theta": draws.theta,
+        "base_names": np.array(estimate.names), "base": draws.values, "consistent_as_drawn": draws.as_drawn,
+        "kept_base": draws.kept_base, "base_distance": draws.distance, "seed": np.array(draws.seed),
+        "bodies": np.array(list(parameters.bodies), dtype=str), "mass": mass, "com": com, "inertia": full,
+        "diaginertia": values, "iquat": turns}
+    model = robot_model(estimate.model)
+    if model is not None:
+        passive = passive_table(model, draws.theta, motion or JointMotion.random(model.robot))
+        found |= {"joints": np.array(model.joint_names), **{name: passive[name] for name in PASSIVE}}
+    return found
+
+
+def save_draws(draws: Draws, path: str | Path, motion: JointMotion | None = None) -> None:
+    """Write draws as a table: .npz with all arrays of `draw_arrays`, or .csv with one row per draw and one column per
+    parameter.
+
+    Raises:
+        DynidError: if the file has another suffix.
+    """
+    path = Path(path)
+    if path.suffix not in TABLE_SUFFIXES:
+        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'", "name a file with such a suffix",
+                         code="unknown-table")
+    if path.suffix == ".npz":
+        with write_whole(path, "wb") as file:
+            np.savez_compressed(file, **draw_arrays(draws, motion))
+        return
+    names = draws.estimate.base.parameters.names
+    with write_whole(path) as file:
+        file.write(csv_line(names))
+        for row in draws.theta:
+            file.write(csv_line([repr(float(value)) for value in row]))

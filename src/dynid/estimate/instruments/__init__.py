@@ -13,14 +13,18 @@ Z is the regressor along a noise-free motion. Two precautions are needed for unf
 """
 
 from dynid.estimate.instruments.covariance import spectral_covariance, spectral_freedom
-from dynid.estimate.instruments.equations import Instrumented
-from dynid.estimate.instruments.joint_deflection import with_joint_deflection
-from dynid.estimate.instruments.measured import Measured
-from dynid.estimate.instruments.projection import Projected, project
-from dynid.estimate.instruments.residuals import LowRate, at_low_rate, low_decimation, low_rate, low_rate_scale
-from dynid.estimate.instruments.shift import instrument_shift
-from dynid.estimate.instruments.transfer import filtered_references, plain_references
-from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften, taper
+from dynid.estimate.instruments.equations import WINDOW, Instrumented, Measured, smoothed_velocity, soften, taper
+from dynid.estimate.instruments.projection import (
+    LowRate,
+    Projected,
+    at_low_rate,
+    instrument_shift,
+    low_decimation,
+    low_rate,
+    low_rate_scale,
+    project,
+)
+from dynid.estimate.instruments.transfer import filtered_references, plain_references, with_joint_deflection
 
 __all__ = [
     "WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "filtered_references",

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.estimate.instruments.projection import Projected
-from dynid.estimate.instruments.residuals import LowRate
-from dynid.regression.correlation import autocovariance, has_long_memory
+from dynid.estimate.instruments.projection import LowRate, Projected
+from dynid.regression.autocorrelation import autocovariance, has_long_memory
 from dynid.regression.noise_spectrum import LowFrequencyNoise
 
 Spectra = NDArray[np.complex128]
@@ -86,7 +85,7 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
             power = _near(spectra[j] * spectra[other].conj()) / (count * np.sqrt(free[j] * free[other]))
             if other == j and has_long_memory(low.residual[:, j] / amplitude[j], low.kept[:, j] > 0.0):
                 # Slow noise: neighbours of a frequency near zero have less of it.
-                slow = LowFrequencyNoise.from_periodogram(np.abs(spectra[j]) ** 2 / count, taken[j], rows, rows)
+                slow = LowFrequencyNoise.from_periodograms([(np.abs(spectra[j]) ** 2 / count, taken[j], rows, rows)])[0]
                 power = np.maximum(power.real, slow.spectrum(rows)).astype(complex)
             part = np.real((instruments[j] * (multiplicity * power.conj())) @ instruments[other].conj().T) / rows
             part *= weights[j] ** 2 * weights[other] ** 2

@@ -1,17 +1,18 @@
-"""Equations [Z Y tau]: measured equations together with their instruments, for `fold`."""
+"""Equations [Z Y tau]: instruments, equations as measured with smoothed dry friction, and the windows of both."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Array
-from dynid.estimate.instruments.measured import Measured
-from dynid.estimate.instruments.windows import hann, smooth
+from dynid.arrays import Array, Bools
+from dynid.estimate.discontinuous_columns import dry_columns
+from dynid.model import LinearModel
 from dynid.recording import Samples
-from dynid.regression import BaseParameters
+from dynid.regression import BaseParameters, TorqueEquations
 from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
 
 
@@ -82,3 +83,123 @@ class Instrumented:
     def taper(self, piece: Piece) -> Array:
         """Return the factor on the instruments of each row of a piece (m, dof), between 0 and 1."""
         return self.tapers[piece.log][piece.rows.start:piece.rows.stop:piece.rows.step]
+
+
+_MAX_CACHED_BYTES = 400_000_000  # bytes of measured entries kept between iterations
+
+
+class Measured:
+    """Torque equations whose dry friction columns use the smoothed velocity.
+
+    They are cached if memory allows, because every iteration uses them.
+
+    Attributes:
+        steady: the logs with the smoothed velocity.
+        dry_rows: rows of the dry friction columns in the layout.
+    """
+
+    def __init__(self, model: LinearModel, base: BaseParameters, logs: Sequence[Samples]) -> None:
+        self.torques = TorqueEquations.of(model, logs, base)
+        self.steady = tuple(replace(log, dq=smoothed_velocity(log)) for log in logs)
+        layout = self.torques.layout
+        place = np.full_like(layout.place, -1)
+        columns = base.independent[dry_columns(model, base)]
+        place[:, columns] = layout.place[:, columns]
+        self.dry_rows = place[place >= 0]
+        self._only_dry = replace(layout, place=place)
+        self._kept: dict[Piece, Rows] = {}
+        self._room = _MAX_CACHED_BYTES
+
+    @property
+    def base(self) -> BaseParameters:
+        return self.torques.base
+
+    @property
+    def layout(self) -> Layout:
+        return self.torques.layout
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.torques.joints
+
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        return self.torques.logs
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return self.torques.pieces(stretches, unit)
+
+    def rows(self, piece: Piece) -> Rows:
+        if piece in self._kept:
+            return self._kept[piece]
+        found = self.torques.rows(piece)
+        if len(self.dry_rows):
+            found.entries[self.dry_rows] = self.dry_entries(piece, self.steady[piece.log])
+        if found.entries.nbytes <= self._room:
+            self._kept[piece] = found
+            self._room -= found.entries.nbytes
+        return found
+
+    def dry_entries(self, piece: Piece, motion: Samples) -> Array:
+        """Return the dry friction columns (dry rows, m) of a piece at the velocities of a motion.
+
+        The motion is at the rows of the log's samples.
+        """
+        return piece_entries(motion, piece, lambda rows: self._only_dry.entries(motion, rows)[self.dry_rows])
+
+
+WINDOW = 0.04  # s, over which instruments are tapered and their dry columns smoothed
+
+
+def hann(rate: float, length: float = WINDOW) -> Array:
+    """Return the weights of a Hann window of this length (s) at `rate` Hz; their number is odd and their sum is 1."""
+    half = max(2, round(0.5 * length * rate))
+    weights = np.hanning(2 * half + 3)[1:-1]
+    return weights / weights.sum()
+
+
+def smooth(x: Array, window: Array) -> Array:
+    """Return a series (rows,) averaged with the weights of a window, with constant extrapolation at the ends."""
+    from scipy.signal import oaconvolve
+
+    return oaconvolve(np.pad(x, len(window) // 2, mode="edge"), window, mode="valid")
+
+
+def smoothed_velocity(samples: Samples) -> Array:
+    """Return the measured velocities (samples, dof), smoothed by a short Hann window."""
+    window, out = hann(samples.rate), samples.dq.copy()
+    for start, stop in samples.segments:
+        if stop - start > len(window):
+            for j in range(samples.dof):
+                out[start:stop, j] = smooth(samples.dq[start:stop, j], window)
+    return out
+
+
+def taper(samples: Samples, dropped: float) -> Array:
+    """Return weights (samples, dof): 1 in valid rows, decreasing smoothly to 0 at their ends, 0 in the first
+    `dropped` seconds. Gaps shorter than the window are ignored, since noise causes them."""
+    from scipy.ndimage import binary_closing
+
+    size, out = len(hann(samples.rate)), np.zeros(samples.q.shape)
+    for start, stop in samples.segments:
+        for j in range(samples.dof):
+            keep = samples.keep[start:stop, j].copy()
+            keep[samples.t[start:stop] < samples.t[0] + dropped] = False
+            out[start:stop, j] = binary_closing(np.pad(keep, size), np.ones(size, dtype=bool))[size:-size]
+            out[[start, stop - 1], j] = 0.0  # a segment's own ends are borders too
+    return soften(out > 0.0, samples)
+
+
+def soften(mask: Bools, samples: Samples, length: float = WINDOW) -> Array:
+    """Return a mask (samples, dof) whose ones decrease smoothly to zero at the ends of each interval, over a window
+    (s)."""
+    from scipy.ndimage import binary_erosion
+
+    window, out = hann(samples.rate, length), np.zeros(mask.shape)
+    for start, stop in samples.segments:
+        for j in range(mask.shape[1]):
+            ones = binary_erosion(mask[start:stop, j], np.ones(len(window), dtype=bool), border_value=1)
+            if stop - start > len(window):
+                out[start:stop, j] = np.clip(smooth(ones.astype(float), window), 0.0, 1.0)
+    out[out < 1e-9] = 0.0
+    return out

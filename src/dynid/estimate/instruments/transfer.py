@@ -1,4 +1,4 @@
-"""Instruments without a simulation: references alone, or through each joint's identified closed loop."""
+"""Instruments without a simulation: references alone, through identified loops, or from motors of flexible joints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.estimate.closed_loop.references import Log
+from dynid.estimate.closed_loop.loop import Log
+from dynid.estimate.instruments.equations import hann, smooth
+from dynid.model import FlexibleModel
 from dynid.recording import Samples
 from dynid.signals import at_times
 from dynid.simulation import Reference
@@ -101,3 +103,41 @@ def _at_samples(log: Log, q: Array) -> Samples:
     motion = Reference.of(q, rate=log.reference.rate, start=log.reference.start)
     position, velocity, acceleration = (at_times(log.samples.t, motion.t, x) for x in (motion.q, motion.dq, motion.ddq))
     return replace(log.samples, q=position, dq=velocity, ddq=acceleration)
+
+
+# Of bending the links and finding the torque that bends them; each leaves a share K / (K + J w^2) less.
+_DEFLECTION_ITERATIONS = 2
+
+
+def with_joint_deflection(model: FlexibleModel, theta: Array, motions: Sequence[Samples]) -> list[Samples]:
+    """Return motions with link positions q = th - tau_l / K, predicted with parameters theta (parameters,).
+
+    tau_l is the torque of the links. The positions are smoothed, since dry friction makes them jump. As instruments
+    they are free of the noise of both encoders, and unlike references of the motors they include the joint deflection.
+    """
+    values = dict(zip(model.parameters.names, model.parameters.vector(theta), strict=True))
+    stiffness = np.array([values[f"K{j + 1}"] for j in model.bending])
+    if not np.all(stiffness > 0.0):
+        name = model.links.joint_names[model.bending[int(np.argmin(stiffness))]]
+        raise NotPossibleError(f"{name} shows no stiffness in the log, so its deflection cannot be modelled",
+                               "check that motor_position and position belong to the same joints and have the same "
+                               "direction",
+                               "no-stiffness")
+    own = np.array([values[name] for name in model.links.parameters.names])
+    return [_bent(model, own, stiffness, motion) for motion in motions]
+
+
+def _bent(model: FlexibleModel, theta: Array, stiffness: Array, motion: Samples) -> Samples:
+    n, bending, window = model.links.dof, list(model.bending), hann(motion.rate)
+    links = [np.array(signal[:, :n]) for signal in (motion.q, motion.dq, motion.ddq)]
+    for _ in range(_DEFLECTION_ITERATIONS):
+        torque = model.links.inverse_dynamics(theta, *links)[:, bending]
+        for start, stop in motion.segments:
+            rows = slice(int(start), int(stop))
+            by = np.column_stack([smooth(torque[rows, k], window) for k in range(len(bending))]) / stiffness
+            for signal, link in zip((motion.q, motion.dq, motion.ddq), links, strict=True):
+                link[rows, bending] = signal[rows, n:] - by
+                by = np.gradient(by, 1.0 / motion.rate, axis=0)
+    q, dq, ddq = (np.hstack([link, signal[:, n:]])
+                  for link, signal in zip(links, (motion.q, motion.dq, motion.ddq), strict=True))
+    return replace(motion, q=q, dq=dq, ddq=ddq)

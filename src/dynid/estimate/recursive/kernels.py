@@ -103,7 +103,8 @@ def fade_direction(r: Array, x: Array, u: Array, factor: float) -> None:
 
 @njit(**INNER_BORROWING)
 def gained(r: Array, x: Array, w: Array, first: int) -> float:
-    """Return x P x' of a row, its information gain; infinite if it excites a new direction. w (b,): work space."""
+    """Return the information gain x P x' of a row x; infinite if the row excites a new direction. w (b,): work space.
+    """
     b, total = len(w), 0.0
     for k in range(first, b):
         w[k] = x[k]

@@ -84,7 +84,7 @@ class Memory:
         return np.asarray(np.exp(0.5 * (self.begun - self.log - np.cumsum(np.log(factors)))))
 
     def took(self, count: int, factors: Array | None) -> None:
-        """Record that `count` samples were added to the chunk, with their forgetting factors (count,)."""
+        """Count `count` samples that were added to the current chunk, with their forgetting factors (count,)."""
         if factors is None:
             self.weight += count
         else:
@@ -127,7 +127,7 @@ class Memory:
         self.weight = self.filled + sum((one.stop - one.start) * math.exp(-one.log) for one in self.blocks)
 
     def flush(self) -> None:
-        """Convert the current rows to a block."""
+        """Store the rows of the current chunk as a block of time."""
         if self.filled:
             self.settle()
             block = _Stored(self.log, self.done - self.filled, self.done, (), self._squares())
@@ -139,11 +139,11 @@ class Memory:
                 self.size = min(max(2 ** int(math.log2(wanted)), SMALLEST), LARGEST)
 
     def step(self) -> None:
-        """Process a small part of the last chunk."""
+        """Compress a small part of the last chunk of samples."""
         next(self._steps, None)
 
     def settle(self) -> None:
-        """Process all of the last chunk."""
+        """Compress all of the last chunk of samples."""
         for _ in self._steps:
             pass
 

@@ -8,14 +8,14 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.errors import ModelError
-from dynid.estimate.closed_loop.references import Log
+from dynid.estimate.closed_loop.loop import Log
 from dynid.estimate.covariance import LinearFit
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments import filtered_references, plain_references
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.recursive.result import standard_limits
 from dynid.estimate.recursive.stream import Stream, StreamOptions
-from dynid.estimate.recursive.verdicts import standard_limits
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations
 from dynid.regression.equations import Rows

@@ -186,7 +186,7 @@ class Recursion:
         self.solve()
 
     def begin_anew(self, prior: Prior) -> None:
-        """Replace all information by this prior and start a new stream."""
+        """Discard all data, and start a new stream from this prior."""
         self.stretches = self.since_restarts()[-_MAX_SEGMENTS:]
         self.prior, self.before = prior, self.beta.copy()
         self.restarts.append(self.done)
@@ -199,7 +199,7 @@ class Recursion:
         self.solve()
 
     def take(self, r: Array) -> None:
-        """Replace the current factor."""
+        """Replace the triangular factor of the current estimate."""
         b = len(self.beta)
         self.r[:] = r
         self.norms = np.sum(self.r[:, :b] ** 2, axis=0)
@@ -218,14 +218,16 @@ class Recursion:
         self.beta[:] = np.linalg.lstsq(y / size, tau, rcond=1e-12)[0] / size
 
     def settle_noise(self) -> None:
-        """Update the weights from the stored blocks before an estimate; with several memory lengths they stay until
-        the next doubling, since all factors would have to be recomputed."""
+        """Update the joint weights from the stored blocks before an estimate. With several memory lengths they are
+        updated only when the number of samples doubles, because all factors must be recomputed.
+        """
         if self.learn and not isinstance(self.watcher, MemoryChoice):
             self.learn_noise()
 
     def learn_noise(self) -> None:
-        """Update the weights from the stored blocks and recompute the live factor, if it corresponds to them and
-        there are enough."""
+        """Update the joint weights from the stored blocks and recompute the live factor, if there are enough blocks and
+        they contain the same data.
+        """
         found = self.regression()
         if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate.recursive.forgetting import Bounded, Evidence, Forgetting, TowardsPrior
 from dynid.lapack import solve_triangular
-from dynid.regression.correlation import autocovariance
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.factor import triangular
 from dynid.regression.known import Prior
 
@@ -95,7 +95,9 @@ class InnovationTest:
         self.spread += (excess ** 2 - self.spread) / min(self.windows, _LONG_MEAN_WINDOWS)
 
     def _follow(self, power: list[float], rows: list[float]) -> None:
-        """Update the long-term mean, of all windows at first, then of about the last hundred."""
+        """Update the long-term mean of the squared innovations, over all windows at first, then over about the last
+        hundred.
+        """
         for j, (p, n) in enumerate(zip(power, rows, strict=True)):
             if n > 0:
                 self.seen[j] += 1
@@ -237,7 +239,7 @@ class MemoryChoice:
         self.before = block
 
     def rescale(self, factor: Array) -> None:
-        """Discard all data except the choice, after a change of the rows' weights."""
+        """Discard all data but keep the chosen memory length, after a change of the rows' weights."""
         self.factors, self.before, self.pairs = [], np.zeros((0, 0)), 0
 
     def _share(self, memory: float) -> float:
@@ -266,7 +268,7 @@ class MemoryChoice:
 
 
 def forget_what_comes(r: Array, block: Array, share: float) -> Array:
-    """Return a live factor (base + 1, base + 1) with forgetting only in directions that the new block excites.
+    """Return the triangular factor (base + 1, base + 1) after forgetting only in directions that the new block excites.
 
     The factor is multiplied by `share`, but in no direction is more information removed than the block adds. With
     R_block R^-1 = U S V', the factor is V'R with row i times sqrt(max(share, 1 - S_i^2)).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,15 +19,17 @@ from dynid.estimate.export import robot_inertias, urdf_bytes
 from dynid.estimate.simulators.friction_fit import PASSIVE, TorqueLoss, motion_for, simulated_joints
 from dynid.estimate.simulators.joint_values import SimulatedJoint, with_drives
 from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
-from dynid.estimate.simulators.usd_table import usd_json
 from dynid.files import write_whole
 from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.robot import Robot
+from dynid.robot import inertia as ten
 from dynid.robot.drake_tags import with_rotor_inertias
 from dynid.robot.edit_mjcf import joint_attributes, mjcf_with_inertias, mjcf_with_joints
+from dynid.robot.pose import quaternion
 from dynid.robot.write_mjcf import to_mjcf
 from dynid.robot.write_sdf import to_sdf
+from dynid.version import __version__
 
 MUJOCO_TIMESTEP = 0.002  # s, of a file that names none
 _MJCF_NAMES = {"armature": "armature", "damping": "damping", "frictionloss": "frictionloss"}
@@ -43,7 +46,7 @@ class Exported:
     Attributes:
         target: name of the simulator or format.
         paths: the files, the main one first.
-        joints: values of every joint as the target has them.
+        joints: values of every joint in the form of the target.
         losses: for every joint the torque that the target cannot represent.
         notes: sentences that a user of the files should know.
         is_logged: whether the losses are along the motion of a log; else along random states within the limits.
@@ -94,7 +97,8 @@ class _Request:
 def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequence[Samples] = (),
            drives: Mapping[str, Any] | None = None, source: str | Path | None = None, with_payload: bool = False,
            unchecked: bool = False, isaaclab_friction: IsaacFriction = "torque") -> Exported:
-    """Write an estimate for a simulator, and return the files with the torque that each joint loses there.
+    """Write an estimate as files for a simulator, and return them with the torque of each joint that the simulator
+    cannot represent.
 
     Args:
         estimate: with full parameters.
@@ -131,7 +135,7 @@ def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, .
     Args:
         robot: the robot.
         inertias: ten inertial parameters of each link (bodies, 10).
-        joints: with passive values and drives. What the target does not represent is added to the losses.
+        joints: with passive values and drives. Torque that the target cannot represent is added to the losses.
         losses: torque that the values of the joints do not represent already.
         path, target, source, isaaclab_friction: as for `export`.
         notes: sentences for the user.
@@ -320,3 +324,50 @@ def _text(value: float | int | tuple[float, float]) -> str:
     if isinstance(value, tuple):
         return " ".join(map(_text, value))
     return str(value) if isinstance(value, int) else repr(float(value) + 0.0)
+
+
+_RAD_PER_DEGREE = float(np.pi / 180.0)
+
+
+def usd_json(robot: Robot, inertias: Array, joints: Sequence[SimulatedJoint]) -> str:
+    """Return JSON with the attributes of every link (by name) and joint that UsdPhysics and PhysX have a name for.
+
+    Lengths are metres, masses kilograms. USD states angles in degrees: limits, velocities, and gains of revolute joints
+    per degree. A friction torque has no attribute of UsdPhysics; it is `dynid:frictionTorque`, N m.
+
+    Args: robot: the robot.
+        inertias: (dof, 10), about the link frames.
+        joints: passive values and drives.
+    """
+    links: dict[str, dict[str, Any]] = {}
+    for body, row in zip(robot.bodies, inertias, strict=True):
+        if body.virtual:
+            continue
+        mass, com, inertia = ten.to_central(row)
+        values, axes = np.linalg.eigh(inertia)
+        axes = axes * np.array([1.0, 1.0, np.sign(np.linalg.det(axes))])
+        links[body.name] = {"physics:mass": float(mass), "physics:centerOfMass": com.tolist(),
+                            "physics:diagonalInertia": values.tolist(),
+                            "physics:principalAxes": quaternion(axes).tolist()}
+    return json.dumps({
+        "dynid": __version__, "robot": robot.name, "metersPerUnit": 1.0, "kilogramsPerUnit": 1.0,
+        "quaternions": "w x y z", "physics:gravity": np.asarray(robot.gravity, dtype=float).tolist(), "links": links,
+        "joints": {one.name: _joint(one, joint.prismatic, joint.lower, joint.upper)
+                   for one, joint in zip(joints, robot.joints, strict=True)}}, indent=1) + "\n"
+
+
+def _joint(one: SimulatedJoint, is_prismatic: bool, lower: float, upper: float) -> dict[str, Any]:
+    """Attributes of one joint; angles in degrees."""
+    unit = 1.0 if is_prismatic else _RAD_PER_DEGREE
+    drive = "linear" if is_prismatic else "angular"
+    found: dict[str, Any] = {"type": "PhysicsPrismaticJoint" if is_prismatic else "PhysicsRevoluteJoint",
+                             "physxJoint:armature": one.armature, "dynid:frictionTorque": one.frictionloss,
+                             "dynid:viscousFriction": one.damping}
+    given = {"physics:lowerLimit": lower / unit, "physics:upperLimit": upper / unit,
+             "physxJoint:maxJointVelocity": one.velocity_limit / unit,
+             f"drive:{drive}:physics:maxForce": one.force_limit}
+    found |= {key: value for key, value in given.items() if np.isfinite(value)}
+    for key, gain in (("stiffness", one.stiffness), ("damping", one.kd)):
+        if gain is not None:
+            found[f"drive:{drive}:physics:{key}"] = gain * unit
+    return found

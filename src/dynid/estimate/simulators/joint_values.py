@@ -61,7 +61,7 @@ class SimulatedJoint:
     def with_drive(self, drive: Any) -> SimulatedJoint:
         """Return the joint with the values of a drive: a mapping, or an object with attributes of these names.
 
-        What the drive does not give, or gives as None, stays as it is.
+        Values that the drive does not give, or gives as None, are not changed.
         """
         given = drive if isinstance(drive, Mapping) else {
             one.name: getattr(drive, one.name) for one in fields(self) if hasattr(drive, one.name)}

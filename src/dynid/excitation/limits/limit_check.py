@@ -15,9 +15,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import OVERLAP, TorqueLimit
 from dynid.excitation.limits.workspace import Workspace
-from dynid.excitation.trajectories.composite import Joined, Slowed
-from dynid.excitation.trajectories.polynomial import Piecewise
-from dynid.excitation.trajectories.trajectory import Motion, Trajectory
+from dynid.excitation.trajectories.trajectory import Joined, Motion, Piecewise, Slowed, Trajectory
 
 TOLERANCE = 1e-9
 _CHECKED_AT_ONCE = 4096  # samples that are evaluated together: many short pieces, or a part of a long one
@@ -202,9 +200,8 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
 
 
 def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[Usage]:
-    """Yield the smallest slack of every contact.
-
-    Between grid points t_k and t_k+1 it is at least (s_k + s_k+1 - way) / 2, where `way` is the motion of the bodies.
+    """Yield the smallest distance s of every pair of bodies. Between grid points t_k and t_k+1 it is at least (s_k +
+    s_k+1 - way) / 2, where `way` is the motion of the bodies.
     """
     best = np.full(len(space.names), np.inf)
     when = np.zeros(len(space.names))

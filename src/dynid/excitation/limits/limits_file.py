@@ -209,8 +209,9 @@ def _place(name: str, robot: Robot) -> int:
 
 
 def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
-    """Return where bodies may be; without a [space] table, only self-collision of a robot with collision shapes is
-    excluded."""
+    """Return the workspace limits of a [space] table; without one, only self-collision of a robot with collision shapes
+    is excluded.
+    """
     shapes = any(body.shapes for body in robot.bodies)
     if table is None:
         return Workspace.of(robot) if shapes else None

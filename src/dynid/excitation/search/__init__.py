@@ -1,9 +1,14 @@
 """The search for the best motion: criteria, the optimisation problem, its starts and its descents."""
 
 from dynid.excitation.search.criteria import CRITERIA, Criterion
-from dynid.excitation.search.experiment_design import ExperimentDesign, design_experiment
+from dynid.excitation.search.experiment_design import (
+    ExperimentDesign,
+    Measurement,
+    PriorKnowledge,
+    Search,
+    design_experiment,
+)
 from dynid.excitation.search.multistart import MultiStart
-from dynid.excitation.search.options import Measurement, PriorKnowledge, Search
 
 __all__ = [
     "CRITERIA", "Criterion", "ExperimentDesign", "Measurement", "MultiStart", "PriorKnowledge", "Search",

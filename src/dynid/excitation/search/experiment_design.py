@@ -1,28 +1,27 @@
-"""Experiment design: all inputs of a motion search, so that any motion can be evaluated and checked."""
+"""Experiment design: options and all inputs of a motion search, so that any motion can be evaluated and checked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excitation.information import Information, magnitudes
+from dynid.excitation.information import Information, assumed_noise, magnitudes
 from dynid.excitation.limits.limit_check import LimitReport, check_limits
 from dynid.excitation.limits.motion_limits import MARGIN, Limits
 from dynid.excitation.limits.nonlinear import NonlinearLimit, TorqueLimit, WorkspaceLimit
-from dynid.excitation.noise import assumed_noise
 from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.search.motion_problem import MotionProblem
-from dynid.excitation.search.options import Measurement, PriorKnowledge
-from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
-from dynid.excitation.trajectories.families import Family
+from dynid.excitation.trajectories.families import ConstrainedFamily, Family
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.model import CompleteModel, LinearModel, Model, complete, make_terms
-from dynid.quantities import check_samples
-from dynid.regression import BaseParameters, base_parameters
+from dynid.quantities import RATE, check_quantity, check_samples
+from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.robot import Robot
 
 _SAMPLES_A_WAVE = 40  # of the highest frequency
@@ -190,3 +189,79 @@ def smooth_model(model: LinearModel, limits: Limits) -> CompleteModel:
 
 def with_model(information: Information, model: LinearModel) -> Information:
     return replace(information, layout=replace(information.layout, model=model))
+
+
+Progress = Callable[[float, float], None]  # seconds so far, best value so far
+
+
+@dataclass(frozen=True, eq=False)
+class BestSoFar:
+    """The best motion of a running search.
+
+    It has the time since the start, s, the value of the criterion, the condition number of the base regressor, and the
+    expected standard errors (base,) of the base parameters.
+    """
+
+    seconds: float
+    value: float
+    condition: float
+    base: BaseParameters
+    deviations: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Budget and start of a search.
+
+    Attributes:
+        budget: seconds.
+        rounds: number of rounds of four starts. With rounds and no budget, the result depends on the seed alone.
+        start: motion of the family to start from.
+        threads: default: all cores.
+        progress: called with the seconds so far and the best value.
+        best: called with every better motion that is found.
+    """
+
+    budget: float | None = 30.0
+    rounds: int | None = None
+    seed: int = 0
+    start: Trajectory | None = None
+    threads: int | None = None
+    progress: Progress | None = None
+    best: Callable[[BestSoFar], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget is None and self.rounds is None:
+            raise DynidError("give a budget in seconds, a number of rounds, or both", code="no-budget")
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """The future log: `rate`, Hz, and `noise`, the standard deviation of each torque (one number or (dof,)), N m or N.
+
+    Without noise, a share of the typical torque of each joint is used for the expected standard errors.
+    """
+
+    rate: float = 100.0
+    noise: Array | float | None = None
+
+    def __post_init__(self) -> None:
+        check_quantity(RATE, self.rate, "the sampling rate")
+
+
+@dataclass(frozen=True, eq=False)
+class PriorKnowledge:
+    """Knowledge that is available before the motion is designed.
+
+    Attributes:
+        regression: earlier logs, which the motion shall complement.
+        nominal: parameters for the torque limits. Default: the model's own, zero where unknown.
+        scale: magnitudes of the base parameters (base,), or "prior" for those of the nominal model. Default: "prior"
+            for the criteria "a" and "largest", none otherwise.
+        base: base parameters, if they were computed before.
+    """
+
+    regression: Regression | None = None
+    nominal: ArrayLike | None = None
+    scale: Literal["prior"] | Array | None = None
+    base: BaseParameters | None = None

@@ -16,7 +16,7 @@ from dynid.excitation.information import Information
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import NonlinearLimit
 from dynid.excitation.search.criteria import Criterion
-from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
+from dynid.excitation.trajectories.families import ConstrainedFamily
 
 _LIMIT_MARGIN = 2e-3  # share of every limit kept free while searching, for what happens between the grid points
 ACTIVE_LIMIT_SHARE = 0.5  # nonlinear limits closer than this share take part in a step

@@ -11,12 +11,10 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.excitation.limits.limit_check import LimitReport
-from dynid.excitation.search.experiment_design import ExperimentDesign
-from dynid.excitation.search.options import BestSoFar, Search
+from dynid.excitation.search.experiment_design import BestSoFar, ExperimentDesign, Search
 from dynid.excitation.search.sequential import descend
 from dynid.excitation.search.starts import Anchor, best_random_motion, random_motion, safe_posture
-from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
-from dynid.excitation.trajectories.families import Splines
+from dynid.excitation.trajectories.families import ConstrainedFamily, Splines
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.threads import side_by_side, thread_count
 
@@ -139,7 +137,7 @@ class MultiStart:
         return anchor, (1.0 - share) * near.z + share * random_motion(anchor, rng)
 
     def _other_knots(self, near: FeasibleMotion | None, anchor: Anchor, rng: np.random.Generator) -> Anchor:
-        """Return the same problem with other knots: random, or close to those of the best so far."""
+        """Return the same problem with other spline knots: random, or close to those of the best motion so far."""
         problem, share = (anchor.problem, 1.0) if near is None else (near.anchor.problem, 0.15)
         limits, splines = problem.limits, problem.family.family
         assert isinstance(splines, Splines)  # only these have knots

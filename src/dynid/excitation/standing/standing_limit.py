@@ -170,7 +170,7 @@ class StandingLimit:
 
 
 def _bounded(kind: str, names: tuple[str, ...], values: Array, bounds: Array, excess: Array) -> LimitGroup:
-    """Return a group without its infinite limits."""
+    """Return a group of limits without those that are infinite."""
     finite = np.flatnonzero(np.isfinite(bounds))
     return LimitGroup(kind, tuple(names[k] for k in finite), values[:, finite], bounds[finite], excess[:, finite])
 

@@ -60,7 +60,7 @@ class WholeBodyTrajectory:
 
     @property
     def joints(self) -> JointTrajectory:
-        """The joints alone, for a controller."""
+        """Trajectory of the joints without the base, for a controller."""
         return JointTrajectory(self)
 
     def torques(self, t: ArrayLike) -> Array:

@@ -28,6 +28,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
+from dynid.order_statistics import distinct, median
 from dynid.plain import finite
 from dynid.recording.preparation.filters import Segments
 from dynid.signals import power_density
@@ -83,16 +84,16 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
     dof = q.shape[1]
     f, psd = _density(q[start:stop], rate)
     octave, level = np.log2(f), 10.0 * np.log10(psd)
-    smooth = np.array([np.median(level[np.abs(octave - x) < 0.25], axis=0) for x in octave])
+    smooth = np.array([median(level[np.abs(octave - x) < 0.25], axis=0) for x in octave])
     floor, cutoff, needed = np.full(dof, np.nan), np.full(dof, np.nan), np.full(dof, np.nan)
     for j in np.flatnonzero(moving):
         floor[j], cutoff[j], needed[j] = _joint_cutoff(f, psd[:, j], smooth[:, j],
                                                        encoder_step(q[start:stop, j]) ** 2 / (6.0 * rate))
-    reached = cutoff[np.isfinite(cutoff)]
-    band = float(np.median(motion_bands(q[start:stop], rate)[moving]))
-    high = max(MAX_CUTOFF_SHARE_OF_RATE * rate, float(np.nanmedian(needed)) if np.any(np.isfinite(needed)) else 0.0)
+    reached, wide = cutoff[np.isfinite(cutoff)], needed[~np.isnan(needed)]
+    band = float(median(motion_bands(q[start:stop], rate)[moving]))
+    high = max(MAX_CUTOFF_SHARE_OF_RATE * rate, float(median(wide)) if len(wide) else 0.0)
     high = min(high, 0.25 * rate)
-    common = min(float(np.median(reached)) if len(reached) else _NOISE_BAND_START * band, high)
+    common = min(float(median(reached)) if len(reached) else _NOISE_BAND_START * band, high)
     return Spectrum(f, psd, floor, cutoff, float(f"{common:.3g}"), band)
 
 
@@ -143,9 +144,9 @@ def _density(q: Array, rate: float) -> tuple[Array, Array]:
     window = min(len(q) - 2, max(int(seconds * rate), MIN_SPECTRUM_SAMPLES // 2))
     f, density = power_density(q, rate, window, differences=2)
     f, density = f[1:], density[1:] / (2.0 * np.sin(np.pi * f[1:, None] / rate)) ** 4
-    edges = np.unique(np.round(np.geomspace(1, len(f) + 1, _SPECTRUM_BINS + 1)).astype(int)) - 1
+    edges = distinct(np.round(np.geomspace(1, len(f) + 1, _SPECTRUM_BINS + 1)).astype(int)) - 1
     centre = np.array([np.exp(np.mean(np.log(f[a:b]))) for a, b in pairwise(edges)])
-    level = np.array([np.median(density[a:b], axis=0) for a, b in pairwise(edges)])
+    level = np.array([median(density[a:b], axis=0) for a, b in pairwise(edges)])
     return centre, np.maximum(level, 1e-300)
 
 
@@ -169,7 +170,7 @@ def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[
     else:
         i = len(f)
     if i < len(f) and 4.0 * f[i] <= f[-1]:
-        floor = float(np.median(smooth[(f >= 1.5 * f[i]) & (f <= 5.0 * f[i])]))
+        floor = float(median(smooth[(f >= 1.5 * f[i]) & (f <= 5.0 * f[i])]))
     elif counted > 0.0:
         i, floor = len(f) - 1, 10.0 * float(np.log10(counted))
     else:

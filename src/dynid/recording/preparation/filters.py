@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.polynomial import legendre
 
 from dynid.arrays import Array, Ints, like
 from dynid.signals import butterworth, filtered_both_ways
@@ -103,7 +102,7 @@ def _legendre_fit(window: int, degree: int, derivative: int) -> tuple[Array, Arr
 
     The second is (window, degree + 1); the rows of a window are mapped to -1 .. 1.
     """
-    x = np.linspace(-1.0, 1.0, window)
+    x, legendre = np.linspace(-1.0, 1.0, window), np.polynomial.legendre
     fit = np.asarray(np.linalg.pinv(legendre.legvander(x, degree)), dtype=float)
     value = np.column_stack([legendre.legval(x, legendre.legder(unit, derivative)) for unit in np.eye(degree + 1)])
     return fit, np.asarray(value, dtype=float)

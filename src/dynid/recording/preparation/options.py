@@ -48,8 +48,8 @@ class Preparation(BaseModel):
             or "none".
         saturated_samples: number of consecutive samples at the limit that count as saturated.
         stuck: whether to leave out rows that repeat while the robot moves.
-        thin: keep one row in so many after filtering.
-        decimate: keep one row in so many by parallel decimation, 1 for none. Default: torques and regressor are
+        thin: keep one row per this number of rows, after filtering.
+        decimate: decimation factor of the parallel decimation, 1 for none. Default: torques and regressor are
             filtered together at the cut-off, so that steps of Coulomb friction are treated alike in both. This is not
             done if the torques have a filter of their own or rows are thinned.
         stages: number of times that decimation is repeated.
@@ -145,8 +145,9 @@ class Preparation(BaseModel):
         return self.with_changes(cutoff=float(f"{self.kernel_options.cutoff(self.filtered, self.kernel_window):.6g}"))
 
     def elsewhere(self) -> Preparation:
-        """Return the same filter and selection for another log; properties of one log (rate, gaps, quality and delay
-        of the velocity) are chosen again."""
+        """Return the options for another log: filter and row selection are kept; rate, gaps, and quality and delay of
+        the velocity are determined again.
+        """
         def anew(velocity: Velocity) -> Velocity:
             return "differentiate" if velocity == "differentiate" else "auto"
 

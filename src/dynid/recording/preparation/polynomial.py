@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.polynomial import Polynomial
 
 from dynid.arrays import Array, Ints, like
 from dynid.errors import NotPossibleError
@@ -67,16 +66,16 @@ class PolynomialKernel:
                                        f"contains less than one period; give a window of at least {1.0 / f:.4g} s",
                                        code="window-too-short")
 
-    def polynomials(self, highest: int) -> tuple[Polynomial, ...]:
+    def polynomials(self, highest: int) -> tuple[np.polynomial.Polynomial, ...]:
         """Return the orthonormal polynomials of x in the weight, of degree 0 to `highest`."""
         x, w = _gauss_jacobi(highest + 2, self.alpha, self.beta)
         powers = np.vander(x, highest + 1, increasing=True)
         _, r = np.linalg.qr(np.sqrt(w)[:, None] * powers)
         r *= np.sign(np.diag(r))[:, None]
-        return tuple(Polynomial(column) for column in np.linalg.inv(r).T)
+        return tuple(np.polynomial.Polynomial(column) for column in np.linalg.inv(r).T)
 
     @cached_property
-    def _polynomials(self) -> tuple[Polynomial, ...]:
+    def _polynomials(self) -> tuple[np.polynomial.Polynomial, ...]:
         return self.polynomials(self.order + 1)
 
     @cached_property
@@ -96,15 +95,15 @@ class PolynomialKernel:
         return _half_gain(self.order, self.alpha, self.beta, self.delay_s / self.window) / self.window
 
     @cached_property
-    def shape(self) -> Polynomial:
+    def shape(self) -> np.polynomial.Polynomial:
         """The polynomial R of x, which depends on the delay."""
         at = 1.0 - 2.0 * self.delay_s / self.window
-        total = Polynomial([0.0])
+        total = np.polynomial.Polynomial([0.0])
         for one in self._polynomials[:-1]:
             total = total + one(at) * one
         return total
 
-    def values(self, s: Array, derivative: int = 0, shape: Polynomial | None = None) -> Array:
+    def values(self, s: Array, derivative: int = 0, shape: np.polynomial.Polynomial | None = None) -> Array:
         """Return the kernel's derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
 
         It repeats (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R']. shape: another
@@ -112,13 +111,14 @@ class PolynomialKernel:
         """
         a, b, shape = self.alpha, self.beta, self.shape if shape is None else shape
         for _ in range(derivative):
-            shape = Polynomial([b - a, -(a + b)]) * shape + Polynomial([1.0, 0.0, -1.0]) * shape.deriv()
+            first, second = (np.polynomial.Polynomial(x) for x in ([b - a, -(a + b)], [1.0, 0.0, -1.0]))
+            shape = first * shape + second * shape.deriv()
             a, b = a - 1.0, b - 1.0
         x = np.clip(1.0 - 2.0 * np.asarray(s, dtype=float) / self.window, -1.0, 1.0)
         return np.asarray((-2.0 / self.window) ** derivative * 2.0 / self.window
                           * (1.0 - x) ** a * (1.0 + x) ** b * shape(x))
 
-    def taps(self, rate: float, derivative: int = 0, shape: Polynomial | None = None) -> Array:
+    def taps(self, rate: float, derivative: int = 0, shape: np.polynomial.Polynomial | None = None) -> Array:
         """Return the weights (lags,) of the samples, newest first, that give the approximation at the delay.
 
         rate: Hz. Moments are exact up to degree N + 2 + k: the sum of weights times s^m is (-1)^k m!/(m - k)! times the
@@ -144,7 +144,7 @@ class PolynomialKernel:
         taps[inner] += weight * more
         return taps
 
-    def _exact(self, degree: int, derivative: int, shape: Polynomial) -> Array:
+    def _exact(self, degree: int, derivative: int, shape: np.polynomial.Polynomial) -> Array:
         """Return the required response of the weights to Legendre polynomials of x (degree + 1,).
 
         It is the integral of the kernel times their derivative by the lag, with changed sign; x decreases by 2/T per

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial import Polynomial
 
 from dynid.arrays import Array
 from dynid.recording.preparation.polynomial import PolynomialKernel
@@ -44,7 +43,7 @@ class ProductTaps:
         """Return the weights of a kernel at `rate` Hz, with products of order N* = product_order."""
         basis = kernel.polynomials(product_order)
 
-        def taps(derivative: int, *shapes: Polynomial) -> Array:
+        def taps(derivative: int, *shapes: np.polynomial.Polynomial) -> Array:
             return np.array([kernel.taps(rate, derivative, one)[::-1] for one in shapes])
 
         velocities = np.array([taps(1, *(one * other * kernel.shape for other in basis)) for one in basis])

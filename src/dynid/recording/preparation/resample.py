@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, like
 from dynid.errors import NotPossibleError, RecordingError
+from dynid.order_statistics import median, quantile
 from dynid.recording.preparation.filters import Segments
 from dynid.recording.preparation.selection import longer_than
 from dynid.recording.recording import Recording
@@ -71,7 +72,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     """
     t = recording.t
     intervals = np.diff(t)
-    typical = float(np.median(intervals))
+    typical = float(median(intervals))
     widest = max(_GAP_INTERVALS * typical, _GAP_SECONDS) if gap is None else max(gap, 1.5 * typical)
     steps = [timing_sentence(intervals, widest)]
     if rate is not None and rate < 0.9 / typical:
@@ -121,7 +122,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
         use = good & last_of_instant
         signals[name] = interpolate(t, signal, use, grid, segments, rows)
         if name != "dq":
-            measured &= near_measurement(t[use], grid, _MAX_GAP_INTERVALS * float(np.median(np.diff(t[use]))))
+            measured &= near_measurement(t[use], grid, _MAX_GAP_INTERVALS * float(median(np.diff(t[use]))))
     steps.append(f"resampled to a uniform grid of {rate:.6g} Hz by cubic splines: {len(grid)} samples in {len(rows)} "
                  f"segment{'s' * (len(rows) != 1)}, {int(np.sum(~measured))} of them too far from a measurement to be "
                  "used")
@@ -137,7 +138,7 @@ def means(x: Array | Rows, times: int, segments: Segments) -> Array:
 
 def timing_sentence(intervals: Array, widest: float) -> str:
     """Return a sentence on the regularity of the time stamps."""
-    typical = float(np.median(intervals))
+    typical = float(median(intervals))
     inside = intervals[intervals <= widest]
     jitter = 100.0 * float(np.std(inside)) / typical if len(inside) else 0.0
     gaps = int(np.sum(intervals > widest))
@@ -165,7 +166,8 @@ def repeated_rows(x: Array, likely: bool) -> Rows:
 def stale_rows(q: Array, same: Rows) -> Rows:
     """Return which of the repeating rows `same` (samples,) are not new measurements.
 
-    If most repeats occur in steady motion, all do except long ones, where the robot was at rest.
+    If most repeated rows occur in steady motion, all of them count, except long intervals in which the robot was at
+    rest.
     """
     stale = advancing(q, same)
     if np.sum(stale) <= _FEW_REPEATS * len(q):
@@ -307,4 +309,4 @@ def near_measurement(stamps: Array, grid: Array, distance: float) -> Rows:
 def _count(steps: Array) -> float:
     """Return an upper bound on one encoder count: the tenth percentile of the steps that are not zero."""
     some = steps[steps > 0.0]
-    return float(np.percentile(some, 10)) if len(some) else 0.0
+    return float(quantile(some, 0.1)) if len(some) else 0.0

@@ -138,12 +138,12 @@ class RowFilter:
 
     @cached_property
     def late(self) -> int:
-        """Number of samples after a row's own time."""
+        """Number of samples from the time of a row to the newest sample it uses."""
         return len(self.taps) // 2 if self.kernel is None else round(self.kernel.delay_s * self.rate)
 
     @property
     def before(self) -> int:
-        """Number of samples before a row's own time."""
+        """Number of samples from the oldest sample that a row uses to the time of the row."""
         return len(self.taps) - 1 - self.late
 
     @property

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Array, like
+from dynid.order_statistics import median, quantile
 from dynid.recording.preparation.filters import Segments
 
 Mask = NDArray[np.bool_]
@@ -27,10 +28,10 @@ def least_ranges(q: Array) -> Array:
     out = np.full(q.shape[1], AT_REST)
     for j in range(q.shape[1]):
         column = np.ascontiguousarray(q[:, j])
-        noise = float(np.median(np.abs(np.diff(column, 2)))) / (0.6745 * np.sqrt(6.0)) if len(column) > 2 else 0.0
+        noise = float(median(np.abs(np.diff(column, 2)))) / (0.6745 * np.sqrt(6.0)) if len(column) > 2 else 0.0
         steps = np.abs(np.diff(column))
         steps = steps[steps > 0.0]
-        count = float(np.percentile(steps, 10)) if len(steps) else 0.0
+        count = float(quantile(steps, 0.1)) if len(steps) else 0.0
         out[j] = max(20.0 * noise, 5.0 * count, AT_REST)
     return out
 

@@ -8,12 +8,14 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, like
 from dynid.lapack import least_squares
+from dynid.order_statistics import median
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass
 from dynid.signals import at_times, cubic_spline
 
 MAX_COMPARED_ROWS = 200_000  # of the longest segment that are looked at
 _SCALE_OFF = 0.02  # largest error of scale
 _MAX_UNEXPLAINED = 0.05  # largest part of the velocity that scale and delay do not explain
+_NEARLY_PARALLEL = 1e-6  # squared sine of the angle of two signals below which their normal equations lose digits
 _NO_SHIFT = 0.05  # delays below this part of a sample are left
 
 
@@ -47,7 +49,7 @@ class Comparison:
         """Variance of the measured velocity over that of the position (joints,), 1/s^2."""
         ratio = self.noise / np.maximum(self.position_noise, 1e-300)
         known = ratio[np.isfinite(ratio) & (ratio > 0.0)]
-        return np.where(np.isfinite(ratio) & (ratio > 0.0), ratio, np.median(known) if len(known) else 1.0)
+        return np.where(np.isfinite(ratio) & (ratio > 0.0), ratio, median(known) if len(known) else 1.0)
 
 
 def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments, moving: Bools,
@@ -79,13 +81,12 @@ def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple
 
     They use v(t - d - e) = v(t - d) - e a(t - d).
     """
-    rows = np.arange(len(v), dtype=float)
     scale, delay, rest = 1.0, 0.0, 1.0
+    size = max(float(np.std(v)), 1e-300)
     for _ in range(3):
-        at = np.clip(rows - delay * rate, 0.0, rows[-1])
-        both = np.column_stack([np.interp(at, rows, v), -np.interp(at, rows, a)])
-        found = least_squares(both, measured, float(np.finfo(float).eps) * len(both))
-        rest = float(np.std(measured - both @ found)) / max(float(np.std(v)), 1e-300)
+        both = np.stack([_later(v, delay * rate), -_later(a, delay * rate)])
+        found = _two_values(both, measured)
+        rest = float(np.std(measured - found @ both)) / size
         scale = float(found[0])
         if scale == 0.0:
             break
@@ -93,9 +94,34 @@ def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple
     return scale, delay, rest
 
 
+def _later(x: Array, rows: float) -> Array:
+    """Return x (samples,) delayed by a number of rows, interpolated linearly and constant beyond the ends."""
+    if rows == 0.0:
+        return x
+    whole = int(np.floor(rows))
+    at = np.arange(len(x)) - whole
+    newer, older = x.take(at, mode="clip"), x.take(at - 1, mode="clip")
+    return np.asarray(newer + (rows - whole) * (older - newer))
+
+
+def _two_values(both: Array, measured: Array) -> Array:
+    """Return the values (2,) of two signals (2, samples) in a measured one (samples,), by least squares.
+
+    Velocity and acceleration are nearly orthogonal, so that their normal equations lose no digits that matter.
+    """
+    normal, along = both @ both.T, both @ measured
+    rest = normal[0, 0] * normal[1, 1] - normal[0, 1] ** 2
+    if not rest > _NEARLY_PARALLEL * normal[0, 0] * normal[1, 1]:
+        return least_squares(both.T, measured, float(np.finfo(float).eps) * len(measured))
+    return np.array([normal[1, 1] * along[0] - normal[0, 1] * along[1],
+                     normal[0, 0] * along[1] - normal[0, 1] * along[0]]) / rest
+
+
 def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, cutoff: float, moving: Bools,
              names: tuple[str, ...]) -> tuple[Bools, float, str]:
-    """Return which joints' velocity is good (joints,), its delay, s, and the reasons; joints at rest count as good."""
+    """Return which joints have a usable measured velocity (joints,), its delay, s, and the reasons; joints at rest
+    count as usable.
+    """
     good, why = np.zeros(len(names), dtype=bool), list[str]()
     louder = np.sqrt(noise / np.maximum(own, 1e-300))
     for j in np.flatnonzero(moving):
@@ -113,9 +139,9 @@ def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, 
         else:
             good[j] = True
     if not np.any(good):
-        return good, float(np.median(delay[moving])), "; ".join(why)
-    late = float(np.median(delay[good]))
-    quieter = 1 / max(float(np.median(louder[good])), 1e-12)
+        return good, float(median(delay[moving])), "; ".join(why)
+    late = float(median(delay[good]))
+    quieter = 1 / max(float(median(louder[good])), 1e-12)
     said = (f"scale within {100 * np.max(np.abs(scale[good] - 1.0)):.2g} %, {1e3 * late:.3g} ms late, {quieter:.2g} "
             f"times less noise than the differentiated position")
     return good | ~moving, late, "; ".join([said, *why])

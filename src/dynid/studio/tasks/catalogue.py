@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynid.actuators.laws import LAWS
-from dynid.actuators.parameters import ALSO, FRICTION_MODELS, FRICTION_TITLES
+from dynid.actuators.parameters import FRICTION_MODELS, FRICTION_TITLES, OPTIONAL_PARAMETERS
 from dynid.estimate import methods
 from dynid.excitation.search.criteria import CRITERIA
 from dynid.excitation.trajectories.families import FAMILIES
@@ -34,7 +34,7 @@ def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confine
             {"name": name, "summary": FRICTION_TITLES[name]} for name in FRICTION_MODELS],
         "laws": [{"name": law.name, "summary": _summary(type(law)), "parameters": [
             {"name": one.name, "unit": one.unit, "estimated": one.name in law.estimated} for one in law.parameters]}
-            for law in LAWS.values()], "also": list(ALSO)}
+            for law in LAWS.values()], "also": list(OPTIONAL_PARAMETERS)}
 
 
 def _summary(term: type) -> str:

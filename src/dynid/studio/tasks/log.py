@@ -24,7 +24,7 @@ from dynid.runs.logs import LogSettings, log_settings
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement
-from dynid.studio.tasks.marks import marks, speeds, standstill
+from dynid.studio.tasks.log_marks import marks, speeds, standstill
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.robot import base_coordinates, tree_positions
 from dynid.studio.tasks.settings import run_settings
@@ -83,7 +83,7 @@ def _guessed(chosen: LogSettings, settings: RunSettings, bounds: Confinement) ->
 
 
 def _reading(chosen: LogSettings, settings: RunSettings) -> LogMapping:
-    """Return how a file is opened, without the meaning of its columns."""
+    """Return the settings for opening a file, without the mapping of its columns."""
     kept = ("topic", "delimiter", "decimal", "header", "skip", "array", "axis")
     table = {**(settings.log if chosen.inherit else {}), **chosen.own}
     return LogMapping.of({key: table[key] for key in kept if table.get(key) is not None})

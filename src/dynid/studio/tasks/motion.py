@@ -15,14 +15,14 @@ import numpy as np
 from dynid.errors import DynidError
 from dynid.excitation import Search, Standing
 from dynid.excitation.exciting_motion import nominal_base_values
-from dynid.excitation.search.options import BestSoFar
+from dynid.excitation.search.experiment_design import BestSoFar
 from dynid.excitation.trajectories import family_named
 from dynid.files import write_json
 from dynid.model.registry import FRICTION
 from dynid.progress import Progress
 from dynid.report.pages.motion import MotionData, write_motion
-from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
 from dynid.runs.models import make_robot
+from dynid.runs.motion_design import MotionRequest, design_motion, motion_facts
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.log import replay
 from dynid.studio.tasks.numbers import plain
@@ -144,7 +144,7 @@ class _Live:
         self._voice.progress(sentence, share)
 
     def take(self, best: BestSoFar) -> None:
-        """Take a better motion."""
+        """Report a better motion that the search has found."""
         self.history.append([round(best.seconds, 3), float(best.condition)])
         values = nominal_base_values(best.base)
         with np.errstate(divide="ignore", invalid="ignore"):

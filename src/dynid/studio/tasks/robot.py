@@ -19,7 +19,7 @@ from dynid.report.geometry import configurations, half_axes, mass_centre
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems
 from dynid.robot.meshes import Mesh, MeshFiles, read_mesh
-from dynid.robot.visuals import Visual, visuals
+from dynid.robot.visual_shapes import Visual, visuals
 from dynid.runs.inspection import inspect_robot
 from dynid.runs.models import make_robot
 from dynid.studio.confinement import Confinement

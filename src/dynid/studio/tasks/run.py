@@ -51,7 +51,7 @@ def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
 
 def keep_run(found: Run, folder: Path, tell: Progress, more: Mapping[str, Any] | None = None,
              report: ReportData | None = None) -> None:
-    """Write a run with what the page shows of it; the file that marks it as complete is written last.
+    """Write a run and the data that the page shows; the file that marks it as complete is written last.
 
     Args:
         more: further curves, such as those of compared methods.

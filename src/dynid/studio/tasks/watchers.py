@@ -145,7 +145,7 @@ class LoadWatcher(_Fed):
 
 
 class Touch:
-    """Contacts with the robot: the link and the force."""
+    """Estimator of contacts with the robot: the touched link and the force."""
 
     def __init__(self, outside: ExternalWrench) -> None:
         self._outside = outside

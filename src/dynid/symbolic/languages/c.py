@@ -106,7 +106,7 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
 
 
 def _flags(size: int) -> list[str]:
-    """Return the options of a compiler for x86-64 for registers of `size` bytes; the default is 16."""
+    """Return compiler options for x86-64 that enable vector registers of `size` bytes; 16 is the compilers' default."""
     wanted = {32: "-mavx2 -mfma", 64: "-mavx512f"}.get(size)
     return [] if wanted is None else [f"On x86-64 compile with {wanted} (or -march=native) for wide registers: -O2 "
                                       "alone uses those of 16 bytes, which contain fewer samples."]

@@ -29,7 +29,7 @@ def equations(program: Program) -> str:
 
 
 def _written_out(function: Function) -> int:
-    """Return the number of operations if no value is reused."""
+    """Return the number of operations of the fully expanded equations, without intermediate variables."""
     size: dict[int, int] = {}
     for place in function.graph.live(function.values):
         size[place] = 1 + sum(size[k] for k in function.graph.nodes[place].of)

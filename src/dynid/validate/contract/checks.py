@@ -31,7 +31,7 @@ class ContractError(DynidError):
 
 @dataclass(frozen=True)
 class MethodUnderTest:
-    """A method under test."""
+    """A method and its options, to which the checks of the contract are applied."""
 
     method: Method
     options: Mapping[str, Any]
@@ -60,7 +60,9 @@ class MethodUnderTest:
         return _KNOWN_FITS[key]
 
     def may_refuse(self, problem: Callable[[], Problem]) -> Estimate | None:
-        """Fit a problem that may have no solution: return an estimate, or None after one clear sentence."""
+        """Fit a problem that may have no solution: return the estimate, or None if the method raises an error of one
+        sentence.
+        """
         try:
             return self.fit(problem())
         except ContractError:
@@ -93,7 +95,7 @@ def _sound(estimate: Estimate) -> None:
 
 
 def _same(first: Estimate, second: Estimate, what: str, tolerance: float, factor: Array | float = 1.0) -> None:
-    """Check that two estimates agree in what is identified, in values and in standard errors.
+    """Check that two estimates agree in values, in standard errors, and in which parameters are identified.
 
     Args:
         first: the estimate to compare with.
@@ -168,7 +170,7 @@ def _in_other_units(trial: MethodUnderTest, what: str, **units: float) -> None:
 
 
 def _factor(unit: str, length: float = 1.0, force: float = 1.0) -> float:
-    """Return how much larger a number in this unit is in the other units."""
+    """Return the factor that converts a number from this unit to the scaled units of the test."""
     metres = 0 if unit == "kg" else 1 if unit == "kg m" else 2  # of kg m^2 and of all torques
     return force * length ** metres
 
@@ -222,7 +224,9 @@ def saves_and_loads(trial: MethodUnderTest) -> None:
 
 
 def still_joint(trial: MethodUnderTest) -> None:
-    """A joint that does not move gives a result, in which its friction is not called identified, or one sentence."""
+    """For a joint that does not move, the method returns a result in which its friction is not identified, or raises an
+    error of one sentence.
+    """
     found = trial.may_refuse(lambda: trial.arm(still=True).problem())
     if found is not None and "prior" not in trial.method.depends_on:
         known = [name for name in ("Fv2", "Fc2") if name in found.names and found.identified[found.names.index(name)]]
@@ -231,27 +235,29 @@ def still_joint(trial: MethodUnderTest) -> None:
 
 
 def one_joint(trial: MethodUnderTest) -> None:
-    """A robot of one joint gives a result or one sentence."""
+    """For a robot with one joint, the method returns a result or raises an error of one sentence."""
     trial.may_refuse(lambda: trial.arm(joints=1).problem())
 
 
 def one_block(trial: MethodUnderTest) -> None:
-    """Data in one block of time give a result or one sentence."""
+    """For data in one block of time, the method returns a result or raises an error of one sentence."""
     trial.may_refuse(lambda: trial.arm().problem(blocks=1))
 
 
 def one_log(trial: MethodUnderTest) -> None:
-    """One log gives a result or one sentence."""
+    """For one log, the method returns a result or raises an error of one sentence."""
     trial.may_refuse(lambda: trial.arm().reordered((0,)).problem())
 
 
 def constant_torque(trial: MethodUnderTest) -> None:
-    """Torques that never change, as of a sensor that is not connected, give a result or one sentence."""
+    """For torques that never change, as from a disconnected sensor, the method returns a result or raises an error of
+    one sentence.
+    """
     trial.may_refuse(lambda: trial.arm().with_torques(0.0, 1.0).problem())
 
 
 def no_noise(trial: MethodUnderTest) -> None:
-    """Torques without noise give a result or one sentence."""
+    """For torques without noise, the method returns a result or raises an error of one sentence."""
     trial.may_refuse(lambda: noise_free_arm(trial.shape).problem())
 
 

@@ -72,8 +72,8 @@ def arm(joints: int = 2, *, length: float = 1.0, force: float = 1.0, still: bool
 
     Args:
         joints: 1 or 2.
-        length: metres of the unit of length; geometry, gravity, torques and parameters are given in it.
-        force: kilograms of the unit of mass.
+        length: size of the length unit in metres, in which geometry, gravity, torques and parameters are given.
+        force: size of the mass unit in kilograms.
         still: the last joint keeps its position.
         shape: with Stribeck friction whose shape is to be found.
     """

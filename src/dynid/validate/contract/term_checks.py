@@ -1,4 +1,4 @@
-"""The contract of terms: what the columns of every term must satisfy, built in or of a plugin."""
+"""The contract of terms: checks that every term must pass, built in or of a plugin."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.order_statistics import median
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.validate.thresholds import (
@@ -167,4 +168,4 @@ def _contradiction(joints: Sequence[int], nominal: Sequence[float | None] | None
     """Return by how much the nominal model contradicts the scale of joints that are assumed correct, as a logarithm."""
     known = [abs(np.log(abs(value))) + (1.0 if value < 0 else 0.0) for j in joints
              if nominal is not None and (value := nominal[j]) is not None and value != 0]
-    return float(np.round(np.median(known), 2)) if known else 0.0
+    return float(np.round(median(known), 2)) if known else 0.0

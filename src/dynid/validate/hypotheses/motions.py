@@ -1,4 +1,4 @@
-"""Hypotheses about the motion: time stamps, delays, gear ratios, backlash, positions of other joints."""
+"""Hypotheses about the motion: time stamps, delays, gear ratios, zero positions, backlash, other joints' positions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from dynid.validate.thresholds import COMMAND_PERIODS, SHORT_DELAY_WORTH
 
 RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # times that the clock may have run too fast
 GEARS = (0.8, 1.25)
+OFFSETS = (-0.05, 0.05)  # rad or m from the zero position of the robot file; refined up to four times as far
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m, of a gear: reversals fall apart where a gap is half off
 # Causes with a number.
-_NUMBERED_CAUSES = {"time-scale", "gear-ratio", "residual-follows-delay", "residual-follows-backlash"}
+_NUMBERED_CAUSES = {"time-scale", "gear-ratio", "position-offset", "residual-follows-delay",
+                    "residual-follows-backlash"}
 _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # those found on a logarithmic scale
 
 
@@ -76,6 +78,17 @@ def position_sign(j: int, dof: int) -> Hypothesis:
         return model, tuple(replace(log, q=log.q * scale, dq=log.dq * scale, ddq=log.ddq * scale) for log in logs)
 
     return Hypothesis("position-sign", (j,), change)
+
+
+def position_offset(j: int, offset: float, dof: int) -> Hypothesis:
+    """Return the hypothesis that the position of joint j is `offset` (rad or m) more than the logged one."""
+    more = np.zeros(dof)
+    more[j] = offset
+
+    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
+        return model, tuple(replace(log, q=log.q + more) for log in logs)
+
+    return Hypothesis("position-offset", (j,), change, values=(offset,), parameters=1)
 
 
 def delay(late: float) -> Hypothesis:
@@ -145,6 +158,8 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
     yield from (backlash(j, gap) for j in mixed for gap in GAPS)
     for j in doubted:
         yield position_sign(j, dof)
+        # The inertias of the last body absorb an offset of its joint.
+        yield from (position_offset(j, offset, dof) for offset in OFFSETS if j < dof - 1)
         for factor in GEARS:
             yield gear_ratio(j, factor, dof, torque=True)
             yield gear_ratio(j, factor, dof, torque=False)
@@ -182,6 +197,8 @@ def refined(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) 
             return time_scale(number)
         if start.cause == "gear-ratio":
             return gear_ratio(start.joints[0], number, dof, bool(start.details["torque"]))
+        if start.cause == "position-offset":
+            return position_offset(start.joints[0], number, dof)
         return delay(number) if start.cause == "residual-follows-delay" else backlash(start.joints[0], number)
 
     low, high = (np.log(first) - 0.5, np.log(first) + 0.5) if factor else (0.0, 4.0 * first)

@@ -10,6 +10,7 @@ from dynid.arrays import Array, Bools
 from dynid.estimate import Problem
 from dynid.lapack import is_full_rank
 from dynid.model import complete
+from dynid.order_statistics import distinct, median
 from dynid.validate.thresholds import (
     FEW_JOINTS_SHARE,
     LOAD_EXPLAINS,
@@ -103,7 +104,7 @@ def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
         return None
     least = np.log(WRONG_UNIT) * np.sqrt(max(1.0, FEW_JOINTS_SHARE * len(factors) / len(known)))
     off = np.abs(np.log(np.maximum(np.abs(known), 1e-12)))
-    return tuple(map(float, known)) if float(np.median(off)) > least else None
+    return tuple(map(float, known)) if float(median(off)) > least else None
 
 
 def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
@@ -208,7 +209,7 @@ def _left_out(columns: Array, target: Array, block: Array) -> float:
         u, s, _ = np.linalg.svd(unit, full_matrices=False)
         basis = u[:, s > 1e-5 * s[0]]
     along, total = basis.T @ target, 0.0
-    for b in np.unique(block):
+    for b in distinct(block):
         own = block == b
         gram = basis[own].T @ basis[own]
         value = np.linalg.solve(np.eye(len(along)) * (1.0 + 1e-4) - gram, along - basis[own].T @ target[own])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from dynid.lapack import least_squares
 from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression import Factor, Regression
+from dynid.regression.factor import add_factors
 from dynid.validate.hypotheses.trial import fold_logs, try_out
 from dynid.validate.thresholds import (
     CHANGE_EXPLAINED,
@@ -119,9 +121,11 @@ def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
             or len({block.spans[0].log for block in blocks}) > 1:
         return None
     load, friction = _last_body(problem), _friction(problem)
+    each = [block.factors for block in blocks]
+    before, after = (list(accumulate(some, add_factors)) for some in (each, each[::-1]))
     for cut in range(2, len(blocks) - 2):
-        parts = [Regression.of(problem.base, some, problem.regression.joints)
-                 for some in (blocks[:cut], blocks[cut + 1:])]
+        parts = [Regression(problem.base, factors, (), problem.regression.joints)
+                 for factors in (before[cut - 1], after[len(blocks) - cut - 2])]
         one_set = excess_between(parts, noise)
         if one_set < OTHER_MACHINE_EXCESS:
             continue

@@ -11,8 +11,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.lapack import is_full_rank, least_squares
 from dynid.model import LinearModel
+from dynid.order_statistics import median
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
+from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
 from dynid.validate.thresholds import NOISE_FLOOR
 
@@ -48,7 +49,7 @@ class Trial:
 
         A block with a unique motion, which no fit to the others predicts, thus has no effect.
         """
-        return np.asarray(np.median(self.by_block, axis=0) * len(self.by_block))
+        return np.asarray(median(self.by_block, axis=0) * len(self.by_block))
 
     def noise(self) -> Array:
         """Standard deviation of each joint's own fit (dof,), at least a share NOISE_FLOOR of its torque."""
@@ -60,7 +61,11 @@ class Trial:
 
 def solve_stacked(regression: Regression, weights: Array) -> Array:
     """Return base values (base,) by weighted least squares, zero along directions that the data hardly excite."""
-    stacked = regression.stack(weights)
+    return solve_directions(regression.stack(weights))
+
+
+def solve_directions(stacked: Stacked) -> Array:
+    """Return base values (base,) by least squares, zero along directions that the data hardly excite."""
     size = np.linalg.norm(stacked.r, axis=0)
     scale = np.where(size > 0, size, 1.0)
     return least_squares(stacked.r / scale, stacked.rho, _MIN_DIRECTION) / scale
@@ -78,8 +83,8 @@ def try_out(regression: Regression, noise: Array | None = None) -> Trial:
     beta = solve_stacked(regression, weights)
     by_block = regression.misfits(beta)[None]
     if len(regression.blocks) > 2:
-        by_block = np.array([regression.only(b).misfits(solve_stacked(fewer, weights))
-                             for b, fewer in enumerate(regression.without_each())])
+        by_block = np.array([regression.only(b).misfits(solve_directions(fewer))
+                             for b, fewer in enumerate(regression.stack_without_each(weights))])
     return Trial(regression, beta, regression.misfits(beta), by_block, alone, rows, power)
 
 

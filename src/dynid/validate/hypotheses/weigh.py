@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.model import LinearModel, Model, required_robot_model, robot_model
 from dynid.recording import Samples
-from dynid.recording.excerpt import excerpt
+from dynid.recording.excerpts import excerpt
 from dynid.regression import Regression, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
 from dynid.validate.hypotheses.gains import Scales, wrong_scales

@@ -14,15 +14,15 @@ from dynid.estimate import Estimate, Problem
 from dynid.findings import Evidence, Finding, Severity
 from dynid.model import complete
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.cutoff_dependence import CutoffDependence
-from dynid.validate.data_excitation import DataExcitation
+from dynid.validate.cutoff_influence import CutoffDependence
+from dynid.validate.excited_parameters import DataExcitation
 from dynid.validate.gains import Gain
 from dynid.validate.hypotheses.nominal import Sheet, compare_with_nominal
 from dynid.validate.hypotheses.trial import Trial, try_out
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction
-from dynid.validate.residual_tests import ResidualTests
+from dynid.validate.residual_statistics import ResidualTests
 from dynid.validate.words import inside, sentence
 
 Stage = Literal["data", "fit", "transfer"]

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.findings import Finding
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis
-from dynid.validate.residual_tests import ResidualTests
+from dynid.validate.residual_statistics import ResidualTests
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed, listed
 
@@ -80,6 +80,15 @@ def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Fi
                    f"the position of {joints_listed(names)} has the opposite sign", joints=names)
 
 
+def _position_offset(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    name, offset = case.problem.regression.joints[found.joints[0]], found.values[0]
+    return suspect("position-offset", "zero position", joint_label(name),
+                   f"the zero position of {joint_label(name)} probably differs from that of the robot file: the "
+                   f"torques are consistent with positions that are {offset:.3g} rad (or m) more than logged; check "
+                   "its calibration, or add the difference with log.offset",
+                   joints=[name], evidence={"offset": offset})
+
+
 def _mounting(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     assert gravity is not None
     x, y, z = gravity.vector
@@ -123,10 +132,12 @@ def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
 
 FINDINGS: dict[str, Callable[[Case, Hypothesis, Gravity | None], Finding]] = {
     "drive-gain": _gain, "torque-sign": _sign, "time-scale": _time, "gear-ratio": _gear,
-    "positions-swapped": positions_swapped, "position-sign": _position_sign, "gravity-direction": _mounting,
+    "positions-swapped": positions_swapped, "position-sign": _position_sign, "position-offset": _position_offset,
+    "gravity-direction": _mounting,
     "residual-follows-delay": _late, "residual-follows-backlash": _gap}
 NAMES = {"drive-gain": "wrong drive gains", "torque-sign": "a torque with the wrong sign",
          "time-scale": "wrong time stamps", "gear-ratio": "a wrong gear ratio",
          "positions-swapped": "swapped positions", "position-sign": "a position with the wrong sign",
+         "position-offset": "another zero position",
          "gravity-direction": "another direction of gravity", "residual-follows-delay": "a delay",
          "residual-follows-backlash": "backlash"}

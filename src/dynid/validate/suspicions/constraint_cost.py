@@ -14,7 +14,7 @@ import numpy as np
 from dynid.estimate import identify
 from dynid.findings import Finding
 from dynid.validate.reconstruction import reconstruct
-from dynid.validate.residual_tests import residual_tests
+from dynid.validate.residual_statistics import residual_tests
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.thresholds import PRICE_PERCENT, PRICE_RATIO, PRICE_STANDARD_ERRORS
 from dynid.validate.words import joints_listed

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.findings import Evidence, Finding
-from dynid.validate.cutoff_dependence import CutoffDependence
+from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import (
     CUTOFF_KNOWN,

@@ -10,7 +10,7 @@ from dynid.arrays import Array
 from dynid.findings import Finding
 from dynid.model.delay import DELAY
 from dynid.validate.candidates import BACKLASH, CandidateFit
-from dynid.validate.residual_tests import JointTests
+from dynid.validate.residual_statistics import JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.constraint_cost import without_constraints

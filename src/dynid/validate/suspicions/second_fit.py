@@ -22,7 +22,7 @@ from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.hypotheses.trial import BLOCKS
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt
 from dynid.validate.reconstruction import reconstruct
-from dynid.validate.residual_tests import residual_tests
+from dynid.validate.residual_statistics import residual_tests
 from dynid.validate.suspicions.case import Case
 
 METHOD = "wls"  # of second fits: it works on the compressed regression alone and is fast

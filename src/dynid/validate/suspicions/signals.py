@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.findings import Finding
+from dynid.order_statistics import median
 from dynid.recording.copies import decimal_step, held_share, repeated_stretch
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.recording.stuck import Hang, hanging_positions
@@ -176,9 +177,9 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
             a, b = (x[width:, j] - x[:-width, j] for x in (log.q[1:], travel))
             if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > CLOCK_CORRELATION:
                 factors.append(float(a @ b / (b @ b)))
-        if not factors or np.ptp(factors) > CLOCK_OFF * abs(np.median(factors)):
+        if not factors or np.ptp(factors) > CLOCK_OFF * abs(median(factors)):
             continue
-        factor = float(np.median(factors))
+        factor = float(median(factors))
         unit = min(abs(factor * _DEGREES_PER_RAD - 1.0), abs(factor / _DEGREES_PER_RAD - 1.0)) < CLOCK_OFF
         if abs(factor - 1.0) > CLOCK_OFF and factor > 0 and not unit:
             yield suspect("time-scale", "time stamps", log.source,
@@ -201,12 +202,12 @@ def cutoff_too_high(case: Case) -> Iterator[Finding]:
         noise = np.array([one.get("noise_floor") or 0.0 for one in spectra])
         # A white noise of positions, differentiated twice, up to the cut-off.
         share = noise * (2.0 * np.pi) ** 4 * cutoff ** 5 / 5.0 / np.maximum(np.mean(log.ddq ** 2, axis=0), 1e-300)
-        if wanted and cutoff > max(wanted) and float(np.median(share)) > NOISE_ACCELERATION:
+        if wanted and cutoff > max(wanted) and float(median(share)) > NOISE_ACCELERATION:
             yield suspect("cutoff-too-high", "cut-off", f"{cutoff:g} Hz",
                           f"the cut-off of {cutoff:g} Hz is too high for {log.source}: about "
-                          f"{100 * min(float(np.median(share)), 1.0):.0f} % of the power of its accelerations is noise "
-                          f"of the positions, and the motion ends at about {np.median(wanted):.2g} Hz; leave --cutoff "
-                          f"out, or give --cutoff {np.median(wanted):.2g}", severity="fatal", logs=[log.source],
+                          f"{100 * min(float(median(share)), 1.0):.0f} % of the power of its accelerations is noise "
+                          f"of the positions, and the motion ends at about {median(wanted):.2g} Hz; leave --cutoff "
+                          f"out, or give --cutoff {median(wanted):.2g}", severity="fatal", logs=[log.source],
                           evidence={"cutoff": float(cutoff), "noise_share": each(np.minimum(share, 1.0))})
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.findings import Finding
+from dynid.order_statistics import median
 from dynid.validate.hypotheses.other_log import what_changed
 from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
@@ -124,7 +125,7 @@ def odd_block(case: Case) -> Iterator[Finding]:
     power = np.array([sum(factor.power for factor in blocks[k].factors) / max(blocks[k].rows, 1) for k in cross.blocks])
     errors = cross.errors * np.sqrt(power / power.mean())
     known = errors[np.isfinite(errors)]
-    typical, most = np.median(known), known.max()
+    typical, most = median(known), known.max()
     if len(known) > 3 and most > ODD_BLOCK_RATIO * typical and most > typical + ODD_BLOCK_PERCENT:
         worst = cross.blocks[int(np.nanargmax(errors))]
         block = blocks[worst]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.findings import Finding
+from dynid.order_statistics import median
 from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.thresholds import UNRELATED_SHARE
@@ -25,7 +26,7 @@ def is_unrelated(case: Case) -> bool:
     torques = [np.concatenate(case.torques(int(j))) for j in np.flatnonzero(moving)]
     about_mean = [float(np.var(tau)) / max(float(np.mean(tau ** 2)), 1e-300) for tau in torques]
     variation = trial.power[moving] * np.asarray(about_mean)
-    return float(np.median(trial.typical[moving] / np.maximum(variation, 1e-300))) > UNRELATED_SHARE
+    return float(median(trial.typical[moving] / np.maximum(variation, 1e-300))) > UNRELATED_SHARE
 
 
 def torques_exchanged(case: Case) -> Finding | None:

@@ -23,7 +23,7 @@ MAX_LOGS_SHOWN = 1000  # rows of the table; the manifest has all
 
 
 def _overview(data: FleetData) -> Mapping[str, Any]:
-    """The findings in words: what differs."""
+    """Main findings on the fleet in words: which robots differ, and in what."""
     differing = [row.name for row in data.parameters if row.differs == "robots"]
     moving = [row.name for row in data.parameters if row.differs == "motions"]
     return {"sentences": data.sentences[:MAX_SENTENCES_SHOWN],

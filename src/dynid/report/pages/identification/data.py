@@ -26,7 +26,7 @@ from dynid.validate import (
 )
 
 if TYPE_CHECKING:
-    from dynid.estimate.controller_fit import ControllerFit
+    from dynid.estimate.loop_fit import ControllerFit
     from dynid.simulation import Controller
 
 if TYPE_CHECKING:

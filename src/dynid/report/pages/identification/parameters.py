@@ -14,6 +14,7 @@ from dynid.estimate import Estimate
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.estimate.problem import method_title
 from dynid.estimate.summary_text import UNCERTAINTY
+from dynid.order_statistics import quantile
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
 from dynid.report.grades import GOOD, POOR, grade
 from dynid.report.pages.identification.data import ReportData
@@ -171,7 +172,7 @@ def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], 
 def linear_part(values: Array) -> float:
     """Return the size below which the axis is linear: a power of ten that exceeds a tenth of the values."""
     size = np.abs(values[values != 0])
-    return 10.0 ** np.floor(np.log10(np.quantile(size, 0.1))) if len(size) else 1.0
+    return 10.0 ** np.floor(np.log10(quantile(size, 0.1))) if len(size) else 1.0
 
 
 def symmetric_log(values: Array, linear: float) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,9 @@ def versions() -> list[tuple[str, str]]:
     found = [("dynid", __version__), ("Python", platform.python_version())]
     for package in _PACKAGES:
         try:
-            found.append((package, version(package)))
+            # The first lines of the metadata: all of it, with licences, would be parsed as an e-mail.
+            facts = (distribution(package).read_text("METADATA") or "").split("\n\n", 1)[0].splitlines()
+            found += [(package, line.partition(": ")[2]) for line in facts if line.startswith("Version: ")]
         except PackageNotFoundError:
             continue
     return found

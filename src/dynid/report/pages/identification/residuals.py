@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.regression.residuals import Residuals
+from dynid.regression.residual_series import Residuals
 from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, level, line, log_axis, numbers, significant
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
@@ -44,7 +44,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 
 def looks(found: JointTests) -> str:
-    """Return short descriptions of the residual tests."""
+    """Return the results of the residual tests of a joint in a few words each."""
     said = []
     if found.explained_by is not None:
         said.append(found.explained_by.seen)

@@ -38,7 +38,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def words(check: SimulationCheck) -> str:
-    """Return how it was simulated."""
+    """Return in words how a log was simulated: by measured torques or in closed loop."""
     return "under its own torques" if check.mode == "torque-driven" else "in closed loop"
 
 

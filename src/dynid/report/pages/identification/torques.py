@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.recording import Samples
-from dynid.regression.residuals import Residuals
+from dynid.regression.residual_series import Residuals
 from dynid.report.figure import BLUE, LIGHT, MEASURED, ORANGE, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.order_statistics import distinct
 from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
@@ -61,7 +62,7 @@ def error_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
 def speed_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
     """Return the commanded minus the measured position of one joint over its commanded velocity, and the line of its
     lag."""
-    rows = np.unique(np.linspace(0, len(log.t) - 1, CLOUD).round().astype(np.int64))
+    rows = distinct(np.linspace(0, len(log.t) - 1, CLOUD).round().astype(np.int64))
     speed, error = log.speed[rows, j], log.error[rows, j]
     ends = np.array([speed.min(), speed.max()])
     traces: list[Mapping[str, Any]] = [

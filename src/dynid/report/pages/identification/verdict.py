@@ -14,7 +14,7 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Card, Section
 from dynid.report.words import percent
 from dynid.validate.conclusion import LACKS
-from dynid.validate.data_excitation import LONGER_LOG, Status
+from dynid.validate.excited_parameters import LONGER_LOG, Status
 from dynid.validate.grade import Grade, ranked
 from dynid.validate.words import capitalised
 

@@ -39,7 +39,7 @@ class StreamData:
         t: (looks,), times of the stored estimates, s.
         values, stds: (looks, base), estimates and standard errors, infinite if a parameter was not identifiable.
         names, units: (base,).
-        restarts: times, s, each with the next look.
+        restarts: times, s, each with the next stored estimate.
         changes: with their explanations.
         events: time (s) and sentence.
         method, samples: of the stream.

@@ -1,0 +1,158 @@
+"""Identifiability of actuator parameters, from the model and from data, and experiments that separate them.
+
+The compiled simulation reads a table of numbers that is computed from the parameters. Parameters that give the same
+numbers cannot be distinguished by any data. This is tested on the numbers, because finite differences of simulations
+with dry friction are inexact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.actuators import columns as c
+from dynid.actuators.problem import ChainProblem, joint_numbers
+from dynid.actuators.refinement import Refinement
+from dynid.arrays import Array, Bools
+from dynid.findings import Note
+
+_MAX_TYPICAL_STD = 0.5  # of a size that matters: a standard error below it identifies any value
+# Of the estimate itself: a standard error below it identifies the parameter. With a larger share, poorly determined
+# parameters are called identified only where chance made their estimates large, and intervals miss the truth.
+_MAX_RELATIVE_STD = 0.25
+_NULL_SHARE = 1e-5  # of the largest singular value: below it a direction is not determined by any amount of such data
+_NAMED_SHARE = 0.25  # of a direction: components below it are not named
+_DRIVE_PARAMETERS = {"kp", "kd", "ki", "kv", "kt", "resistance", "torque_scale"}
+_MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """Parameters that the data determine. Attributes: identified: mask of these unknowns (unknowns,). notes: sentences
+    on combinations that are not determined.
+    """
+
+    identified: Bools
+    notes: tuple[Note, ...]
+
+
+def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
+    """Return which unknowns the data of a chain determine, from the scaled Jacobian and the standard errors of the
+    solution."""
+    silent = np.linalg.norm(fit.jacobian.reshape(-1, len(fit.x)), axis=0) * fit.scale < 1e-9
+    typical = np.array([one.item.typical for one in problem.unknowns])
+    known = fit.std <= np.maximum(_MAX_TYPICAL_STD * typical, _MAX_RELATIVE_STD * np.abs(fit.x))
+    identified = ~fit.at_bound & known & (fit.std > 0) & ~silent
+    null = fit.singular <= _NULL_SHARE * max(float(fit.singular.max(initial=0.0)), 1e-300)
+    notes = []
+    vectors = [fit.directions[:, k] for k in np.flatnonzero(null)]
+    for vector in vectors:
+        identified &= np.abs(vector) < _NAMED_SHARE / 2
+    scaled = fit.covariance / np.outer(fit.scale, fit.scale)
+    values, axes = np.linalg.eigh(scaled)
+    vectors += [axes[:, k] for k in np.flatnonzero(values > _MAX_TYPICAL_STD ** 2)]
+    named: set[frozenset[str]] = set()
+    for vector in vectors:
+        chosen = [k for k in np.argsort(-np.abs(vector)) if abs(vector[k]) > _NAMED_SHARE]
+        names = frozenset(problem.label(int(k)) for k in chosen)
+        if not chosen or names in named:
+            continue
+        named.add(names)
+        notes.append(_combination(problem, [int(k) for k in chosen], bool(null.any()) and vector is vectors[0]))
+    alone = [k for k in np.flatnonzero(~identified & ~fit.at_bound)
+             if not any(problem.label(int(k)) in names for names in named)]
+    if alone:
+        notes.append(_combination(problem, [int(k) for k in alone], False, together=False))
+    bound = np.flatnonzero(fit.at_bound)
+    if len(bound):
+        labels = ", ".join(problem.label(int(k)) for k in bound)
+        notes.append(Note("at-bound", f"At a bound, so without an interval: {labels}. The data are consistent with "
+                                      "the value at the bound.",
+                          {problem.label(int(k)): float(fit.x[k]) for k in bound}))
+    return Identifiability(identified, tuple(notes))
+
+
+def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together: bool = True) -> Note:
+    labels = [problem.label(k) for k in chosen]
+    names = {problem.unknowns[k].name for k in chosen}
+    text = f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
+    if len(labels) == 1 or not together:
+        head = f"Not determined by these data: {text}."
+    elif names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS and exact:
+        head = f"{text} scale together: only their ratios are determined."
+    else:
+        head = f"{text} cannot be distinguished with these data."
+    return Note("not-distinguished", f"{head} {experiment(names)}")
+
+
+def experiment(names: set[str]) -> str:
+    """Return the experiment that separates the parameters of these names, as a sentence."""
+    if names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS:
+        return "A known mass or a second gain setting separates them (`dynid excite --actuator`)."
+    if "delay" in names:
+        return "Faster motion separates them: a chirp up to the bandwidth of the joint, or steps."
+    if names & {"offset", "bias"}:
+        return "Motion over a wider range of gravity separates them, for example half a turn of the joint."
+    if any(name.startswith(("load", "quadratic", "stribeck_load")) for name in names):
+        return "Logs with at least two known masses separate them, lifted and lowered."
+    if any(name.startswith("stribeck") for name in names):
+        return "Slow motion through standstill separates them, at speeds below 0.2 rad/s."
+    if "backlash" in names:
+        return "Slow reversals against gravity determine it."
+    return "Motion at several speeds and accelerations separates them (`dynid excite --actuator`)."
+
+
+STRUCTURE_STEP = 1e-4  # of a parameter's size: step of the differences of the numbers, which are smooth
+STRUCTURE_TOLERANCE = 1e-6  # of the largest singular value: below it the numbers do not change
+_LOAD_COLUMNS = [c.LOAD_MOTOR, c.LOAD_EXTERNAL, c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL, c.QUADRATIC_MOTOR,
+                 c.QUADRATIC_EXTERNAL]
+
+
+def unchanged_directions(problem: ChainProblem, x: Array, scale: Array,
+                         settings: Sequence[Mapping[str, float]] = ({},)) -> Array:
+    """Return directions (unknowns, m) of the scaled unknowns along which no number of the simulation changes.
+
+    Args:
+        problem: the unknowns; its logs are not used.
+        x: values of the unknowns (unknowns,).
+        scale: sizes of the unknowns (unknowns,).
+        settings: gains of the logs.
+    """
+    rows = []
+    for k in range(len(x)):
+        low, high = x.copy(), x.copy()
+        low[k], high[k] = x[k] - STRUCTURE_STEP * scale[k], x[k] + STRUCTURE_STEP * scale[k]
+        rows.append(np.concatenate([_numbers(problem, high, own) - _numbers(problem, low, own) for own in settings]))
+    slopes = np.array(rows).T / (2.0 * STRUCTURE_STEP)
+    size = np.max(np.abs(slopes), axis=1, keepdims=True)
+    _, singular, directions = np.linalg.svd(slopes / np.where(size > 0, size, 1.0), full_matrices=True)
+    rank = int(np.sum(singular > STRUCTURE_TOLERANCE * singular[0])) if len(singular) and singular[0] > 0 else 0
+    return directions[rank:].T
+
+
+def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Array:
+    """Return the simulation inputs of all joints; inputs that act only as a sum are added."""
+    table = np.zeros((problem.dof, c.JOINT_COLUMNS))
+    for j, values in enumerate(problem.values(x)):
+        table[j] = joint_numbers(problem.law, {**values, **gains})
+        is_unlimited = table[j, c.U_LIMIT] == np.inf
+        table[j, ~np.isfinite(table[j])] = 0.0
+        if is_unlimited:  # gains act as products with that of the torque
+            table[j, [c.KP, c.KI, c.KD, c.FEED]] *= table[j, c.TORQUE_GAIN]
+            table[j, c.TORQUE_GAIN] = 1.0
+        if not np.any(table[j, _LOAD_COLUMNS]):  # then back-EMF and damping by the law are dampings like any other
+            table[j, c.VISCOUS] += table[j, c.BACK_EMF]
+            table[j, c.BACK_EMF] = 0.0
+            if table[j, c.FOLLOW] == 0.0 and is_unlimited:
+                table[j, c.VISCOUS] += table[j, c.KD]
+                table[j, c.KD] = 0.0
+    links = [values.get("link_scale", 1.0) for values in problem.values(x)]
+    return np.concatenate([table.ravel(), links])
+
+
+def projected(information: Array, directions: Array) -> Array:
+    """Return the information (k, k) with orthonormal directions (k, m) removed."""
+    keep = np.eye(len(information)) - directions @ directions.T
+    return keep @ information @ keep

@@ -1,0 +1,333 @@
+"""Closed-loop rollouts of actuated joints in compiled code: drive law, friction with true sticking, delay, backlash.
+
+A step of h is second order: half a step of the positions, a whole step of the velocities with the rigid-body terms at
+the middle and all linear damping by the implicit midpoint rule, and half a step of the positions again. Dry friction is
+within the budget of each joint; a joint that stops or reverses inside a step changes the sign of its friction at that
+time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Each step uses the mean of the
+command over the step, so that the simulated positions are continuous in the delay. A command is constant until the next
+row, or a ramp if the drive limits its speed. The supply voltage has the delay of the commands, because a command also
+switches the drive off.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dynid.actuators.columns import (
+    ARMATURE,
+    BACK_EMF,
+    BACKLASH,
+    BIAS,
+    COULOMB,
+    DELAY,
+    ENCODER_COUNT,
+    ENCODER_ORIGIN,
+    FEED,
+    FOLLOW,
+    INTEGRAL_ERROR,
+    INTEGRAL_SPEED,
+    KD,
+    KI,
+    KP,
+    LOAD_EXTERNAL,
+    LOAD_MOTOR,
+    OFFSET,
+    QUADRATIC_EXTERNAL,
+    QUADRATIC_MOTOR,
+    STRIBECK,
+    STRIBECK_LOAD_EXTERNAL,
+    STRIBECK_LOAD_MOTOR,
+    STRIBECK_SHAPE,
+    STRIBECK_SPEED,
+    TORQUE_GAIN,
+    TORQUE_LIMIT,
+    U_LIMIT,
+    VISCOUS,
+    WINDUP,
+)
+from dynid.arrays import Array, Ints
+from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
+from dynid.dynamics.state import mass_and_bias
+from dynid.kernel_store import njit
+
+_MAX_SWEEPS = 40  # of Gauss-Seidel over the joints of a chain; one is exact for a single joint
+_SWEEP_TOLERANCE = 1e-9  # rad/s: change of a velocity below which the friction torques have converged
+# Rows of the working array (WORK_ROWS, n), one number a joint.
+(_Q, _V, _HALF, _TORQUE, _MIDDLE, _BUDGET, _FRICTION, _CHANGE, _PLAY, _INTEGRAL, _ERROR, _EXTERNAL) = range(12)
+WORK_ROWS = 12
+
+
+@njit(**INNER_BORROWING)
+def friction_budget(p: Array, motor: float, external: float, speed: float) -> float:
+    """Return the largest dry friction torque of a joint, N m, by the models M1 to M6 of BAM; p: see `columns`."""
+    budget = p[COULOMB] + abs(p[LOAD_EXTERNAL] * external - p[LOAD_MOTOR] * motor)
+    more = p[STRIBECK] + abs(p[STRIBECK_LOAD_EXTERNAL] * external - p[STRIBECK_LOAD_MOTOR] * motor)
+    if external * motor < 0.0:
+        if abs(external) < abs(motor):
+            more += p[QUADRATIC_EXTERNAL] * external * external
+        else:
+            more += p[QUADRATIC_MOTOR] * motor * motor
+    if more != 0.0:
+        budget += more * math.exp(-(abs(speed) / p[STRIBECK_SPEED]) ** p[STRIBECK_SHAPE])
+    return budget
+
+
+@njit(**INNER_BORROWING)
+def rounded(position: float, count: float, origin: float) -> float:
+    """Return the position that an encoder measures, rad; for count 0 the position itself."""
+    return position if count == 0.0 else origin + count * math.floor((position - origin) / count + 0.5)
+
+
+@njit(**INNER_BORROWING)
+def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, int]:
+    """Return the rows whose values apply at the times `start` and `stop`, s. at: row not after `stop`, where the search
+    begins.
+    """
+    last = len(t) - 1
+    high = min(at, last)
+    while high < last and t[high + 1] <= stop:
+        high += 1
+    while high > 0 and t[high] > stop:
+        high -= 1
+    low = high
+    while low > 0 and t[low] > start:
+        low -= 1
+    return low, high
+
+
+@njit(**INNER_BORROWING)
+def _mean_supply(t: Array, supply: Array, j: int, start: float, stop: float, low: int,
+                 high: int) -> tuple[float, float]:
+    """Return the mean supply of joint j from `start` to `stop`, s, and the share of that time in which it is not zero.
+    low, high: see `_rows_between`.
+    """
+    if low == high:
+        return supply[high, j], 0.0 if supply[high, j] == 0.0 else 1.0
+    mean, share, since = 0.0, 0.0, start
+    for row in range(low, high + 1):
+        until = stop if row == high else max(t[row + 1], start)
+        mean += supply[row, j] * (until - since)
+        share += 0.0 if supply[row, j] == 0.0 else until - since
+        since = until
+    return mean / (stop - start), share / (stop - start)
+
+
+@njit(**INNER_BORROWING)
+def _invert(a: Array, inverse: Array, n: int) -> bool:
+    """Compute the inverse (n, n) of a symmetric positive definite matrix from its lower triangle, which is
+    overwritten."""
+    for j in range(n):
+        for k in range(j):
+            a[j, j] -= a[j, k] * a[j, k]
+        if not a[j, j] > 0.0:
+            return False
+        a[j, j] = math.sqrt(a[j, j])
+        for i in range(j + 1, n):
+            for k in range(j):
+                a[i, j] -= a[i, k] * a[j, k]
+            a[i, j] /= a[j, j]
+    for c in range(n):
+        for i in range(n):
+            inverse[i, c] = 1.0 if i == c else 0.0
+        for i in range(c, n):
+            for k in range(c, i):
+                inverse[i, c] -= a[i, k] * inverse[k, c]
+            inverse[i, c] /= a[i, i]
+        for i in range(n - 1, -1, -1):
+            for k in range(i + 1, n):
+                inverse[i, c] -= a[k, i] * inverse[k, c]
+            inverse[i, c] /= a[i, i]
+    return True
+
+
+@njit(**INNER_BORROWING)
+def _total_until(t: Array, command: Array, total: Array, ramp: Array, row: int, j: int, time: float) -> float:
+    """Return the integral of the command of joint j until `time`, s, which is after the time stamp of `row`."""
+    since = time - t[row]
+    found = total[row, j] + command[row, j] * since
+    slope = ramp[0, row, j]
+    if slope != 0.0 and since > 0.0:
+        length = ramp[1, row, j]
+        found += slope * (0.5 * since * since if since < length else length * (since - 0.5 * length))
+    return found
+
+
+@njit(**BORROWING)
+def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, ramp: Array, rate: Array,
+            feed: Array, supply: Array, starts: Ints, first: Array, p: Array, step: float, work: Array, mass: Array,
+            inverse: Array, out: Array) -> bool:
+    """Simulate a chain in closed loop over a log; return False if it diverges or the inertia matrix is singular.
+
+    Args:
+        parent, gravity, rows: the chain, see `dynid.dynamics.state.pack`.
+        t: time stamps (rows,), s.
+        command, total: commanded positions at each row and their integrals over time (rows, n).
+        ramp: slopes of the commands after each row, rad/s, and their duration, s (2, rows, n).
+        rate, feed, supply: commanded velocities, feed-forward, and supply (rows, n).
+        starts: rows at which the simulation restarts from `first`; ascending, the first is 0.
+        first: positions and velocities there (starts, 2, n).
+        p: numbers of each joint (n, JOINT_COLUMNS).
+        step: largest step, s.
+        work, mass, inverse: work space (WORK_ROWS, n), (n, n), (n, n).
+        out: encoder positions and velocities (2, rows, n).
+    """
+    n, count = len(parent), len(t)
+    segment = 0
+    for row in range(count):
+        if segment < len(starts) and starts[segment] == row:
+            for j in range(n):
+                work[_Q, j] = first[segment, 0, j] - p[j, BIAS]
+                work[_V, j] = first[segment, 1, j]
+                work[_PLAY, j], work[_INTEGRAL, j], work[_FRICTION, j] = work[_Q, j], 0.0, 0.0
+                work[_CHANGE, j] = 0.0
+            segment += 1
+        for j in range(n):
+            out[0, row, j] = rounded(work[_PLAY, j] + p[j, BIAS], p[j, ENCODER_COUNT], p[j, ENCODER_ORIGIN])
+            out[1, row, j] = work[_V, j]
+        if row + 1 == count or (segment < len(starts) and starts[segment] == row + 1):
+            continue
+        span = t[row + 1] - t[row]
+        steps = max(math.ceil(span / step - 1e-9), 1)
+        h = span / steps
+        for s in range(steps):
+            if not _advance(parent, gravity, rows, t, command, total, ramp, rate, feed, supply, p, row, t[row] + s * h,
+                            h, work, mass, inverse):
+                return False
+    return True
+
+
+@njit(**BORROWING)
+def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, target: Array, ramp: Array) -> None:
+    """Compute the internal targets of drives that follow commands at a limited speed.
+
+    Args:
+        t: time stamps (rows,), s.
+        command: commanded positions, held after each row (rows, n).
+        starts: rows at which the target equals the command.
+        limits: largest speeds (n,).
+        target: the targets at the rows (rows, n), which are computed.
+        ramp: their slopes after each row, rad/s, and how long the slope lasts, s (2, rows, n), which are computed.
+    """
+    for j in range(command.shape[1]):
+        segment, now = 0, command[0, j]
+        for row in range(len(t)):
+            if segment < len(starts) and starts[segment] == row:
+                now = command[row, j]
+                segment += 1
+            target[row, j] = now
+            way = command[row, j] - now
+            if way == 0.0:
+                continue
+            span = t[row + 1] - t[row] if row + 1 < len(t) else math.inf
+            ramp[0, row, j] = math.copysign(limits[j], way)
+            ramp[1, row, j] = min(abs(way) / limits[j], span)
+            now = command[row, j] if abs(way) <= limits[j] * span else now + ramp[0, row, j] * span
+
+
+@njit(**INNER_BORROWING)
+def _mean_friction(before: float, free: float, mobility: float, budget: float) -> float:
+    """Return the mean dry friction torque of a joint over a step, N m, including a stop or reversal within the step.
+
+    Until the velocity is zero, friction opposes it. Afterwards the joint sticks, or friction opposes the new direction.
+    Friction of one sign over the whole step would cause a velocity error proportional to the step after each reversal.
+
+    Args:
+        before: velocity at the start of the step, rad/s.
+        free: velocity at its end without dry friction, rad/s.
+        mobility: change of the velocity by a torque of 1 N m over the step, rad/s/(N m).
+        budget: largest friction torque, N m.
+    """
+    if before < 0.0:
+        return -_mean_friction_forward(-before, -free, mobility, budget)
+    return _mean_friction_forward(before, free, mobility, budget)
+
+
+@njit(**INNER_BORROWING)
+def _mean_friction_forward(before: float, free: float, mobility: float, budget: float) -> float:
+    """Return `_mean_friction` of a joint that moves forward or rests."""
+    if before == 0.0:
+        return min(max(free / mobility, -budget), budget)
+    slid = free - mobility * budget
+    if slid >= 0.0:
+        return budget
+    rest = slid / (slid - before)  # share of the step after the velocity has reached zero
+    after = rest * min(free - before + mobility * budget, 0.0)  # zero where friction holds the joint
+    return (free - after) / mobility
+
+
+@njit(**INNER_BORROWING)
+def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, ramp: Array,
+             rate: Array, feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array,
+             mass: Array, inverse: Array) -> bool:
+    """Advance the state by one step of h from the time `now`, which is after the stamp of `row`; False on failure."""
+    n = len(parent)
+    for j in range(n):
+        work[_HALF, j] = work[_Q, j] + 0.5 * h * work[_V, j]
+        work[_MIDDLE, j] = work[_V, j] + 0.5 * work[_CHANGE, j]  # at the middle, by the change of the step before
+    # Velocities of the start of the step would cause errors of first order in the centrifugal and Coriolis torques.
+    mass_and_bias(parent, gravity, rows, work[_HALF], work[_MIDDLE], mass, work[_EXTERNAL])
+    for j in range(n):
+        v, own, middle = work[_V, j], p[j], work[_MIDDLE, j]
+        if middle * v <= 0.0:
+            middle = 0.0
+        seen = min(max(work[_PLAY, j], work[_HALF, j] - 0.5 * own[BACKLASH]), work[_HALF, j] + 0.5 * own[BACKLASH])
+        seen = rounded(seen + own[BIAS], own[ENCODER_COUNT], own[ENCODER_ORIGIN])
+        late = now - own[DELAY]
+        low, high = _rows_between(t, late, late + h, row)
+        sent = _total_until(t, command, total, ramp, high, j, late + h)
+        sent -= _total_until(t, command, total, ramp, low, j, late)
+        error = sent / h - seen
+        growth = own[INTEGRAL_ERROR] * error - own[INTEGRAL_SPEED] * middle
+        u = own[KP] * error + own[KI] * (work[_INTEGRAL, j] + 0.5 * h * growth)
+        damping = 0.0
+        if own[KD] != 0.0:
+            u += own[KD] * (own[FOLLOW] * rate[high if t[high] <= late + 0.5 * h else low, j] - v)
+            damping = own[KD]
+        if own[FEED] != 0.0:
+            u += own[FEED] * feed[row, j]
+        work[_ERROR, j] = error
+        is_cut = abs(u) > own[U_LIMIT]
+        if own[KI] != 0.0 and (own[WINDUP] != 0.0 or not is_cut):  # else the integral waits while the output is cut
+            work[_INTEGRAL, j] += h * growth
+        if is_cut:
+            u = math.copysign(own[U_LIMIT], u)
+            damping = 0.0
+        volts, is_on = _mean_supply(t, supply, j, late, late + h, low, high)  # switched off, its winding is open
+        motor = own[TORQUE_GAIN] * volts * u - is_on * own[BACK_EMF] * v
+        damping = own[TORQUE_GAIN] * volts * damping + is_on * own[BACK_EMF]
+        if abs(motor) > own[TORQUE_LIMIT]:
+            motor = math.copysign(own[TORQUE_LIMIT], motor)
+            damping = 0.0
+        external = -work[_EXTERNAL, j]
+        work[_BUDGET, j] = friction_budget(own, motor - damping * (middle - v), external, middle)
+        work[_TORQUE, j] = motor + external - own[OFFSET] - own[VISCOUS] * v
+        mass[j, j] += own[ARMATURE] + 0.5 * h * (damping + own[VISCOUS])
+    if not _invert(mass, inverse, n):
+        return False
+    for i in range(n):
+        change = 0.0
+        for j in range(n):
+            change += inverse[i, j] * (work[_TORQUE, j] - work[_FRICTION, j])
+        work[_CHANGE, i] = h * change
+    for _ in range(_MAX_SWEEPS):
+        moved = 0.0
+        for j in range(n):
+            if work[_BUDGET, j] <= 0.0 and work[_FRICTION, j] == 0.0:
+                continue
+            old = work[_FRICTION, j]
+            new = _mean_friction(work[_V, j], work[_V, j] + work[_CHANGE, j] + h * inverse[j, j] * old,
+                                 h * inverse[j, j], work[_BUDGET, j])
+            work[_FRICTION, j] = new
+            moved = max(moved, abs(new - old) * h * inverse[j, j])
+            for i in range(n):
+                work[_CHANGE, i] -= h * inverse[i, j] * (new - old)
+        if moved < _SWEEP_TOLERANCE:
+            break
+    for j in range(n):
+        work[_V, j] += work[_CHANGE, j]
+        work[_Q, j] = work[_HALF, j] + 0.5 * h * work[_V, j]
+        if not abs(work[_V, j]) < 1e6:
+            return False
+        gap = 0.5 * p[j, BACKLASH]
+        work[_PLAY, j] = min(max(work[_PLAY, j], work[_Q, j] - gap), work[_Q, j] + gap)
+    return True

@@ -1,0 +1,256 @@
+"""Closed-loop output error (cloe) and input error (clie): the simulated loop itself is fitted to the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.closed_loop import Log, Loop, LoopOptions, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.direct import direct_inverse
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.instrumental import instrumental_variables
+from dynid.estimate.instruments.projection import low_decimation
+from dynid.estimate.iteration import refusals_of, step_motion
+from dynid.estimate.iterations import Iteration, numbered
+from dynid.estimate.least_squares import weighted_least_squares
+from dynid.estimate.linear import solve
+from dynid.estimate.problem import Problem, method
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
+from dynid.recording.decimate import decimate_columns
+from dynid.regression.autocorrelation import autocovariance
+from dynid.simulation import Controller, Simulation, simulate, simulate_many
+
+Start = Literal["iv", "didim", "wls", "nominal"]
+Output = Literal["position", "torque"]
+_SENSITIVITY_STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitivity
+_MAX_STEP_REDUCTIONS = 12  # tries of a shorter step before an iteration gives up
+
+
+@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones",
+        needs={"data", "exact", "rigid", "torques"})
+def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
+                 step: float | None = None, controller: Controller | None = None,
+                 transient: float | None = None) -> Estimate:
+    """Return the closed-loop output-error estimate, by Gauss-Newton on the positions of the simulated loop.
+
+    Derivatives need one simulation per parameter, which run in parallel. start: an estimate by this method, or
+    "nominal". Other options are those of `iv`.
+    """
+    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    return _gauss_newton(problem, "cloe", "position", options)
+
+
+@method("clie", "input error in closed loop: simulated torques fitted to the measured ones",
+        needs={"data", "exact", "rigid", "torques"})
+def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
+                step: float | None = None, controller: Controller | None = None,
+                transient: float | None = None) -> Estimate:
+    """Return the closed-loop input-error estimate, by Gauss-Newton on the torques of the simulated loop.
+
+    Unlike didim it includes the change of the simulated motion with the parameters.
+    """
+    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    return _gauss_newton(problem, "clie", "torque", options)
+
+
+@dataclass(frozen=True, eq=False)
+class OutputCriterion:
+    """Misfit between the output of the simulated loop and the measured one, without the first `dropped` seconds.
+
+    scale (base,): a size of each base parameter.
+    """
+
+    problem: Problem
+    loop: Loop
+    output: Output
+    dropped: float
+    scale: Array
+
+    def measured(self, log: Log) -> Array:
+        """Return the measured output of a log (samples, dof)."""
+        return log.samples.q if self.output == "position" else log.samples.tau
+
+    def simulated(self, log: Log, motion: Simulation) -> Array:
+        """Return the output of a simulated motion at the rows of the log (samples, dof)."""
+        there = at_samples(log.samples, motion)
+        return there.q if self.output == "position" else there.tau
+
+    def low_rate(self, log: Log, series: Array) -> Array:
+        """Return a series over the samples of a log (samples, ...) at the low rate, without the transient."""
+        decimation = low_decimation(log.samples)
+        late = log.samples.t >= log.samples.t[0] + self.dropped
+        if decimation is not None:
+            series = decimate_columns(series, decimation, log.samples.segments)
+            late = np.concatenate([late[a:b:decimation.total] for a, b in log.samples.segments])
+        return series[late]
+
+    def runs(self, beta: Array) -> list[Simulation]:
+        """Simulate the loop of every log with base values beta (base,)."""
+        theta = self.problem.base.expand(beta)
+        law = self.loop.machine_law(theta)
+        return [simulate(self.loop.model, theta, law, log.reference, step=self.loop.step) for log in self.loop.logs]
+
+    def cost(self, beta: Array, weights: Array) -> float:
+        """Return the weighted sum of squared errors with base values beta (base,); infinite if the simulation fails."""
+        try:
+            motions = self.runs(beta)
+        except NotPossibleError:
+            return np.inf
+        return sum(float(np.sum((self.low_rate(log, self.measured(log) - self.simulated(log, motion)) * weights) ** 2))
+                   for log, motion in zip(self.loop.logs, motions, strict=True))
+
+    def at(self, beta: Array) -> Linearisation:
+        """Return the errors and their derivatives at base values beta (base,), by central differences."""
+        base, loop = self.problem.base, self.loop
+        law = loop.machine_law(base.expand(beta))
+        moved = np.vstack(
+            [beta, *(beta + sign * move for move in _SENSITIVITY_STEP * np.diag(self.scale) for sign in (1.0, -1.0))]
+        )
+        thetas = np.array([base.expand(row) for row in moved])
+        residual, jacobian, here = [], [], []
+        for log in loop.logs:
+            motions = simulate_many(loop.model, thetas, law, log.reference, step=loop.step,
+                                    threads=self.problem.threads)
+            here.append(motions[0])
+            series = [self.simulated(log, motion) for motion in motions]
+            slopes = [(a - b) / (2.0 * _SENSITIVITY_STEP * size)
+                      for a, b, size in zip(series[1::2], series[2::2], self.scale, strict=True)]
+            stack = self.low_rate(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
+            residual.append(stack[:, :, 0])
+            jacobian.append(stack[:, :, 1:])
+        return Linearisation(np.concatenate(residual), np.concatenate(jacobian), tuple(here), tuple(map(len, residual)))
+
+
+@dataclass(frozen=True, eq=False)
+class Linearisation:
+    """Errors and their derivatives at the low rate.
+
+    Attributes:
+        residual: (rows, dof).
+        jacobian: (rows, dof, base).
+        motions: simulated motions, one per log.
+        log_rows: number of rows of each log.
+    """
+
+    residual: Array
+    jacobian: Array
+    motions: tuple[Simulation, ...]
+    log_rows: tuple[int, ...]
+
+    @property
+    def deviation(self) -> Array:
+        """Root mean square error of each joint (dof,)."""
+        return np.sqrt(np.mean(self.residual ** 2, axis=0))
+
+    @property
+    def weights(self) -> Array:
+        """1 / standard deviation of each joint (dof,)."""
+        return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
+
+
+def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:
+    beta = _first(problem, options)
+    loop = make_loop(replace(problem, data=problem.as_logged()), name, options.controller, options.step)
+    criterion = OutputCriterion(problem, loop, output, options.dropped(loop.settling), _scales(problem, beta))
+    steps: list[Iteration] = []
+    change, damping = np.inf, 0.0
+    for iteration in range(1, options.max_iterations + 1):
+        with refusals_of(name, iteration):
+            here = criterion.at(beta)
+        run = [at_samples(log.samples, motion) for log, motion in zip(loop.logs, here.motions, strict=True)]
+        steps.append(Iteration(beta, problem.regression.relative_errors(beta),
+                               change=None if not np.isfinite(change) else change,
+                               motion=step_motion(loop.logs, run, criterion.dropped, torques=True)))
+        if change <= options.tolerance:
+            return _estimate(criterion, name, beta, here, numbered(steps))
+        shift, change, damping = _step(criterion, beta, here, damping)
+        beta = beta + shift
+    raise NotPossibleError(f"method '{name}' did not converge in {options.max_iterations} iterations",
+                           "check the controller, or start from another estimate", "not-settled")
+
+
+def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping: float) -> tuple[Array, float, float]:
+    """Return a step (base,) that does not increase the error, zero if there is none (Levenberg damping, from
+    `damping` on); the relative change of the error, and the damping for the next step."""
+    weights, scale = here.weights, criterion.scale
+    moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
+    miss = (here.residual * weights).ravel()
+    u, s, vt = np.linalg.svd(moves, full_matrices=False)
+    live = s > 1e-9 * s[0]
+    cost = float(miss @ miss)
+    shift = np.zeros_like(beta)
+    for _ in range(_MAX_STEP_REDUCTIONS):
+        trial = vt[live].T @ ((u[:, live].T @ miss) * (s[live] / (s[live] ** 2 + damping * s[0] ** 2))) * scale
+        if criterion.cost(beta + trial, weights) < cost * (1.0 + 1e-9):
+            shift = trial
+            break
+        damping = max(10.0 * damping, 1e-6)
+    change = float(np.linalg.norm(moves @ (shift / scale)) / np.sqrt(cost)) if cost > 0 else 0.0
+    return shift, change, damping / 10.0
+
+
+def _first(problem: Problem, options: LoopOptions) -> Array:
+    """Return the base values (base,) of the start."""
+    start = options.start
+    if start == "iv":
+        return instrumental_variables(problem, controller=options.controller, step=options.step).values
+    if start == "didim":
+        return direct_inverse(problem, controller=options.controller, step=options.step).values
+    if start == "wls":
+        return weighted_least_squares(problem).values
+    if start == "nominal":
+        return problem.base.reduce(problem.need_nominal("cloe"))
+    raise ModelError(f"output error can start from 'iv', 'didim', 'wls' or 'nominal', not '{start}'")
+
+
+def _scales(problem: Problem, beta: Array) -> Array:
+    """Return a scale for each base parameter: a hundredth of the value that alone would explain the torques, or its
+    own value."""
+    return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
+
+
+def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearisation,
+              steps: tuple[Iteration, ...]) -> Estimate:
+    problem, (rows, dof, _) = criterion.problem, here.jacobian.shape
+    normal, middle = _moments(here)
+    size = np.sqrt(np.diag(normal))
+    seen = size > 1e-9 * size.max()
+    inverse = np.zeros_like(normal)
+    inverse[np.ix_(seen, seen)] = np.linalg.pinv(normal[np.ix_(seen, seen)], hermitian=True)
+    covariance = inverse @ (0.5 * (middle + middle.T)) @ inverse
+    facts = Diagnostics.of_fit(
+        problem.regression, beta, rank=int(seen.sum()), weights=here.weights.tolist(), rows_per_joint=[rows] * dof,
+        condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
+        tracking_error=tracking(criterion.loop.logs, criterion.runs(beta)),
+        **closed_loop_facts(criterion.loop, len(steps), criterion.dropped))
+    # A joint that stands still moves in the simulated loop; the log does not determine its friction all the same.
+    known = seen & solve(problem.regression, problem.regression.stack()).identified
+    return Estimate(name, problem.model, problem.base, beta, known,
+                    OnDemand.known(Uncertainty(covariance, "correlated")), diagnostics=facts, iterations=steps)
+
+
+def _moments(here: Linearisation) -> tuple[Array, Array]:
+    """Return J'W^2 J and the covariance of J'W^2 residual (base, base), for residuals that are correlated in time."""
+    from scipy.signal import oaconvolve
+
+    (_, dof, b), gap = here.jacobian.shape, max(here.log_rows) // 5  # as far as autocovariances of one log reach
+    # Logs have nothing to do with each other: rows without weight between them keep their products apart.
+    starts = np.cumsum([0, *(count + gap for count in here.log_rows[:-1])])
+    at = np.concatenate([start + np.arange(count) for start, count in zip(starts, here.log_rows, strict=True)])
+    rows = int(at[-1]) + 1
+    keep = np.isin(np.arange(rows), at)
+    normal, middle, weights = np.zeros((b, b)), np.zeros((b, b)), here.weights
+    for j in range(dof):
+        x, residual = np.zeros((b, rows)), np.zeros(rows)
+        x[:, at], residual[at] = here.jacobian[:, j, :].T, here.residual[:, j]
+        normal += weights[j] ** 2 * (x @ x.T)
+        shape = autocovariance(residual, keep)
+        kernel = np.concatenate([shape[:0:-1], shape])
+        spread = oaconvolve(x, kernel[None], mode="full", axes=1)[:, len(shape) - 1:len(shape) - 1 + rows]
+        middle += weights[j] ** 4 * (x @ spread.T)
+    return normal, middle

@@ -1,0 +1,348 @@
+"""Optimal design of a motion with standing feet, and its information on the identifiable base parameters."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid import dynamics
+from dynid.arrays import Array
+from dynid.errors import DynidError, NotPossibleError
+from dynid.excitation.exciting_motion import ExcitingMotion
+from dynid.excitation.information import NOISE_SHARE, Information, magnitudes
+from dynid.excitation.limits.limit_check import LimitReport, check_limits
+from dynid.excitation.limits.motion_limits import MARGIN, Limits
+from dynid.excitation.search.criteria import Criterion
+from dynid.excitation.search.experiment_design import (
+    OF_DEVIATIONS,
+    ExperimentDesign,
+    Measurement,
+    PriorKnowledge,
+    Search,
+    nominal_values,
+    smooth_model,
+    with_model,
+)
+from dynid.excitation.search.motion_problem import MotionProblem
+from dynid.excitation.search.multistart import MultiStart
+from dynid.excitation.standing.options import Standing, StandingEquations
+from dynid.excitation.standing.stance import Stance, check_leg_count, home_configuration
+from dynid.excitation.standing.standing_limit import StandingLimit, differences
+from dynid.excitation.standing.support import Support
+from dynid.excitation.standing.whole_body_trajectory import WholeBodyTrajectory
+from dynid.excitation.trajectories.families import ConstrainedFamily, Family
+from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.floating import Contact
+from dynid.floating.feet import find_feet
+from dynid.model import LinearModel, complete
+from dynid.quantities import check_samples
+from dynid.regression import BaseParameters
+from dynid.regression.base import reduce_columns
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
+from dynid.robot import FREE_COORDINATES as SIX
+from dynid.robot import Robot
+
+_SAMPLES_A_WAVE, _MIN_SAMPLES, _MAX_SAMPLES = 20, 80, 240  # of a motion whose criterion is computed
+_CHECKED_SAMPLES = 10  # times as many, on which all limits are checked in the end
+_MIN_CHECKED = 1000
+_TYPICAL_STATES = 200  # random states from which typical forces are found
+_TYPICAL_RATE = 1.0  # rad/s and rad/s^2 (or m) of these states
+_DRAWN_REACH = 0.5  # share of the ranges from which states for base parameters are drawn
+_FREE_JOINT_REACH = 1.0  # rad of joints without a range
+
+
+@dataclass(frozen=True, eq=False)
+class StandingDesign(ExperimentDesign):
+    """Experiment design of a motion with standing feet; trajectories are those of the driving coordinates."""
+
+    limit: StandingLimit | None = None
+
+    @property
+    def standing_limit(self) -> StandingLimit:
+        assert self.limit is not None  # a field after those with defaults
+        return self.limit
+
+    def condition(self, trajectory: Trajectory) -> float:
+        plain = replace(self.information, weights=np.ones_like(self.information.weights),
+                        scale=np.ones_like(self.information.scale))
+        s = np.linalg.svd(plain.factor(*self.samples(trajectory)), compute_uv=False)
+        return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+
+    def nonlinear_excess(self, report: LimitReport) -> float:
+        own = set(self.problem.limits.names)
+        return max((u.excess for u in report.usages if u.where not in own or u.kind == "torque"), default=0.0)
+
+    def check(self, trajectory: Trajectory) -> LimitReport:
+        points = max(_CHECKED_SAMPLES * len(self.problem.t), _MIN_CHECKED)
+        linear = check_limits(trajectory, self.problem.limits, None, points=points, unchecked=self.unchecked)
+        t = np.linspace(0.0, trajectory.duration, points)
+        motion = trajectory.at(t)
+        nonlinear = self.standing_limit.usages(t, *(np.ascontiguousarray(x) for x in motion[:3]))
+        inside = (usage for usage in linear.usages if not usage.kind.endswith("posture"))  # home holds exactly
+        return replace(linear, usages=(*inside, *nonlinear))
+
+
+def excite_standing(model: LinearModel, standing: Standing, limits: Limits | None = None, *, family: Family,
+                    criterion: str | Criterion, measurement: Measurement, prior: PriorKnowledge, search: Search
+                    ) -> ExcitingMotion:
+    """Design the motion of a robot with a free base that excites the base parameters best while its feet stand.
+
+    It starts and ends at rest in the home posture. Arguments are those of `excite`; limits are those of all 6 + n
+    coordinates.
+    """
+    began = time.monotonic()
+    design, notes = standing_design(model, standing, limits, family, criterion, measurement, prior, search.seed)
+    starts = MultiStart(design, search, began)
+    best = starts.run()
+    whole = WholeBodyTrajectory(best.trajectory, design.standing_limit)
+    return ExcitingMotion(
+        trajectory=whole, core=whole, model=design.model, base=design.base, limits=design.standing_limit.limits,
+        criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
+        deviations=design.deviations(best.trajectory), noise=design.noise, rate=design.rate,
+        history=tuple(starts.history), report=replace(best.report, unchecked=(*best.report.unchecked, *notes)),
+        torque=None, seed=search.seed, starts=starts.starts, elapsed=time.monotonic() - began,
+        interrupted=starts.interrupted)
+
+
+def standing_design(model: LinearModel, standing: Standing, limits: Limits | None, family: Family,
+                    criterion: str | Criterion, measurement: Measurement, prior: PriorKnowledge, seed: int
+                    ) -> tuple[StandingDesign, tuple[str, ...]]:
+    """Return the optimisation problem of a motion with standing feet, and remarks. Arguments: `excite_standing`."""
+    if prior.regression is not None:
+        raise DynidError("a motion with standing feet cannot be designed to improve an earlier result",
+                         "leave --improve out", code="free-base-unsupported")
+    limit, notes = home_limit(model, standing, limits, prior.nominal, seed)
+    limits, stance = limit.limits, limit.support.stance
+    criterion = Criterion(criterion) if isinstance(criterion, str) else criterion
+    own = _driving_limits(limits, stance)
+    reach = _DRAWN_REACH * np.where(np.isfinite(own.upper - own.lower), 0.5 * (own.upper - own.lower),
+                                    _FREE_JOINT_REACH)
+    base = standing_base_parameters(stance, model, standing.equations, reach, family.waves / family.duration)
+    expected = _typical_forces(limit, reach) * NOISE_SHARE
+    if measurement.noise is not None:
+        expected = _with_given_noise(expected, measurement.noise)
+    scale = prior.scale
+    if isinstance(scale, str) or (scale is None and criterion.name in OF_DEVIATIONS):
+        scale = magnitudes(base, stance.robot)
+    weights = 1.0 / expected if measurement.noise is not None or criterion.name in OF_DEVIATIONS else np.ones(model.dof)
+    information = StandingInformation(Layout.of(model, base), weights, np.ones(len(base)) if scale is None else scale,
+                                      None, stance, standing.equations, 1.0 if criterion.name in OF_DEVIATIONS else 0.0)
+    count = int(np.clip(_SAMPLES_A_WAVE * family.waves, _MIN_SAMPLES, _MAX_SAMPLES))
+    smooth = smooth_model(model, limits)
+    motions = ConstrainedFamily.of(family.below(limits.bandwidth), stance.size, own.start, own.end)
+    # The criterion sees fewer samples than the log will have, and as much less of the prior.
+    thinner = replace(information, prior=information.prior * count / max(family.duration * measurement.rate, 1.0))
+    problem = MotionProblem(motions, with_model(thinner, smooth), criterion, own,
+                            (replace(limit, model=smooth),), np.linspace(0.0, family.duration, count))
+    check_samples(family.duration, measurement.rate)
+    return StandingDesign(problem, information, None, (), measurement.rate, expected, limit), notes
+
+
+def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, nominal: ArrayLike | None = None,
+               seed: int = 0) -> tuple[StandingLimit, tuple[str, ...]]:
+    """Return the limits of standing feet, with a home posture that is chosen if none is given, and remarks.
+
+    Arguments are those of `excite_standing`; nominal: parameters, by default the model's own.
+    """
+    robot = complete(model).robot
+    if robot is None:
+        raise DynidError("a model without a robot has no feet", code="no-robot")
+    contacts = standing.contacts(robot)
+    check_leg_count(robot, contacts)
+    theta = nominal_values(model, nominal)
+    if theta is None:
+        raise DynidError(f"robot '{robot.name}' has no inertias, so that its balance cannot be computed",
+                         "give its masses and inertias in the robot file", code="no-inertias")
+    ranges = limits_with_base(Limits.of(robot, margin=MARGIN) if limits is None else limits, standing)
+    weight, lifted = _weight(robot), _lifted_feet(robot, contacts)
+
+    def limit_of(configuration: Array) -> StandingLimit:
+        stance = Stance.of(robot, contacts, configuration)
+        gain = float(stance.postures(stance.home_coordinates[None]).gain[0])
+        return StandingLimit(Support.of(stance, standing, weight), standing, ranges, complete(model), theta, lifted,
+                             gain)
+
+    def excess(configuration: Array) -> float:
+        """Return the largest violation of a limit at rest."""
+        try:
+            limit = limit_of(configuration)
+        except NotPossibleError:  # singular legs, or no area between the feet
+            return np.inf
+        x = limit.support.stance.home_coordinates[None]
+        return float(limit.values(x, np.zeros_like(x), np.zeros_like(x)).max())
+
+    configuration, notes = home_configuration(robot, contacts, ranges, standing.home, excess, seed)
+    return limit_of(configuration), notes
+
+
+def _with_given_noise(assumed: Array, given: ArrayLike) -> Array:
+    """Return the noise of the equations (6 + n,): given for all of them, or for the joints as one number or (n,)."""
+    values = np.atleast_1d(np.asarray(given, dtype=float))
+    joints = len(assumed) - SIX
+    if values.size not in (1, joints, len(assumed)) or not np.isfinite(values).all() or not (values > 0).all():
+        raise DynidError(f"the noise must be one number above zero or {joints}, one per joint, got "
+                         f"{', '.join(f'{x:g}' for x in values)}", code="wrong-noise")
+    if values.size == len(assumed):
+        return values
+    return np.concatenate([assumed[:SIX], np.broadcast_to(values, (joints,))])
+
+
+def _weight(robot: Robot) -> float:
+    """Return the weight of a robot, N; raise an error if gravity is not along -z of the world."""
+    gravity = np.asarray(robot.gravity, dtype=float)
+    size = float(np.linalg.norm(gravity))
+    if size == 0.0 or abs(gravity[2] / size + 1.0) > 1e-6:
+        raise DynidError(f"robot '{robot.name}' stands on level ground only if gravity is along -z, but it is "
+                         f"{', '.join(f'{x:g}' for x in gravity)}", code="gravity-not-down")
+    return float(robot.inertias[:, 9].sum()) * size
+
+
+def _lifted_feet(robot: Robot, contacts: tuple[Contact, ...]) -> tuple[str, ...]:
+    """Return frames of the robot that look like feet on links without a standing contact."""
+    standing = {robot.frame(contact.frame).body for contact in contacts}
+    return tuple(name for name in find_feet(robot) if robot.frame(name).body not in standing)
+
+
+def limits_with_base(limits: Limits, standing: Standing) -> Limits:
+    """Return limits of all coordinates with those of the base: sway and tilt."""
+    reach = np.repeat([standing.sway, standing.tilt], 3)
+    lower, upper = limits.lower.copy(), limits.upper.copy()
+    lower[:SIX], upper[:SIX] = np.maximum(lower[:SIX], -reach), np.minimum(upper[:SIX], reach)
+    return replace(limits, lower=lower, upper=upper, start=None, end=None, outermost=None)
+
+
+def _driving_limits(limits: Limits, stance: Stance) -> Limits:
+    """Return the limits of the driving coordinates, which start and end in the home posture."""
+    own, home = stance.driving, stance.home_coordinates
+    for j in range(SIX, len(own)):
+        k, name = own[j], limits.names[own[j]]
+        if not (np.isfinite(limits.upper[k] - limits.lower[k]) or np.isfinite(limits.velocity[k])
+                or np.isfinite(limits.acceleration[k])):
+            raise DynidError(f"joint '{name}' has neither a range nor a limit of velocity or acceleration, so its "
+                             "motion is unbounded; give one of them with --limits", code="unbounded-joint")
+        if not limits.lower[k] <= home[j] <= limits.upper[k]:
+            raise DynidError(f"the home posture puts joint '{name}' at {home[j]:g}, outside its limits "
+                             f"{limits.lower[k]:g} to {limits.upper[k]:g}", code="wrong-home")
+    return replace(limits, lower=limits.lower[own], upper=limits.upper[own], velocity=limits.velocity[own],
+                   acceleration=limits.acceleration[own], jerk=limits.jerk[own], torque=limits.torque[own],
+                   names=tuple(limits.names[k] for k in own), start=home, end=home, space=None, loops=None,
+                   outermost=None)
+
+
+def _typical_forces(limit: StandingLimit, reach: Array) -> Array:
+    """Return the RMS of each equation's force (6 + n,) over random states: contact forces for the base, torques for the
+    joints; at least a thousandth of the largest."""
+    from dynid import dynamics
+
+    rng, stance = np.random.default_rng(0), limit.support.stance
+    x = stance.drawn(0.5 * reach, _TYPICAL_STATES, rng)
+    dx, ddx = rng.normal(size=(2, *x.shape)) * _TYPICAL_RATE
+    states = stance.states(x, dx, ddx)
+    motion = dynamics.root_motion(stance.robot, states.q, states.v, states.a)
+    force = limit.model.inverse_dynamics(limit.theta, *motion)
+    force[:, SIX:] = limit.contact_forces(states).torques
+    size = np.sqrt(np.mean(force ** 2, axis=0))
+    return np.asarray(np.maximum(size, 1e-3 * size.max()))
+
+
+_DRAWN_STATES = 6  # random states for each parameter, from which base parameters are found
+_STANDING_RANK = 1e-3  # share of a column that must be independent: less is lost in the noise of any log
+_SILENT_COLUMN = 1e-6  # of the largest column's norm; columns of a link that stands still have rounding alone
+
+
+def equation_rows(stance: Stance, model: LinearModel, equations: StandingEquations, weights: Array, x: Array, dx: Array,
+                  ddx: Array) -> Array:
+    """Return the rows of the equations for all parameters (samples, rows, parameters), divided by their noise.
+
+    The tangent of the driving coordinates spans the null space of the standing contacts' Jacobian. With the noise s of
+    the equations and T' s^2 T = L L', the rows L^-1 T' Y contain no contact forces, and have uncorrelated noise of one.
+
+    Args:
+        stance: the standing feet.
+        model: the model.
+        equations: kind of the equations.
+        weights: 1 / noise of the equations (6 + n,).
+        x, dx, ddx: driving coordinates and their two derivatives (samples, m).
+    """
+    states = stance.states(x, dx, ddx)
+    y = complete(model).regressor(*dynamics.root_motion(stance.robot, states.q, states.v, states.a))
+    if equations == "wrenches":
+        return np.asarray(weights[:, None] * y)
+    if equations == "base":
+        return np.asarray(weights[:SIX, None] * y[:, :SIX])
+    tangent = states.postures.tangent
+    turned = tangent.transpose(0, 2, 1)
+    lower = np.linalg.cholesky(turned @ (tangent / weights[:, None] ** 2))
+    return np.asarray(np.linalg.solve(lower, turned @ y))
+
+
+def standing_base_parameters(stance: Stance, model: LinearModel, equations: StandingEquations, reach: Array,
+                             frequency: float, seed: int = 0) -> BaseParameters:
+    """Return the base parameters that a motion with these standing feet can identify.
+
+    A foot that never moves, or a link that hardly turns, excites fewer parameters than the equations have with lifted
+    feet and fast motions.
+
+    Args:
+        stance: the standing feet.
+        model: the model.
+        equations: kind of the equations.
+        reach: range of the driving coordinates (m,) about home from which random states are drawn.
+        frequency: highest frequency of the motion, Hz, for their velocities and accelerations.
+        seed: of these states.
+    """
+    rng = np.random.default_rng(seed)
+    x = stance.drawn(reach, _DRAWN_STATES * len(model.parameters), rng)
+    fast = 2.0 * np.pi * frequency
+    dx, ddx = (0.5 * reach * fast ** order * rng.normal(size=x.shape) for order in (1, 2))
+    rows = equation_rows(stance, model, equations, np.ones(model.dof), x, dx, ddx)
+    tall = rows.reshape(-1, rows.shape[2])
+    factor = triangular(tall)
+    size = np.linalg.norm(factor, axis=0)
+    factor[:, size < _SILENT_COLUMN * size.max()] = 0.0
+    return reduce_columns(factor, model.parameters, range(len(model.parameters)), _STANDING_RANK)
+
+
+@dataclass(frozen=True, eq=False)
+class StandingInformation(Information):
+    """Information matrix of a motion with standing feet.
+
+    Attributes:
+        stance: the standing feet.
+        equations: kind of the equations.
+        prior: information on every scaled parameter before the motion. One is a standard deviation as large as its
+            prior magnitude: parameters that standing feet hardly excite then do not decide on the motion alone.
+    """
+
+    stance: Stance | None = None
+    equations: StandingEquations = "projected"
+    prior: float = 0.0
+
+    @property
+    def feet(self) -> Stance:
+        assert self.stance is not None  # a field after those with defaults
+        return self.stance
+
+    def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Return the rows on the base columns (samples, rows, base) of driving coordinates (samples, m)."""
+        rows = equation_rows(self.feet, self.layout.model, self.equations, self.weights, q, dq, ddq)
+        return np.ascontiguousarray(rows[:, :, self.layout.base.independent])
+
+    def matrix(self, entries: Array) -> Array:
+        tall = entries.reshape(-1, entries.shape[2])
+        return np.asarray(self.scale[:, None] * (tall.T @ tall) * self.scale + self.prior * np.eye(len(self.scale)))
+
+    def slope(self, q: Array, dq: Array, ddq: Array, entries: Array, by_matrix: Array) -> Array:
+        """Return derivatives (3, samples, m) by q, dq, ddq of a function of A, by differences of the rows."""
+        full = self.scale[:, None] * by_matrix * self.scale
+        weights = 2.0 * entries @ full
+        return differences(lambda *signals: np.einsum(
+            "srb,dsrb->ds", weights, self.entries(*signals).reshape(-1, *entries.shape)), q, dq, ddq)
+
+    def factor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        entries = self.entries(q, dq, ddq)
+        return triangular(entries.reshape(-1, entries.shape[2]) * self.scale)

@@ -1,0 +1,215 @@
+"""Logs of a virtual robot with a free base that moves over standing feet, without a simulator.
+
+The base and the joints that carry no contact move on sums of sines. Joints between base and contacts follow from the
+feet, which stand still or are lifted one after the other. Torques and contact forces are those of inverse dynamics;
+where several distributions of the contact forces are possible, the one with the smallest sum of squares is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid import dynamics
+from dynid.arrays import Array, Bools
+from dynid.errors import NotPossibleError
+from dynid.floating.contacts import Contact
+from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
+from dynid.floating.rotation_vectors import body_rates, quaternions_of_vectors
+from dynid.floating.standing_legs import FOOT_TOLERANCE, fixed_feet, leg_joints, leg_rates, reach_places
+from dynid.robot import FREE_COORDINATES as SIX
+from dynid.robot import Robot
+
+_MOTION_SINES = 4  # sines in the motion of each coordinate
+
+
+@dataclass(frozen=True)
+class SensorNoise:
+    """Standard deviations of white noise: joint positions (rad), joint torques (N m), contact forces (N), contact
+    moments (N m), position (m) and orientation (rad) of the base, angular rate (rad/s) and specific force (m/s^2)."""
+
+    position: float = 0.0
+    torque: float = 0.0
+    force: float = 0.0
+    moment: float = 0.0
+    base_position: float = 0.0
+    base_orientation: float = 0.0
+    angular_rate: float = 0.0
+    specific_force: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class WalkerMotion:
+    """A motion of a robot with a free base: t (samples,), q (samples, 7 + n), v and a (samples, 6 + n), and which
+    contacts stand (samples, contacts)."""
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    standing: Bools
+
+
+def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLike, *, duration: float = 10.0,
+                    rate: float = 200.0, seed: int = 0, sway: float = 0.03, tilt: float = 0.15, swing: ArrayLike = 0.4,
+                    lift: float = 0.0, top_frequency: float = 1.5, shift: float = 0.0) -> WalkerMotion:
+    """Return a motion in which the base sways over feet that stand still or are lifted in turn.
+
+    Args:
+        robot: a robot with a free base, its gravity along -z.
+        contacts: feet; round feet are taken as pointed. Without any the robot is suspended.
+        posture: joint positions (n,) about which it moves, with the base level.
+        duration: s.
+        rate: samples per second.
+        seed: of the random phases and amplitudes.
+        sway: largest displacement of the base, m.
+        tilt: largest rotation of the base, rad.
+        swing: largest motion of joints that carry no contact, rad, one or one per joint.
+        lift: height to which feet are lifted one after the other, m; zero leaves them on the ground.
+        top_frequency: highest frequency of the sines, Hz.
+        shift: displacement of the base away from the foot that is lifted, m, so that the others can carry the robot.
+    """
+    rng, t = np.random.default_rng(seed), np.arange(round(duration * rate)) / rate
+    n, home = robot.dof - SIX, np.asarray(posture, dtype=float)
+    legs = leg_joints(robot, contacts)
+    held = np.isin(np.arange(robot.dof), legs)
+    size = np.concatenate([np.full(3, sway), np.full(3, tilt), np.where(held[SIX:], 0.0, swing)])
+    course, speed, change = (size * one for one in _sines(t, SIX + n, rng, top_frequency))
+    start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], home])
+    places = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]
+    lifts = _lifts(t, len(contacts), lift)
+    if contacts and lift > 0.0 and shift > 0.0:
+        toward = np.array([place[:2, 3] / np.linalg.norm(place[:2, 3]) for place in places])
+        for signal, moved in zip((course, speed, change), _shifts(t, toward), strict=True):
+            signal[:, :2] -= shift * moved
+    # Orientation as the exponential of a rotation vector; its rates are found by the same differences as of a log.
+    quaternion = quaternions_of_vectors(course[:, 3:SIX])
+    twist, twist_change = body_rates(course[:, 3:SIX], speed[:, 3:SIX], change[:, 3:SIX])
+    turns = dynamics.rotations(quaternion)
+    q = np.hstack([course[:, :3], quaternion, home + course[:, SIX:]])
+    if contacts:
+        targets = [np.repeat(place[None], len(t), axis=0) for place in places]
+        for k, target in enumerate(targets):
+            target[:, 2, 3] += lifts[0][:, k]
+        q, off = reach_places(robot, contacts, targets, q, legs)
+        if off.max() >= FOOT_TOLERANCE:
+            raise NotPossibleError(f"the feet of robot '{robot.name}' cannot reach their places in this motion",
+                                   "use a smaller sway or tilt, or another posture", code="feet-out-of-reach")
+    v, a = np.zeros((2, len(t), robot.dof))
+    v[:, :3] = np.einsum("sji,sj->si", turns, speed[:, :3])
+    v[:, 3:SIX], a[:, 3:SIX] = twist, twist_change
+    a[:, :3] = np.einsum("sji,sj->si", turns, change[:, :3]) - np.cross(twist, v[:, :3])
+    free = np.flatnonzero(~held)[SIX:]
+    v[:, free], a[:, free] = speed[:, free], change[:, free]
+    if not contacts:
+        return WalkerMotion(t, q, v, a, np.zeros((len(t), 0), dtype=bool))
+    feet = fixed_feet(contacts)
+    upward = np.einsum("sji,j->si", turns, np.array([0.0, 0.0, 1.0]))
+    moving = [np.hstack([np.hstack([lifts[order][:, k, None] * upward,
+                                    np.zeros((len(t), (0 if foot.kind == "point" else 3)))])
+                         for k, foot in enumerate(feet)]) for order in (1, 2)]
+    v, a = leg_rates(robot, feet, q, v, a, legs, (moving[0], moving[1]))
+    return WalkerMotion(t, q, v, a, lifts[0] == 0.0)
+
+
+def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion, *, noise: SensorNoise | None = None,
+                rotor: ArrayLike | None = None, viscous: ArrayLike | None = None, coulomb: ArrayLike | None = None,
+                imu: str | None = None, seed: int = 0) -> FloatingLog:
+    """Return the log of a motion with torques, contact forces in the axes of the feet, pose and IMU of the base.
+
+    Args:
+        robot: the robot, whose inertias are the true ones.
+        contacts: feet of the motion.
+        motion: as `standing_motion` returns it.
+        noise: of the sensors; none when left out.
+        rotor, viscous, coulomb: rotor inertia and friction of the joints (n,).
+        imu: frame of an IMU on the root link; without it the log has the pose of the base.
+        seed: of the noise.
+    """
+    rng, noise = np.random.default_rng([seed, 1]), noise or SensorNoise()
+    q, v, a = motion.q, motion.v, motion.a
+    force = dynamics.inverse_dynamics(robot, None, q, v, a)
+    joints = slice(SIX, None)
+    for extra, signal in ((rotor, a), (viscous, v), (coulomb, np.sign(v))):
+        if extra is not None:
+            force[:, joints] += np.asarray(extra, dtype=float) * signal[:, joints]
+    reduced = np.hstack([np.zeros((len(q), SIX)), q[:, 7:]])
+    widths = [3 if contact.kind == "point" else SIX for contact in contacts]
+    jacobian = np.concatenate([dynamics.jacobian(robot, contact.frame, reduced)[:, :width]
+                               for contact, width in zip(contacts, widths, strict=True)], axis=1)
+    stands = np.repeat(motion.standing, widths, axis=1)
+    jacobian *= stands[:, :, None]
+    loads = np.einsum("sij,sj->si", np.linalg.pinv(jacobian[:, :, :SIX].transpose(0, 2, 1)), force[:, :SIX])
+    left = force - np.einsum("sji,sj->si", jacobian, loads)
+    if np.abs(left[:, :SIX]).max() > 1e-6 * np.abs(force[:, :SIX]).max():
+        raise NotPossibleError(f"the standing feet of robot '{robot.name}' cannot hold it in some samples",
+                               "let more feet stand", code="feet-cannot-hold")
+    wrenches, at = [], 0
+    for contact, width in zip(contacts, widths, strict=True):
+        turn = dynamics.frame_pose(robot, contact.frame, reduced)[:, :3, :3].transpose(0, 2, 1)
+        own = (turn[:, None] @ loads[:, at:at + width].reshape(len(q), -1, 3, 1)).reshape(len(q), width)
+        spread = np.repeat([noise.force, noise.moment], 3)[:width]
+        wrenches.append(FootWrench(contact.frame, own + rng.normal(size=own.shape) * spread))
+        at += width
+    seen = q[:, 7:] + rng.normal(size=(len(q), q.shape[1] - 7)) * noise.position
+    torque = left[:, joints] + rng.normal(size=seen.shape) * noise.torque
+    position = q[:, :3] + rng.normal(size=(len(q), 3)) * noise.base_position
+    small = quaternions_of_vectors(rng.normal(size=(len(q), 3)) * noise.base_orientation)
+    orientation = dynamics.quaternions(dynamics.rotations(q[:, 3:7]) @ dynamics.rotations(small))
+    unit = None if imu is None else _imu(robot, imu, motion, noise, rng)
+    return FloatingLog(motion.t, seen, torque, position, orientation, unit, tuple(wrenches), tuple(contacts),
+                       motion.standing, "virtual log")
+
+
+def _imu(robot: Robot, frame: str, motion: WalkerMotion, noise: SensorNoise, rng: np.random.Generator) -> Imu:
+    """Return the signals of an IMU at a frame of the root link."""
+    place = robot.frame(frame)
+    turn, arm = place.pose[:3, :3], place.pose[:3, 3]
+    _, dq, ddq = dynamics.root_motion(robot, motion.q, motion.v, motion.a)
+    rate, change = dq[:, 3:SIX], ddq[:, 3:SIX]
+    force = ddq[:, :3] + np.cross(change, arm) + np.cross(rate, np.cross(rate, arm))
+    return Imu(frame, rate @ turn + rng.normal(size=rate.shape) * noise.angular_rate,
+               force @ turn + rng.normal(size=rate.shape) * noise.specific_force)
+
+
+def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[Array, Array, Array]:
+    """Return sums of sines with total amplitude one (samples, count), and their two derivatives."""
+    frequency = 2 * np.pi * rng.uniform(0.1 * top, top, (_MOTION_SINES, count))
+    phase, size = rng.uniform(0, 2 * np.pi, (_MOTION_SINES, count)), rng.uniform(0.3, 1.0, (_MOTION_SINES, count))
+    size /= size.sum(axis=0)
+    angle = frequency[:, None] * t[:, None] + phase[:, None]
+    value = (size[:, None] * np.sin(angle)).sum(axis=0)
+    first = (size[:, None] * frequency[:, None] * np.cos(angle)).sum(axis=0)
+    return value, first, -(size[:, None] * frequency[:, None] ** 2 * np.sin(angle)).sum(axis=0)
+
+
+def _lifts(t: Array, feet: int, height: float) -> Array:
+    """Return heights of the feet (samples, feet) and their two derivatives.
+
+    One foot after the other is lifted for half a second, with half a second between, as the fourth power of a sine.
+    """
+    out = np.zeros((3, len(t), feet))
+    if height <= 0.0 or not feet:
+        return out
+    phase = t % (feet * 1.0)
+    for k in range(feet):
+        inside = (phase > k + 0.25) & (phase < k + 0.75)
+        w = 2 * np.pi
+        s, c = np.sin(w * (phase[inside] - k - 0.25)), np.cos(w * (phase[inside] - k - 0.25))
+        out[0, inside, k], out[1, inside, k] = height * s ** 4, 4 * height * w * s ** 3 * c
+        out[2, inside, k] = 4 * height * w * w * (3 * s ** 2 * c ** 2 - s ** 4)
+        out[0, inside, k] = np.maximum(out[0, inside, k], 1e-300)  # in the air, however low
+    return out
+
+
+def _shifts(t: Array, toward: Array) -> list[Array]:
+    """Return the displacement of the base (samples, 2) toward each foot (feet, 2) in its second, and two
+    derivatives."""
+    turn, phase = 2 * np.pi, t % len(toward)
+    foot = toward[np.minimum(phase.astype(int), len(toward) - 1)]
+    profiles = (0.5 - 0.5 * np.cos(turn * phase), 0.5 * turn * np.sin(turn * phase),
+                0.5 * turn ** 2 * np.cos(turn * phase))
+    return [profile[:, None] * foot for profile in profiles]

@@ -1,0 +1,357 @@
+"""Autocorrelation of residuals, and its effect on the covariance of an estimate.
+
+Least squares assumes independent rows, but the noise of filtered torques is correlated between neighbours. With the
+residual autocovariance c_j(k) of joint j, the covariance of the weighted estimate is
+
+    H^-1 (sum_j w_j^4 X_j' C_j X_j) H^-1,   H = sum_j w_j^2 X_j' X_j,   (C_j)_st = c_j(s - t),
+
+and X_j' C_j X_j is X_j' times X_j convolved with c_j, which takes one more pass over the data.
+
+Residuals are smaller than the noise, mainly at the low frequencies of the motion, where the parameters absorb it.
+With q_i the columns of w_j X_j made orthonormal in H, the absorbed share at a frequency is the sum of |q_i|^2 there
+divided by the number of rows; c_j is corrected for it. Noise whose memory is long against the motion is fitted by a
+model of its spectrum (`dynid.regression.noise_spectrum`), because a window of the log's length cannot resolve it.
+
+If two equations i and j use the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j is added. With
+each residual in units of its standard deviation, their sum and difference are assumed uncorrelated: the
+autocovariances u of the sum and v of the difference give (u + v) / 4 for each and (u - v) / 4 between them, which is
+positive semidefinite. Equations of a robot with a free base have common noise too (`dynid.regression.common_noise`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.fft import irfft, rfft
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.regression.common_noise import common_noise_matrix, have_common_noise, residual_correlation
+from dynid.regression.derived import same_torque
+from dynid.regression.equations import Equations, Piece, Rows
+from dynid.regression.noise_spectrum import MOST_ABSORBED, LowFrequencyNoise, spectrum
+from dynid.regression.residual_series import PIECE, excerpt_pieces, log_residuals
+from dynid.signals import fast_length
+from dynid.threads import side_by_side
+
+_ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
+PARZEN_FREEDOM = 3.71  # degrees of freedom of a spectrum by a Parzen window, times lags over rows
+_LAG_EXTENSION = 3  # how much longer autocovariances get when what was absorbed is put back
+_LONG_WINDOW = 0.5  # of the longest window: from here on it may cut the correlation off, and slow noise is fitted
+_PIECES_AT_ONCE = 64  # whose sums are held together
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation:
+    """Autocorrelation of the residuals of each joint.
+
+    Attributes:
+        autocovariance: c_j(k), k = 0, 1, .., windowed, one array (lags,) per joint.
+        noise: X_j' C_j X_j on the joint's own columns, one per joint.
+        columns: base parameters of each joint's columns.
+        rows: number of equations of each joint.
+        effective: effective number of independent equations of each joint.
+        rate: sampling rate of the rows, Hz.
+        shared: X_i' C_ij X_j of equations i and j that use the same torque, by (i, j).
+        freedom: smallest degrees of freedom of the noise of any joint, a bound for all variances derived from it.
+        common: sum of w_i^2 w_j^2 X_i' C_ij X_j (base, base) over different equations of a robot with a free base, with
+            the weights of the estimate; None for other robots.
+    """
+
+    autocovariance: tuple[Array, ...]
+    noise: tuple[Array, ...]
+    columns: tuple[Ints, ...]
+    rows: Array
+    effective: Array
+    rate: float
+    shared: Mapping[tuple[int, int], Array] = field(default_factory=dict)
+    freedom: float = np.inf
+    common: Array | None = None
+
+
+def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) -> Array:
+    """Return c(k) (lags,) of one joint's residuals (m,), with a window; rows that are not kept are gaps.
+
+    The lags reach ten correlation times. The Parzen window has a positive transform, so variances computed from c are
+    not negative. `absorbed` (m,) is the sum over t of P[t, t + k] of the projection P of the fit, used to correct for
+    the absorbed noise.
+    """
+    return autocovariances([residual], [keep], [absorbed])[0]
+
+
+def autocovariances(residuals: Sequence[Array], keep: Sequence[Bools], absorbed: Sequence[Array | None]) -> list[Array]:
+    """Return the `autocovariance` of each of some residuals; their slow noise is fitted together."""
+    return [shape for shape, *_ in _lag_window_estimates(residuals, keep, absorbed)]
+
+
+def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], absorbed: Sequence[Array | None]
+                          ) -> list[tuple[Array, float, float]]:
+    """Return for each of some residuals the result of `autocovariance`, its degrees of freedom at the absorbed
+    frequencies, and the part of its sum over all lags that is fitted slow noise.
+
+    A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2),
+    reduced by the share that the fit absorbs.
+    """
+    found, windows, slow = [], list[tuple[int, Array, Array, int]](), list[tuple[int, Array, Array, int]]()
+    for k, (residual, keep, gone) in enumerate(zip(residuals, keeps, absorbed, strict=True)):
+        x, count = np.where(keep, residual, 0.0), int(keep.sum())
+        raw = _raw_autocovariance(x, count)
+        if raw[0] <= 0:
+            found.append((np.zeros(1), np.inf, 0.0))
+            continue
+        last, limit = _window_lags(raw), max(1, len(x) // 5)
+        u = np.arange(last) / last
+        parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
+        found.append((raw[:last] * parzen, PARZEN_FREEDOM * count / last, 0.0))
+        if gone is not None:
+            windows.append((k, parzen, gone, count))
+            if last > _LONG_WINDOW * limit:
+                slow.append((k, x, gone[:len(x)], count))
+    low = dict(zip((k for k, *_ in slow), LowFrequencyNoise.of(*([one[i] for one in slow] for i in (1, 2, 3))),
+                   strict=True)) if slow else {}
+    for k, parzen, gone, count in windows:
+        shape, freedom, _ = found[k]
+        reach = min(len(shape), len(gone))
+        whole, left, part = _put_back(shape, gone[:reach] * parzen[:reach] / count, low.get(k))
+        found[k] = whole, freedom * left, part
+    return found
+
+
+def _raw_autocovariance(x: Array, count: int) -> Array:
+    """Return the biased autocovariance (m,) of a series (m,) that is zero in its gaps, zero for fewer than two rows.
+
+    The sum is divided by the number of all rows, whatever the lag.
+    """
+    size = fast_length(2 * len(x))
+    return irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)] / count if count > 1 else np.zeros(1)
+
+
+def lag_products(columns: Array) -> Array:
+    """Return the sum over all columns x (k, m) and rows t of x[t] x[t + lag] (m,): of orthonormal columns, that of
+    P[t, t + lag] of the projection on them."""
+    size = fast_length(2 * columns.shape[1])
+    power = np.sum([np.abs(rfft(row, size)) ** 2 for row in columns], axis=0)  # all at once would take much memory
+    return irfft(power, size)[:columns.shape[1]]
+
+
+def _window_lags(raw: Array) -> int:
+    """Return the length of the window for an autocovariance (m,), about ten correlation times, at most a fifth of the
+    rows. Sokal's rule: the integrated correlation time is summed up to the first lag beyond six times itself."""
+    limit = max(1, len(raw) // 5)
+    time = 1.0 + 2.0 * np.cumsum(raw[1:limit] / raw[0])
+    lags = np.arange(1, len(time) + 1)
+    beyond = np.flatnonzero(lags >= 6.0 * np.maximum(time, 1.0))
+    last = int(lags[beyond[0]]) if len(beyond) else limit
+    return int(np.clip(2 * last, 8, limit))
+
+
+def has_long_memory(residual: Array, keep: Bools) -> bool:
+    """Return whether residuals (m,) are correlated over so much of their length that a window may cut it off."""
+    raw = _raw_autocovariance(np.where(keep, residual, 0.0), int(keep.sum()))
+    return bool(raw[0] > 0.0) and _window_lags(raw) > _LONG_WINDOW * max(1, len(residual) // 5)
+
+
+def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> tuple[Array, float, float]:
+    """Return the autocovariance of the noise, corrected for the part that the fit absorbs; the mean share of the noise
+    that remains in the residuals at the absorbed frequencies; and the part of the sum over all lags that is slow noise.
+    low: lower bound of the spectrum at the frequencies of the motion, for noise that is slow compared with the window;
+    None otherwise.
+    """
+    reach = _LAG_EXTENSION * len(shape)
+    size = fast_length(2 * reach)
+    gone = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)
+    mean = float(np.sum(gone * (1.0 - gone)) / gone.sum()) if gone.any() else 1.0
+    windowed = spectrum(shape, size) / (1.0 - gone)
+    found = windowed if low is None else np.maximum(windowed, low.spectrum(size))
+    return irfft(found, size)[:reach], mean, float(found[0] - windowed[0])
+
+
+def correlation(equations: Equations, beta: Array, *, inverse: Array | None = None, weights: Array | None = None,
+                influence: Callable[[Array], Array] | None = None, matrices: bool = True,
+                threads: int | None = None) -> Correlation:
+    """Return the autocorrelation of the residuals of an estimate.
+
+    Args:
+        equations: rows of all logs.
+        beta: base values (base,).
+        inverse: H^-1 (base, base) of the estimate, to correct for absorbed noise; without it residuals are taken as
+            noise.
+        weights: w (equations,) of the estimate.
+        influence: maps residuals (m, equations) to their influence on a robust estimate (m, equations).
+        matrices: whether to compute X' C X, which is one more pass over the data.
+        threads: number of threads.
+
+    For very long data an excerpt is used; `Correlation.rows` states the number of rows.
+    """
+    count, work = len(equations.joints), _some_pieces(equations)
+    logs = sorted({piece.log for piece in work})
+    rows, power = np.zeros((2, len(logs), count))
+    # The shape in time from the longest log, or the mean over all that are as long; the size from all of them.
+    lengths = [sum(len(piece.rows) for piece in work if piece.log == log) for log in logs]
+    shapes, pairs = [np.zeros(1) for _ in range(count)], same_torque(equations)
+    freedom, slow = np.zeros((2, count))
+    between = {pair: (np.zeros(1), np.zeros(1)) for pair in pairs}
+    rho = np.zeros((count, count)) if matrices and have_common_noise(equations) else None
+    for k, log in enumerate(logs):
+        own, is_longest = [piece for piece in work if piece.log == log], lengths[k] == max(lengths)
+        taken = _Absorbed.of(equations, log, inverse, weights) if inverse is not None and is_longest else None
+        r = log_residuals(equations, log, own, beta, threads, None if taken is None else taken.look)
+        felt = r.residual if influence is None else influence(r.residual)
+        rows[k] = r.keep.sum(axis=0)
+        power[k] = [np.sum(felt[r.keep[:, j], j] ** 2) for j in range(count)]
+        if is_longest:
+            rate = r.rate
+            gone: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
+            estimates = _lag_window_estimates(felt.T, r.keep.T, gone)
+            for j, (shape, own_freedom, own_slow) in enumerate(estimates):
+                shapes[j], freedom[j] = _sum_of_lags(shapes[j], shape), freedom[j] + own_freedom
+                slow[j] += own_slow / shape[0] if shape[0] > 0.0 else 0.0
+            if rho is not None:
+                rho += residual_correlation(felt, r.keep, gone)
+            for i, j in pairs:
+                found = _together(felt[:, [i, j]], r.keep[:, [i, j]], gone[i], gone[j])
+                between[i, j] = _sum_of_lags(between[i, j][0], found[0]), _sum_of_lags(between[i, j][1], found[1])
+        del r, felt  # as large as the log itself
+    total = rows.sum(axis=0)
+    longest = np.flatnonzero(np.equal(lengths, max(lengths)))
+    for (i, j), (alone, other) in between.items():
+        alone, other = alone / len(longest), other / len(longest)
+        between[i, j] = alone, other
+        shapes[i], shapes[j] = alone * shapes[i][0], alone * shapes[j][0]
+    size = power.sum(axis=0) / np.maximum(total, 1.0)
+    first = power[longest].sum(axis=0) / np.maximum(rows[longest].sum(axis=0), 1.0)
+    shapes = [shape / len(longest) * (size[j] / first[j] if first[j] > 0 else 1.0) for j, shape in enumerate(shapes)]
+    noise = _over(equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]),
+                  threads) if matrices else ()
+    # Slow noise is left out: it is the noise of few parameters, those that a constant torque shows.
+    effective = np.array([n * c[0] / max(2.0 * c.sum() - (1.0 + slow[j] / len(longest)) * c[0], 1e-300)
+                          if c[0] > 0 else n for j, (n, c) in enumerate(zip(total, shapes, strict=True))])
+    shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
+              for (i, j), (_, other) in between.items() if matrices}
+    common = None if rho is None else common_noise_matrix(equations, work, shapes, rho / len(longest),
+                                                          np.ones(count) if weights is None else weights)
+    return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
+                       rate, shared, float(freedom.min(initial=np.inf)), common)
+
+
+def _sum_of_lags(first: Array, second: Array) -> Array:
+    """Return the sum of two functions of the lag (lags,), which are zero beyond their ends."""
+    lags = max(len(first), len(second))
+    return np.pad(first, (0, lags - len(first))) + np.pad(second, (0, lags - len(second)))
+
+
+def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array | None) -> tuple[Array, Array]:
+    """Return the autocovariance of either of two residuals (m, 2) in units of their standard deviations (lags,), 1 at
+    lag zero, and the covariance between them (lags,)."""
+    both = np.all(keep, axis=1)
+    unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
+    taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)
+    found = [autocovariance(unit[:, 0] + sign * unit[:, 1], both, taken) for sign in (1.0, -1.0)]
+    lags = max(map(len, found))
+    u, v = (np.pad(shape, (0, lags - len(shape))) for shape in found)
+    whole = max(u[0] + v[0], 1e-300)
+    return (u + v) / whole, (u - v) / whole
+
+
+def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, int], shape: Array,
+                  threads: int | None) -> Array:
+    """Return X_i' C_ij X_j of two equations; `shape` (lags,) is the covariance between their residuals."""
+    def one(piece: Piece) -> Array:
+        rows = equations.rows(piece)
+        i, j = (np.where(rows.keep[:, e], rows.joint(e)[:-1], 0.0) for e in pair)
+        return _product(i, j, shape)
+
+    return np.asarray(np.sum(side_by_side(one, work, threads), axis=0))
+
+
+def _some_pieces(equations: Equations) -> list[Piece]:
+    """Return all pieces, or those of an excerpt if there are more than `_ENOUGH_ROWS` rows."""
+    step = max((piece.rows.step for piece in equations.pieces(unit=PIECE)), default=1)
+    return excerpt_pieces(equations, _ENOUGH_ROWS * step)
+
+
+def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array, Bools], Array],
+          threads: int | None) -> list[Array]:
+    """Return the sum of one(equation, columns (k, m), keep (m,)) over all pieces, for each equation."""
+    count = len(equations.joints)
+
+    def sums(piece: Piece) -> list[Array]:
+        rows = equations.rows(piece)
+        return [one(j, rows.joint(j)[:-1], rows.keep[:, j]) for j in range(count)]
+
+    total: list[Array] = []
+    for start in range(0, len(work), _PIECES_AT_ONCE):  # a piece may give as many numbers as it has rows
+        for found in side_by_side(sums, work[start:start + _PIECES_AT_ONCE], threads):
+            total = [one + more for one, more in zip(total, found, strict=True)] if total else found
+    return total or [np.zeros(()) for _ in range(count)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Absorbed:
+    """Sum over t of P[t, t + k] (lags,) for each equation, with P = w_j^2 X_j H^-1 X_j' its part of the projection.
+
+    Attributes:
+        halves: square roots of w_j^2 H^-1, one per equation.
+        lags: number of lags.
+        found: the sums of each piece by its first row.
+    """
+
+    halves: tuple[Array, ...]
+    lags: int
+    found: dict[int, list[Array]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(equations: Equations, log: int, inverse: Array, weights: Array | None) -> _Absorbed:
+        lags = min(PIECE, max(1, len(equations.logs[log]) // 5))  # as far as `autocovariance` looks
+        weights = np.ones(len(equations.joints)) if weights is None else weights
+        halves = []
+        for weight, own in zip(weights, equations.layout.columns, strict=True):
+            values, vectors = np.linalg.eigh(weight ** 2 * inverse[np.ix_(own, own)])
+            halves.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
+        return _Absorbed(tuple(halves), lags)
+
+    def look(self, piece: Piece, rows: Rows) -> None:
+        """Add the rows of a piece."""
+        self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
+                                        for j, half in enumerate(self.halves)]
+
+    def _of_piece(self, half: Array, columns: Array, keep: Bools) -> Array:
+        if not len(columns):  # a joint of which the model knows nothing absorbs nothing
+            return np.zeros(self.lags)
+        found = lag_products(half @ np.where(keep, columns, 0.0))[:self.lags]
+        return np.pad(found, (0, self.lags - len(found)))
+
+    def sums(self) -> list[Array]:
+        """Return the sums over all pieces."""
+        return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
+
+
+def noise_matrix(columns: Array, keep: Bools, shape: Array) -> Array:
+    """Return X' C X, the noise in a joint's normal equations: columns X (k, m), autocovariances C."""
+    x = np.where(keep, columns, 0.0)
+    product = _product(x, x, shape)
+    return 0.5 * (product + product.T)
+
+
+def correlated_covariance(columns: Array, residual: Array, keep: Bools) -> Array:
+    """Return the covariance (k, k) of least squares on columns (k, m) with autocorrelated residuals (m,); rows that
+    are not kept are gaps."""
+    x = np.where(keep, columns, 0.0)
+    inverse = np.linalg.pinv(x @ x.T, hermitian=True, rcond=1e-24)
+    return np.asarray(inverse @ noise_matrix(columns, keep, autocovariance(residual, keep)) @ inverse)
+
+
+def _product(x: Array, other: Array, shape: Array) -> Array:
+    """Return X C X_other' (k, l) of columns (k, m) and (l, m), with C the matrix of autocovariances `shape` (lags,)."""
+    if len(shape) == 1:
+        return shape[0] * (x @ other.T)
+    shape = shape[:x.shape[1]]
+    size = fast_length(x.shape[1] + len(shape))
+    power = np.full(size // 2 + 1, 2.0 / size)  # each frequency stands for its negative too
+    power[0] = 1.0 / size
+    if size % 2 == 0:
+        power[-1] = 1.0 / size
+    spectra = rfft(x, size).view(float)  # real and imaginary parts in turn
+    others = spectra if other is x else rfft(other, size).view(float)
+    return np.asarray((spectra * np.repeat(power * spectrum(shape, size), 2)) @ others.T)  # Parseval

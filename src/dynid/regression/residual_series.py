@@ -1,0 +1,100 @@
+"""Residuals of an estimate, in a second pass over the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, like
+from dynid.recording.excerpts import RowRanges, stretches
+from dynid.regression.equations import Equations, Piece, Rows
+from dynid.threads import side_by_side
+
+PIECE = 16384  # rows at once: long against any correlation, short against memory
+
+
+def excerpt_pieces(equations: Equations, rows: int) -> list[Piece]:
+    """Return pieces of at most `PIECE` rows, within the intervals of `recording.excerpts` if there are more than
+    `rows` rows at full rate. Filters of these pieces also use the rows around their interval."""
+    pieces, chosen = equations.pieces(unit=PIECE), stretches(equations.logs, rows)
+    return pieces if chosen is None else pieces_within(pieces, chosen)
+
+
+def pieces_within(pieces: Sequence[Piece], chosen: Sequence[RowRanges]) -> list[Piece]:
+    """Return the rows of the pieces that lie in the chosen row ranges of each log."""
+    found = []
+    for piece in pieces:
+        rows = piece.rows
+        for a, b in chosen[piece.log]:
+            first, last = (max(-(-(row - rows.start) // rows.step), 0) for row in (a, b))
+            if len(rows[first:last]):
+                found.append(replace(piece, rows=rows[first:last]))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Residuals of one log in the rows of the regression.
+
+    `t` (m,), `measured` and `predicted` torques (m, dof), `keep` valid rows (m, dof).
+    """
+
+    t: Array
+    measured: Array
+    predicted: Array
+    keep: Bools
+    rate: float
+    source: str
+
+    @property
+    def residual(self) -> Array:
+        return self.measured - self.predicted
+
+
+def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
+              seen: Callable[[Piece, Rows], None] | None = None) -> tuple[Residuals, ...]:
+    """Return measured and predicted torques of each log in the decimated rows of the regression. `seen` is called
+    with each piece and its rows."""
+    work = equations.pieces(unit=PIECE)
+    return tuple(log_residuals(equations, k, [piece for piece in work if piece.log == k], beta, threads, seen)
+                 for k in range(len(equations.logs)))
+
+
+def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: Array, threads: int | None = 1,
+                  seen: Callable[[Piece, Rows], None] | None = None) -> Residuals:
+    """Return the residuals of one log in some of its pieces. `seen` is called with each piece and its rows."""
+    samples, count = equations.logs[log], len(equations.joints)
+    ends = np.cumsum([len(piece.rows) for piece in work], dtype=np.int64)
+    rows = int(ends[-1]) if len(ends) else 0
+    t, keep = like(samples.t, rows), like(samples.keep, (rows, count))
+    measured, predicted = like(samples.q, (rows, count)), like(samples.q, (rows, count))
+
+    def one(k: int) -> None:
+        piece, here = work[k], slice(int(ends[k]) - len(work[k].rows), int(ends[k]))
+        found = equations.rows(piece)
+        if seen is not None:
+            seen(piece, found)
+        keep[here] = found.keep
+        t[here] = samples.t[piece.rows.start:piece.rows.stop:piece.rows.step]
+        for j, columns in enumerate(equations.layout.columns):
+            own = found.joint(j)
+            known = 0.0 if found.known is None else found.known[j]
+            measured[here, j], predicted[here, j] = own[-1] + known, beta[columns] @ own[:-1] + known
+
+    side_by_side(one, range(len(work)), threads)
+    step = max((piece.rows.step for piece in work), default=1)
+    return Residuals(t, measured, predicted, keep, samples.rate / step, samples.source)
+
+
+def torque_sums(part: Residuals) -> Array:
+    """Return sums (dof, 6) of tau^2, tau, e^2, tau tau_hat, tau_hat^2 and the number of rows over the kept rows."""
+    found = np.zeros((part.keep.shape[1], 6))
+    for start in range(0, len(part.t), PIECE):
+        rows = slice(start, start + PIECE)
+        keep = part.keep[rows]
+        tau, hat = np.where(keep, part.measured[rows], 0.0), np.where(keep, part.predicted[rows], 0.0)
+        found += np.stack([(tau ** 2).sum(axis=0), tau.sum(axis=0), ((tau - hat) ** 2).sum(axis=0),
+                           (tau * hat).sum(axis=0), (hat ** 2).sum(axis=0), keep.sum(axis=0).astype(float)], axis=1)
+    return found

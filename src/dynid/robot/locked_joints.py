@@ -1,0 +1,119 @@
+"""Robot with locked joints: they become fixed, and the bodies they move are merged into their parents."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import RobotError
+from dynid.robot.pose import rotation_z, translation
+from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, merged_inertia
+
+_NUMBERED = re.compile(r"(.*?)(\d+)")
+
+
+def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
+    """Return the robot without the named joints, each fixed at its position (rad or m); bodies keep all inertia.
+
+    A body on a locked joint is merged into its parent, and its name remains as a frame. `Robot.locked` lists them.
+    """
+    if robot.followers is not None and positions:
+        from dynid.robot.followers import lock_followed
+        return lock_followed(robot, robot.followers, positions)
+    for name, position in positions.items():
+        if robot.joint_index(name) < robot.free_coordinates:
+            raise RobotError(f"'{name}' of robot '{robot.name}' is a coordinate of its free base and cannot be locked",
+                             "add --fixed-base to fix the whole base", code="locked-free-base")
+        if not math.isfinite(position):
+            raise RobotError(f"joint '{name}' of robot '{robot.name}' cannot be locked at {position}", code="bad-lock")
+    if not positions:
+        return robot
+    kept = [i for i, name in enumerate(robot.joint_names) if name not in positions]
+    if len(kept) == robot.free_coordinates:
+        raise RobotError(f"every joint of robot '{robot.name}' is locked, so there is nothing to identify",
+                         code="no-moving-joint")
+    # Where each body is now: the body it became part of (old number, BASE for the base) and its pose there.
+    homes: dict[int, tuple[int, Array]] = {BASE: (BASE, np.eye(4))}
+    for i, joint in enumerate(robot.joints):
+        home, pose = homes[joint.parent]
+        homes[i] = (home, pose @ pose_at(joint, positions[joint.name])) if joint.name in positions else (i, np.eye(4))
+    number = {BASE: BASE, **{old: new for new, old in enumerate(kept)}}
+    joints = tuple(replace(robot.joints[i], parent=number[homes[robot.joints[i].parent][0]],
+                           before=homes[robot.joints[i].parent][1] @ robot.joints[i].before) for i in kept)
+    bodies = tuple(_merged(robot, i, {j: pose for j, (home, pose) in homes.items() if home == i}) for i in kept)
+    links = [*robot.frames, *(Frame(body.name, i, np.eye(4)) for i, body in enumerate(robot.bodies)
+                              if body.name not in {frame.name for frame in robot.frames})]
+    frames = tuple(Frame(frame.name, number[homes[frame.body][0]], homes[frame.body][1] @ frame.pose)
+                   for frame in links)
+    renamed = {str(old + 1): str(new + 1) for new, old in enumerate(kept)}
+    return replace(robot, joints=joints, bodies=bodies, frames=frames, values=renumbered(robot.values, renamed),
+                   terms=tuple(_terms(robot, positions)), locked={**robot.locked, **positions},
+                   source_joints=robot.source_joints or robot.joint_names)
+
+
+def only(robot: Robot, names: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
+    """Return the robot with only the named joints.
+
+    The others are locked at their positions, by default at zero or the nearest limit.
+    """
+    for name in names:
+        robot.joint_index(name)
+    rest = {joint.name: min(max(0.0, joint.lower), joint.upper)
+            for joint in robot.joints[robot.free_coordinates:] if joint.name not in names}
+    return locked(robot, {**rest, **(positions or {})})
+
+
+def pose_at(joint: Joint, position: float) -> Array:
+    """Return the pose (4, 4) of a joint's body in its parent at a position."""
+    motion = translation(0.0, 0.0, position) if joint.prismatic else rotation_z(position)
+    return np.asarray(joint.before @ motion @ joint.after)
+
+
+def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
+    """Return a body merged with other bodies, given by number with their poses in it."""
+    body = robot.bodies[home]
+    if len(members) == 1:
+        return body
+    parts, shapes = [], []
+    for i, pose in members.items():
+        one = robot.bodies[i]
+        own = one.parts or (Part(one.name, np.eye(4), one.inertia),)
+        parts += [replace(part, pose=pose @ part.pose) for part in own]
+        shapes += [replace(shape, pose=pose @ shape.pose) for shape in one.shapes]
+    return Body(body.name, merged_inertia(parts), tuple(shapes), tuple(parts))
+
+
+def renumbered(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[str, float]:
+    """Return parameter values of the robot file with the joint numbers of the reduced robot, without those of locked
+    joints.
+    """
+    found = {}
+    for name, value in values.items():
+        numbered = _NUMBERED.fullmatch(name)
+        if numbered is None:
+            found[name] = value
+        elif numbered[2] in renamed:
+            found[numbered[1] + renamed[numbered[2]]] = value
+    return found
+
+
+def _terms(robot: Robot, positions: Mapping[str, float]) -> Sequence[Mapping[str, Any]]:
+    """Return the terms in the robot file, with joints by name; raise an error for one that couples a locked joint to
+    others."""
+    found = []
+    for term in robot.terms:
+        joints = [robot.joint_names[robot.joint_index(one)] for one in term.get("joints", ())]
+        if "coupling" in term or (term["kind"] == "coupled-wrist" and set(joints) & set(positions)):
+            raise RobotError(f"robot '{robot.name}' has motors that drive several joints at once (term "
+                             f"'{term['kind']}'), so {', '.join(positions)} cannot be locked alone",
+                             code="motors-coupled")
+        kept = [name for name in joints if name not in positions]
+        if kept or not joints:
+            found.append({**term, **({"joints": kept} if joints else {})})
+    return found

@@ -1,0 +1,397 @@
+"""Motions for the command line: designed for a robot, or to improve an earlier result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.estimate import Estimate
+from dynid.excitation import (
+    ExcitingMotion,
+    Family,
+    Fourier,
+    Limits,
+    Measurement,
+    PriorKnowledge,
+    Search,
+    excite,
+    magnitudes,
+    read_limits,
+)
+from dynid.excitation.exciting_motion import nominal_base_values
+from dynid.excitation.information import NOISE_SHARE, SPEED_POWER
+from dynid.excitation.limits.limits_file import limits_of, space_notes
+from dynid.excitation.limits.motion_limits import MARGIN
+from dynid.excitation.standing.options import Standing, refuse_without_feet
+from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
+from dynid.output_fields import array_of, map_of, output_fields, record
+from dynid.plain import finite
+from dynid.progress import Progress, Tell
+from dynid.quantities import TORQUE_NOISE, check_quantity
+from dynid.regression import Regression
+from dynid.regression.known import Prior
+from dynid.report.pages.motion import MotionData, used
+from dynid.robot import Robot
+from dynid.runs.models import part_of
+from dynid.runs.motion_improvement import improvement_sentence, improvements
+from dynid.runs.results import REGRESSION, SETTINGS, load
+from dynid.runs.safe_motion import Safety, careful, unchecked
+from dynid.runs.settings import RunSettings
+from dynid.validate.excited_parameters import deviations
+
+ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding
+_UNMEASURED_NOISE = 1e6  # noise of a torque that is not measured, in that of the others
+_SLOW_SPEED = 0.5  # of the limit of velocity
+_GRID_ROWS = 2000
+_HALF_DONE_AFTER = 30.0  # s after which a search without a limit of time counts as half done
+INTERRUPTED = ("the search was interrupted; this is the best motion found so far",)
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """An earlier result to improve.
+
+    Attributes:
+        noise: (dof,), of the torques of the future log, N m.
+        known: its logs, weighted so that they give its own standard errors with this noise.
+        scale: (base,), magnitudes of its parameters, to which standard errors are relative.
+        silent: joints whose torque is not measured.
+    """
+
+    estimate: Estimate
+    known: Regression
+    noise: Array
+    scale: Array
+    silent: tuple[str, ...] = ()
+
+
+def terms_model(robot: Robot, friction: tuple[str, ...], rotor: bool) -> Model:
+    """Return the model of a robot with the requested friction and rotors, or by default with the terms of its file."""
+    return Model(robot, make_terms(robot, friction=friction, rotor=rotor, defaults=not (friction or rotor)))
+
+
+@dataclass(frozen=True, eq=False)
+class MotionRequest:
+    """Request to `design_motion`.
+
+    Attributes:
+        friction, rotor: terms of the model; default: those of the robot file.
+        limits, margin: limits file, and share of the robot's own ranges, velocities and torques to keep free.
+        improve, trust: folder of an earlier result, see `load`.
+        criterion: default 'condition', or 'largest' to improve a result.
+        noise: standard deviation of the torques, N m, one number or (dof,).
+        home, rate, command: first and last posture (dof,); rate of the log, Hz; command line that repeats the design.
+        safety: limits of a motion without a limits file.
+        standing: feet of a robot with a free base that stand still, see `dynid.trajectories.Standing`.
+    """
+
+    friction: tuple[str, ...] = ()
+    rotor: bool = False
+    limits: str | Path | None = None
+    margin: float | None = None
+    improve: str | Path | None = None
+    criterion: str | None = None
+    noise: ArrayLike | None = None
+    home: ArrayLike | None = None
+    family: Family = field(default_factory=Fourier)
+    search: Search = field(default_factory=Search)
+    rate: float = 100.0
+    command: str = ""
+    trust: bool = False
+    safety: Safety = field(default_factory=Safety)
+    standing: Standing | None = None
+
+
+def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sentence: None) -> MotionData:
+    """Return the motion that determines the parameters of a robot best, with the data of its page.
+
+    To improve an earlier result, it is the motion that reduces the largest standard errors most.
+    """
+    request = replace(request, search=_told(request, Progress.of(tell)))
+    if request.standing is not None:
+        from dynid.runs.stance_motion import standing_motion
+
+        return standing_motion(robot, request, request.standing)
+    refuse_without_feet(robot)
+    if request.improve is not None and (request.friction or request.rotor):
+        raise DynidError("--improve takes the terms of the earlier result, so remove --friction and --rotor",
+                         code="conflicting-options")
+    past = None
+    if request.improve is not None:
+        robot = _locked_as(robot, Path(request.improve))
+        past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof), trust=request.trust)
+        if past.known.joints[:robot.dof] != robot.joint_names:
+            raise DynidError(f"{request.improve} is the result of another robot, with the joints "
+                             f"{', '.join(past.known.joints)}", code="another-robot")
+    limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
+    home = None if request.home is None else checked_posture(request.home, limits)
+    care: tuple[str, ...] = ()
+    if request.limits is None:  # a file of limits is what the user asks for
+        limits, care = careful(limits, robot, request.safety, home)
+    if past is None:
+        data = _for_model(robot, limits, request)
+    elif isinstance(past.estimate.model, FlexibleModel):
+        data = _for_flexible(robot, limits, request, past.estimate.model, past.estimate)
+    else:
+        data = _for_earlier(robot, limits, request, past)
+    found = data.excitation if home is None else data.excitation.from_home(home)
+    notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
+             *speed_notes(found), *data.notes, *care, *margin_note)
+    return replace(data, excitation=found, notes=notes, unchecked=unchecked(limits))
+
+
+def _told(request: MotionRequest, tell: Progress) -> Search:
+    """Return the search options with callbacks that report the best value so far and the progress."""
+    search = request.search
+    name = request.criterion or ("condition" if request.improve is None else "largest standard error")
+
+    def say(after: float, best: float) -> None:
+        share = after / search.budget if search.budget else after / (after + _HALF_DONE_AFTER)
+        tell(f"best {name} {best:.5g} after {after:.0f} s", share)
+        if search.progress is not None:
+            search.progress(after, best)
+
+    tell("building the model" if search.budget is None else f"searching for {search.budget:g} s", 0.0)
+    return replace(search, progress=say)
+
+
+def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionData:
+    """Return a motion for the requested terms, with the values of the robot file."""
+    model = terms_model(robot, request.friction, request.rotor)
+    found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
+                   measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)), search=request.search)
+    return data_of(robot, found, request.noise is not None, request.command)
+
+
+def data_of(robot: Robot, found: ExcitingMotion, noise_given: bool, command: str) -> MotionData:
+    """Return the data of a motion's page, with the values of the robot file."""
+    notes = () if noise_given else (
+        f"expected standard errors assume a torque noise of {100 * NOISE_SHARE:g} % of each joint's typical torque, "
+        "since none was given",)
+    return MotionData(title_of(robot), robot, found, nominal_base_values(found.base),
+                      known_values(found.model.parameters), "robot's file", None, notes, command)
+
+
+def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Earlier) -> MotionData:
+    """Return the motion that adds most information to the logs of an earlier result, with its values."""
+    theta = past.estimate.full
+    prior = PriorKnowledge(past.known, nominal=theta, scale=past.scale, base=past.known.base)
+    found = excite(past.estimate.model, limits, family=request.family, criterion=request.criterion or "largest",
+                   measurement=Measurement(request.rate, past.noise), prior=prior, search=request.search)
+    values = np.where(past.estimate.identified, past.estimate.values, np.nan)
+    notes = (f"the torque of {', '.join(past.silent)} is assumed not to be measured, as in the earlier logs",
+             ) if past.silent else ()
+    data = MotionData(title_of(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
+                      request.command, past.scale)
+    return replace(data, notes=(*notes, improvement_sentence(data)))
+
+
+def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: FlexibleModel,
+                  estimate: Estimate) -> MotionData:
+    """Return a motion for a robot with flexible joints in an earlier result, as if they were rigid."""
+    theta = model.rigid_values(estimate.full)
+    found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
+                   measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)),
+                   prior=PriorKnowledge(nominal=theta), search=request.search)
+    notes = ("the earlier logs are not included: their equations have flexible joints, those of the search do not",)
+    return MotionData(title_of(robot), robot, found, found.base.matrix @ theta, theta, "earlier result", None, notes,
+                      request.command)
+
+
+def _locked_as(robot: Robot, folder: Path) -> Robot:
+    """Return the robot with the same joints locked as in the run of an earlier result."""
+    if not (folder / SETTINGS).is_file():
+        return robot
+    settings = RunSettings.load(folder / SETTINGS)
+    named = {*settings.only, *settings.lock}
+    return part_of(robot, settings.only, settings.lock) if named and named <= set(robot.joint_names) else robot
+
+
+def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
+               safety: Safety | None = None) -> tuple[Limits, tuple[str, ...]]:
+    """Return the limits of a motion, and a note on the margin to the robot's own limits; file: limits that override
+    these."""
+    safety = safety or Safety()
+    if file is not None and safety.asked:
+        raise DynidError("a limits file states the space itself", "put box, floor and radius under [space] in it as "
+                         "inside, table and radius, or leave the file out")
+    limits = limits_of(safety.table(), robot, margin, MARGIN) if file is None else read_limits(
+        file, robot, margin, MARGIN)
+    kept = (f"a margin of {100 * limits.margin:g} % of the robot's velocities and torques, and of its ranges at both "
+            "ends, is kept; change it with --margin")
+    return limits, (kept,) if limits.margin > 0 else ()
+
+
+def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
+    """Return sentences on joints with friction to identify that move far below their velocity limit, or in one
+    direction only."""
+    slow = [f"{name} ({top:.2g} of {limit:.3g})" for name, (top, limit, both) in top_speeds(found).items()
+            if np.isfinite(limit) and top < _SLOW_SPEED * limit]
+    if not slow:
+        return ()
+    return (f"friction at high speed is not excited for {', '.join(slow)} rad/s or m/s: a shorter --duration or more "
+            "--harmonics reach higher speeds",)
+
+
+def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
+    """Return by joint with friction to identify: its top speed in the motion, its limit, and whether it moves in both
+    directions.
+
+    Both directions must reach at least half of the top speed.
+    """
+    dq = found.core.at(np.linspace(0.0, found.core.duration, _GRID_ROWS)).dq
+    rubs = sorted({p.owner for p in found.model.parameters if p.body is None and p.unit in SPEED_POWER})
+    return {found.limits.names[j]: (float(np.abs(dq[:, j]).max()), float(found.limits.velocity[j]),
+                                    bool(min(dq[:, j].max(), -dq[:, j].min()) > 0.5 * np.abs(dq[:, j]).max()))
+            for j in rubs}
+
+
+def title_of(robot: Robot) -> str:
+    return f"A motion for {robot.name}"
+
+
+def checked_posture(home: ArrayLike, limits: Limits) -> Array:
+    """Return the home posture; raise an error if it is not within the limits, before the search."""
+    posture = np.asarray(home, dtype=float)
+    if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
+        raise DynidError(f"the home posture must be {limits.dof} finite numbers, one per joint, got {posture.size}",
+                         code="wrong-home")
+    limits = limits.reaching(posture)
+    outside = (posture < limits.lower) | (posture > limits.upper)
+    if outside.any():
+        j = int(np.argmax(outside))
+        raise DynidError(f"the home posture puts joint '{limits.names[j]}' at {posture[j]:g}, outside its limits "
+                         f"{limits.lower[j]:g} to {limits.upper[j]:g}", code="wrong-home")
+    return posture
+
+
+def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
+    """Return one number or one per joint, checked."""
+    if noise is None:
+        return None
+    values = np.atleast_1d(np.asarray(noise, dtype=float))
+    if values.shape not in ((1,), (dof,)) or not np.isfinite(values).all() or not (values > 0).all():
+        raise DynidError(f"the noise must be one number above zero or {dof}, one per joint, got "
+                         f"{', '.join(f'{x:g}' for x in values)}", code="wrong-noise")
+    for value in values.tolist():
+        check_quantity(TORQUE_NOISE, value, "the noise of a torque")
+    return np.broadcast_to(values, (dof,)).copy()
+
+
+def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trust: bool = False) -> Earlier:
+    """Return an earlier result from its folder, with the compressed regression of its logs, for a future log at `rate`
+    (Hz).
+
+    noise (dof,): of its torques; without it, a second of that log has as much information as a second of the earlier
+    ones.
+    """
+    estimate, settings = load(folder, trust=trust)
+    path = Path(folder) / REGRESSION
+    fold = Regression.load(path, estimate.model)
+    if fold.base.names != estimate.names:
+        raise DynidError(f"{path} does not match the parameters in the same folder; identify it again with -o")
+    rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
+    power = np.sqrt(np.array([factor.power for factor in fold.factors]) / rows)
+    spread = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows),
+                        ROUNDING_SHARE_OF_TORQUE * np.maximum(power, 1e-6))
+    kept = np.flatnonzero(estimate.identified & (estimate.std > 0))
+    if len(kept):
+        # Rows of a filtered log are not independent: its deviations are wider than the fold alone says.
+        r = fold.stack(1.0 / spread).select(kept).r
+        if np.abs(np.diag(r)).min() > 0:
+            plain = np.sqrt(np.sum(np.linalg.solve(r, np.eye(len(r))) ** 2, axis=1))
+            spread = spread * max(1.0, float(np.median(estimate.std[kept] / plain)))
+    if noise is None:
+        prepared = settings.prepare
+        own = prepared.get("rate", rate) / (
+            prepared.get("thin", 1) * prepared.get("decimate", 1) ** prepared.get("stages", 1))
+        noise = spread * np.sqrt(rate / own)
+    scale = magnitudes(fold.base, complete(estimate.model).robot)
+    units = np.array(fold.base.units)
+    for unit in set(fold.base.units):
+        same = estimate.identified & (units == unit)
+        if same.any():
+            typical = float(np.sqrt(np.mean(estimate.values[same] ** 2)))
+            scale[same] = np.maximum(np.abs(estimate.values[same]), max(0.1 * typical, 1e-12))
+    silent = np.array(fold.rows) == 0
+    if silent.any():  # a joint without torque tells nothing
+        noise = np.where(silent, _UNMEASURED_NOISE * noise[~silent].max(), noise)
+    factors = tuple(replace(factor, r=factor.r * ratio)
+                    for factor, ratio in zip(fold.factors, noise / spread, strict=True))
+    names = tuple(name for name, yes in zip(fold.joints, silent, strict=True) if yes)
+    known = replace(fold, factors=factors, blocks=())
+    return Earlier(estimate, _with_what_the_method_knew(known, estimate, noise), noise, scale, names)
+
+
+def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Array) -> Regression:
+    """Return the regression with additional rows for information from a prior or from constraints.
+
+    If a standard error is below half of that from the logs alone, the remaining information is not from the logs, and
+    no motion is needed for it.
+    """
+    alone = deviations(known.stack(1.0 / noise).r)
+    told = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
+    if not told.any():
+        return known
+    std = estimate.std[told]
+    matrix = np.zeros((len(std), len(known.base)))
+    matrix[np.arange(len(std)), np.flatnonzero(told)] = np.sqrt(1.0 / std ** 2 - 1.0 / alone[told] ** 2)
+    values = matrix @ estimate.values
+    if known.prior is None:
+        return replace(known, prior=Prior(matrix, values, {}))
+    prior = known.prior
+    return replace(known, prior=replace(prior, matrix=np.vstack([prior.matrix, matrix]),
+                                        values=np.concatenate([prior.values, values])))
+
+
+def known_values(parameters: Parameters) -> Array | None:
+    """Return the parameters of the robot file (parameters,), zero for unknown friction; None without inertias."""
+    if any(p.nominal is None for p in parameters if p.body is not None):
+        return None
+    return np.array([0.0 if p.nominal is None else p.nominal for p in parameters])
+
+
+_EXPECTED = record("ExpectedParameter", optional=("before",), deviation=float | None, relative=float | None,
+                   unit=str, before=float | None)
+_USED_LIMIT = record("UsedLimit", kind=str, where=str, value=float | None, bound=float | None, time=float | None,
+                     used=float | None)
+_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
+_IMPROVED = record("ImprovedParameter", name=str, before=float | None, after=float | None, times=float | None)
+
+
+@output_fields(optional=("improves",), robot=str, unchecked=str, criterion=str, value=float | None,
+               condition=float | None, duration=float, seconds=float, starts=int, seed=int, interrupted=bool,
+               rate=float, noise=list[float], expected=map_of(_EXPECTED), limits=array_of(_USED_LIMIT), margin=float,
+               speeds=map_of(_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]], notes=list[str])
+def motion_facts(data: MotionData) -> dict[str, Any]:
+    """Return the motion as the object that `dynid excite --json` prints."""
+    found = data.excitation
+    before = [None] * len(found.base) if data.before is None else data.before.tolist()
+    return {
+        "robot": data.robot.name, "unchecked": data.unchecked,
+        "criterion": found.criterion, "value": finite(found.value),
+        "condition": finite(found.condition), "duration": found.trajectory.duration,
+        "seconds": found.elapsed, "starts": found.starts, "seed": found.seed, "interrupted": found.interrupted,
+        "rate": found.rate, "noise": found.noise.tolist(),
+        "expected": {name: {"deviation": finite(std), "relative": finite(relative), "unit": unit,
+                            **({} if data.before is None else {"before": finite(earlier_std)})}
+                     for name, std, relative, unit, earlier_std in zip(
+                         found.base.names, found.deviations, data.relative, found.base.units, before, strict=True)},
+        "limits": [{"kind": u.kind, "where": u.where, "value": finite(u.value), "bound": finite(u.bound),
+                    "time": u.time, "used": used(u)} for u in found.report.usages],
+        "margin": found.limits.margin,
+        "speeds": {name: {"top": top, "limit": finite(limit), "both_ways": both}
+                   for name, (top, limit, both) in top_speeds(found).items()},
+        **({} if data.before is None else {"improves": [
+            {"name": one.name, "before": one.before, "after": one.after, "times": finite(one.times)}
+            for one in improvements(data)]}),
+        "history": [list(step) for step in found.history], "notes": list(data.notes)}
+
+
+NAMED_MOTION = record("NamedMotion", motion_facts, kind=str)  # what `dynid motion --json` prints

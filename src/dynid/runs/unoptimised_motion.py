@@ -1,0 +1,149 @@
+"""Motions without optimisation for the command line: random motions, sweeps, motions through given points, and motions
+with a fixed tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import DynidError
+from dynid.excitation import (
+    ExcitingMotion,
+    Limits,
+    Measurement,
+    Trajectory,
+    assess,
+    coupling_sweep,
+    friction_sweep,
+    gravity_sweep,
+    inertia_sweep,
+    null_space_motion,
+    quintics_within,
+    random_points,
+    random_sines,
+    random_spline,
+    self_motion,
+)
+from dynid.excitation.assessment import assess_best, with_accelerations
+from dynid.excitation.limits.limits_file import space_notes
+from dynid.quantities import DURATION, check_quantity
+from dynid.recording.tabular import Text
+from dynid.report.pages.motion import MotionData
+from dynid.robot import Robot
+from dynid.runs.motion_design import checked_posture, data_of, limits_for, noise_of, terms_model
+
+Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_MOTION_DRAWS = 8  # motions with the tool held, of which the one that tells most is taken
+_ONE_WAY = 5.0  # s, of a friction sweep at its slowest speeds
+
+
+@dataclass(frozen=True, eq=False)
+class PlainMotionRequest:
+    """Request to `plain_motion`.
+
+    Attributes:
+        kind: of the motion.
+        points: number of random points, or the file with postures (rows, joints).
+        duration: of sines and of motions with a fixed frame, s.
+        frame: the frame that is fixed.
+        home: posture (dof,) from which sweeps start, and in which the frame is fixed.
+        friction, rotor, limits, margin, noise, rate, command: as in `MotionRequest`.
+    """
+
+    kind: Kind
+    count: int = 50
+    through: Path | None = None
+    duration: float = 20.0
+    frame: str | None = None
+    home: ArrayLike | None = None
+    seed: int = 0
+    friction: tuple[str, ...] = ()
+    rotor: bool = False
+    limits: str | Path | None = None
+    margin: float | None = None
+    noise: ArrayLike | None = None
+    rate: float = 100.0
+    command: str = ""
+
+
+def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str], None] = lambda sentence: None
+                 ) -> MotionData:
+    """Return the requested motion, checked against every limit and slowed down if necessary, with the expected
+    standard errors, as from `design_motion`."""
+    check_quantity(DURATION, request.duration, "the duration of a motion")
+    limits, margin_note = limits_for(robot, request.limits, request.margin)
+    if request.home is not None:
+        checked_posture(request.home, limits)
+    limits, assumed = with_accelerations(limits)
+    model = terms_model(robot, request.friction, request.rotor)
+    measurement = Measurement(request.rate, noise_of(request.noise, robot.dof))
+
+    def assessed(trajectory: Trajectory) -> ExcitingMotion:
+        return assess(model, trajectory, limits, measurement=measurement, seed=request.seed)
+
+    tell("generating the motion")
+    posture_note: tuple[str, ...] = ()
+    if request.kind == "null-space":
+        way = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
+        if request.home is None:
+            posture_note = (f"the tool is fixed where it is at {', '.join(f'{x:.4g}' for x in way.posture)}; choose "
+                            "another posture with --home",)
+        draws = [null_space_motion(way, limits, duration=request.duration, seed=request.seed + k)
+                 for k in range(_MOTION_DRAWS)]
+        tell("checking the best motion with the tool fixed")
+        found = assess_best(model, draws, limits, measurement=measurement, seed=request.seed)
+    else:
+        found = assessed(_trajectory(request, limits))
+    slower = found.trajectory.duration
+    data = data_of(robot, found, request.noise is not None, request.command)
+    notes = (*found.report.unchecked, *space_notes(limits, robot), *data.notes, *margin_note, *posture_note,
+             *((f"no acceleration limit is given for {', '.join(assumed)}: top speed within 0.3 "
+                "s is assumed; give others with --limits",) if assumed else ()),
+             *((f"the motion was slowed down to {slower:.4g} s to respect its limits",) if hasattr(
+                 found.trajectory, "stretch") else ()))
+    return replace(data, notes=notes)
+
+
+def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:
+    """Return the motion of a kind that needs no robot."""
+    makers: dict[str, Callable[[], Trajectory]] = {
+        "points": lambda: random_points(limits, points=request.count, seed=request.seed),
+        "spline": lambda: random_spline(limits, points=request.count, seed=request.seed),
+        "sines": lambda: random_sines(limits, duration=request.duration, seed=request.seed),
+        "friction": lambda: friction_sweep(limits, home=request.home, longest=_ONE_WAY),
+        "gravity": lambda: gravity_sweep(limits, seed=request.seed),
+        "inertia": lambda: inertia_sweep(limits, home=request.home, seed=request.seed),
+        "coupling": lambda: coupling_sweep(limits, home=request.home),
+        "through": lambda: _through(request.through, limits)}
+    if request.kind not in makers:
+        raise DynidError(f"there is no kind of motion '{request.kind}'; there are {', '.join(KINDS)}")
+    return makers[request.kind]()
+
+
+def _through(file: Path | None, limits: Limits) -> Trajectory:
+    """Return quintic motions that stop at every row of a table of postures, at the highest speed within the limits."""
+    if file is None:
+        raise DynidError("a motion through points needs the file of these points, one row per posture",
+                         "give it with --through", code="no-points")
+    source = Text(file)
+    try:
+        names = list(source.fields)
+        own = [name for name in limits.names if name in names]
+        columns = list(limits.names) if len(own) == limits.dof else names
+        if len(columns) != limits.dof:
+            raise DynidError(f"{file}: has {len(names)} columns for {limits.dof} joints; it needs one per joint, in "
+                             "their order or by name")
+        values = [np.atleast_1d(np.asarray(source.value(name), dtype=float)) for name in columns]
+    finally:
+        source.close()
+    if len({len(column) for column in values}) > 1:
+        raise DynidError(f"{file}: its columns have different lengths; give a number for each joint in every row")
+    points = np.column_stack(values)
+    return quintics_within(points, limits)

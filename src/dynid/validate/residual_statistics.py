@@ -1,0 +1,343 @@
+"""Tests of the residuals: whiteness, normality, independence of the motion (Ardiani, s. 1.3.6).
+
+Torques are filtered before the fit, so neighbouring rows have correlated noise, and no residual is white from row to
+row. The filter is known: dependence beyond its memory is due to the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.fft import irfft, rfft
+
+from dynid.arrays import Array
+from dynid.estimate.motion_errors import noise_torques
+from dynid.findings import Note
+from dynid.model import complete
+from dynid.order_statistics import distinct, median
+from dynid.output_fields import output_fields
+from dynid.plain import plain
+from dynid.recording import Samples
+from dynid.regression.autocorrelation import autocovariance
+from dynid.regression.residual_series import Residuals
+from dynid.signals import fast_length
+from dynid.threads import side_by_side
+from dynid.validate.candidates import CandidateFit, fit_candidates, refit_candidates
+from dynid.validate.hypotheses.motions import held_for, worth_of_delay
+from dynid.validate.joint_motion import in_motion
+from dynid.validate.reconstruction import Reconstruction
+from dynid.validate.sampled_rows import RowChoice, SampledRows, take_rows
+from dynid.validate.thresholds import (
+    CERTAIN_STRENGTH,
+    COLOURED_SHARE,
+    PATTERN_BLOCKS,
+    PATTERN_OF_OWN,
+    PATTERN_SHARE,
+    PATTERN_STRENGTH,
+    PATTERN_TORQUE,
+    WHITENESS_LEVEL,
+)
+from dynid.validate.words import joint_label, sentence
+
+Shape = Literal["normal", "outliers", "two-humps"]
+
+_PORTMANTEAU_LAGS = 20  # of the portmanteau statistic
+_AUTOREGRESSION_ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
+MAX_LAGS_KEPT = 200  # lags kept for plots
+
+
+@dataclass(frozen=True, eq=False)
+class Whiteness:
+    """Dependence of the residual on its past.
+
+    Attributes:
+        lags, autocorrelation: for plots; lags in s.
+        bound: contains 95 % of the autocorrelations of filtered white noise.
+        step: rows that the filter correlates.
+        independent: rows / step.
+        statistic: Ljung-Box over `degrees` lags that are multiples of step.
+        p_value: probability of a larger statistic for white noise.
+        predictable: share of the residual that its own past predicts.
+        effective: effective number of independent rows.
+    """
+
+    lags: Array
+    autocorrelation: Array
+    bound: float
+    step: int
+    independent: float
+    effective: float
+    statistic: float
+    degrees: int
+    p_value: float
+    predictable: float
+    coloured: bool
+
+    @output_fields(own_fields=True, without=("lags", "autocorrelation"))
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data without the autocorrelations, which are for plots."""
+        return plain({key: value for key, value in vars(self).items() if key not in ("lags", "autocorrelation")})
+
+
+@dataclass(frozen=True)
+class Normality:
+    """Distribution of the residual: skewness, excess kurtosis, share of rows beyond four robust standard deviations
+    (0.006 % for a normal distribution), and a description."""
+
+    skewness: float
+    kurtosis: float
+    beyond: float
+    shape: Shape
+
+    @property
+    def title(self) -> str:
+        """Description in one or two words."""
+        return {"normal": "normal", "outliers": "outliers", "two-humps": "two humps"}[self.shape]
+
+    @property
+    def hint(self) -> str:
+        """Probable cause in words."""
+        if self.shape == "outliers":
+            return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
+        return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
+
+    @output_fields(own_fields=True, hint=str)
+    def to_dict(self) -> dict[str, Any]:
+        return plain({**vars(self), "hint": self.hint})
+
+
+@dataclass(frozen=True, eq=False)
+class JointTests:
+    """Tests of the residual of one joint; None for too few rows or pure rounding.
+
+    Attributes:
+        follows: candidates for its structure, the most probable first.
+        explained_by: the first of them if it is significant.
+        unit: of the torque, if known.
+        noise: share of the residual's power due to position noise; None if it was not needed.
+    """
+
+    joint: str
+    unit: str
+    whiteness: Whiteness | None
+    normality: Normality | None
+    follows: tuple[CandidateFit, ...]
+    explained_by: CandidateFit | None
+    noise: float | None = None
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Sentences on the residual, the candidate first."""
+        who, said = joint_label(self.joint), []
+        cause = self.explained_by
+        if cause is not None:
+            said.append(Note(f"residual-follows-{cause.candidate}", sentence(
+                f"{who}'s residual {cause.seen}: {cause.hint} ({100 * cause.share:.0f} % of the residual, RMS "
+                f"{cause.torque:.2g}{' ' * bool(self.unit)}{self.unit})")))
+        if self.whiteness is not None and self.whiteness.coloured:
+            said.append(Note("residual-coloured", sentence(
+                f"{who}'s residual is autocorrelated: {100 * self.whiteness.predictable:.0f} % of it can be "
+                "predicted from its past")))
+        if self.normality is not None and self.normality.shape != "normal":
+            said.append(Note(f"residual-{self.normality.shape}",
+                             sentence(f"{who}'s residual has {self.normality.hint}")))
+        return tuple(said)
+
+    @output_fields(own_fields=True, follows=list[CandidateFit], notes=list[Note])
+    def to_dict(self) -> dict[str, Any]:
+        return plain({**vars(self), "follows": self.follows[:3], "notes": self.notes})
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualTests:
+    """Tests of all joints' residuals. rows: the rows used."""
+
+    joints: tuple[JointTests, ...]
+    rows: SampledRows = field(repr=False)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return tuple(note for joint in self.joints for note in joint.notes)
+
+    @output_fields(joints=list[JointTests])
+    def to_dict(self) -> dict[str, Any]:
+        return {"joints": [joint.to_dict() for joint in self.joints]}
+
+
+def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = WHITENESS_LEVEL,
+                   coloured: float = COLOURED_SHARE, only: Collection[str] | None = None,
+                   earlier: tuple[Reconstruction, ResidualTests] | None = None) -> ResidualTests:
+    """Test the residuals for whiteness, normality and known causes.
+
+    `lags` is the number of lags of the portmanteau statistic. A residual is called autocorrelated if the probability of
+    whiteness is below `unlikely` and its past predicts more than the share `coloured` of it. `only` names the joints
+    whose residuals are tested; by default all. `earlier` are the tests of another estimate; if it has the same model
+    and samples, what does not depend on the estimate is taken from them.
+    """
+    estimate, names = reconstruction.estimate, reconstruction.names
+    series = [_while_moving(*pair) for pair in zip(reconstruction.series, reconstruction.samples, strict=True)]
+    rows = take_rows(RowChoice.of(estimate, reconstruction.samples), series, reconstruction.entries)
+    before = {} if earlier is None or not _is_alike(earlier[0], reconstruction) else {
+        one.joint: (earlier[1].rows, one.follows) for one in earlier[1].joints if one.follows}
+    if earlier is not None and before:
+        vars(rows)["spans"] = earlier[1].rows.spans
+    robot = complete(estimate.model).robot
+    step = max(filter_memory(part) for part in reconstruction.samples)
+    held = max(held_for(part) for part in reconstruction.samples)
+
+    def test(j: int) -> JointTests:
+        fit = reconstruction.joints[j]
+        unit = "" if robot is None else "N" if robot.joints[j].prismatic else "N m"
+        enough = fit.rows >= 30 and (fit.rms or 0.0) > 1e-9 * (fit.torque_rms or 0.0)
+        if not enough or (only is not None and fit.name not in only):
+            return JointTests(fit.name, unit, None, None, (), None)
+        turning = robot is not None and not robot.joints[j].prismatic
+        follows = (refit_candidates(rows, j, names, turning, *before[fit.name]) if fit.name in before
+                   else fit_candidates(rows, j, names, turning))
+        strong = bool(follows) and _strong(follows[0], fit.torque_rms or 0.0, held)
+        return JointTests(fit.name, unit, whiteness(series, j, step, lags, unlikely, coloured),
+                          normality(series, j), follows, follows[0] if strong else None)
+
+    return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)))), reconstruction), rows)
+
+
+def _is_alike(one: Reconstruction, other: Reconstruction) -> bool:
+    """Whether two reconstructions have the same model, base parameters and samples."""
+    a, b = one.estimate, other.estimate
+    return (a.model is b.model and a.base is b.base and len(one.samples) == len(other.samples)
+            and all(x is y for x, y in zip(one.samples, other.samples, strict=True)))
+
+
+def _while_moving(part: Residuals, samples: Samples) -> Residuals:
+    """Return the residuals of a log, without rows in which the joint is at rest."""
+    return replace(part, keep=part.keep & in_motion(samples)[np.searchsorted(samples.t, part.t)])
+
+
+def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) -> tuple[JointTests, ...]:
+    """Return the tests with the share of position noise in the residuals, if there is a significant candidate. A
+    candidate that explains less than this share is not named, because the motion contains the same noise."""
+    if not any(one.explained_by is not None or (one.whiteness is not None and one.whiteness.coloured)
+               for one in joints):
+        return joints
+    found = []
+    for one, fit, size in zip(joints, reconstruction.joints, noise_torques(reconstruction.estimate,
+                                                                           reconstruction.samples), strict=True):
+        cause = one.explained_by if one.explained_by is not None and one.explained_by.torque > size else None
+        found.append(replace(one, explained_by=cause, noise=min(float(size / fit.rms) ** 2, 1.0) if fit.rms else None))
+    return tuple(found)
+
+
+def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
+    """Whether a candidate explains enough of a joint's residual, or nearly all that its own equations leave, and enough
+    of its torque (RMS), to be named; a delay of at most `held` seconds has to explain more of the torque."""
+    certain = fit.strength > CERTAIN_STRENGTH
+    relevant = PATTERN_TORQUE * (0.5 if certain else 1.0)
+    if fit.candidate == "delay":
+        relevant *= worth_of_delay(fit.coefficient or 0.0, held)
+    followed = fit.left_out > PATTERN_SHARE or (certain and fit.of_own > PATTERN_OF_OWN)
+    is_strong = fit.strength > PATTERN_STRENGTH and fit.blocks >= PATTERN_BLOCKS
+    return followed and is_strong and fit.torque > relevant * torque
+
+
+def filter_memory(samples: Samples) -> int:
+    """Return the number of rows that the torque filter correlates: about the rate over twice the cut-off."""
+    if samples.decimation is not None:
+        return max(1, round(1.0 / samples.decimation.share))
+    wanted = samples.settings.get("torque_cutoff", "none")
+    cutoff = samples.settings.get("cutoff") if wanted == "same" else wanted
+    if isinstance(cutoff, str) or cutoff is None or not cutoff > 0:
+        return 1
+    # Forward and backward the Butterworth's power falls to a quarter at the cut-off: its noise is that of 0.8 of it.
+    return max(1, int(np.ceil(samples.rate / (1.6 * float(cutoff)))))
+
+
+def _chi_square_tail(degrees: int, statistic: float) -> float:
+    """Return the upper tail of the chi-square distribution by recurrence in its degrees; importing scipy.special
+    takes longer."""
+    half = 0.5 * statistic
+    if half <= 0.0:
+        return 1.0
+    chance = math.erfc(math.sqrt(half)) if degrees % 2 else math.exp(-half)
+    for less in range(2 - degrees % 2, degrees, 2):
+        chance += math.exp(0.5 * less * math.log(half) - half - math.lgamma(0.5 * less + 1.0))
+    return min(chance, 1.0)
+
+
+def whiteness(
+    series: Sequence[Residuals],
+    j: int,
+    step: int,
+    lags: int = _PORTMANTEAU_LAGS,
+    unlikely: float = WHITENESS_LEVEL,
+    coloured: float = COLOURED_SHARE,
+) -> Whiteness | None:
+    """Return the whiteness of joint j's residuals; unused rows are gaps. step: see `filter_memory`."""
+    longest = max(len(part.t) for part in series)
+    rows = int(sum(part.keep[:, j].sum() for part in series))
+    degrees = min(lags, longest // step - 1, rows // (3 * step))
+    if degrees < 2:
+        return None
+    reach = min(longest - 1, max(degrees, _AUTOREGRESSION_ORDER, _PORTMANTEAU_LAGS) * step)
+    rho = autocorrelation(series, j, reach)
+    if rho is None:
+        return None
+    independent = rows / step
+    at = np.arange(1, degrees + 1)
+    statistic = independent * (independent + 2.0) * float(np.sum(rho[at * step] ** 2 / (independent - at)))
+    p_value = _chi_square_tail(degrees, statistic)
+    order = min(_AUTOREGRESSION_ORDER, degrees)
+    past = rho[np.arange(order + 1) * step]
+    # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.
+    diagonal = past[:order].copy()
+    diagonal[0] += 1e-6
+    apart = np.abs(np.subtract.outer(np.arange(order), np.arange(order)))
+    predictable = float(np.clip(np.linalg.solve(diagonal[apart], past[1:]) @ past[1:], 0.0, 1.0))
+    part = max(series, key=lambda p: int(p.keep[:, j].sum()))
+    own = _residual(part, j)
+    c = autocovariance(own - own[part.keep[:, j]].mean(), part.keep[:, j])
+    effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else float(rows)
+    shown = distinct(np.linspace(0, reach, min(reach + 1, MAX_LAGS_KEPT)).round().astype(int))
+    return Whiteness(shown / part.rate, rho[shown], 1.96 / float(np.sqrt(independent)), step, independent,
+                     float(min(effective, rows)), statistic, degrees, p_value, predictable,
+                     p_value < unlikely and predictable > coloured)
+
+
+def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | None:
+    """Return rho(k) (reach + 1,) of joint j's residuals about their mean, over all pairs of used rows."""
+    product, pairs = np.zeros(reach + 1), np.zeros(reach + 1)
+    rows = sum(part.keep[:, j].sum() for part in series)
+    mean = sum(_residual(part, j)[part.keep[:, j]].sum() for part in series) / max(rows, 1)
+    for part in series:
+        keep = part.keep[:, j].astype(float)
+        x = (_residual(part, j) - mean) * keep
+        size = fast_length(len(x) + reach + 1)
+        count = min(reach + 1, len(x))
+        product[:count] += irfft(np.abs(rfft(x, size)) ** 2, size)[:count]
+        pairs[:count] += irfft(np.abs(rfft(keep, size)) ** 2, size)[:count]
+    if product[0] <= 0:
+        return None
+    rho = (product / np.maximum(pairs, 1.0)) / (product[0] / pairs[0])
+    return np.where(pairs > 0.5, np.clip(rho, -1.0, 1.0), 0.0)
+
+
+def normality(series: Sequence[Residuals], j: int) -> Normality | None:
+    """Return moments and tails of joint j's residuals."""
+    x = np.concatenate([_residual(part, j)[part.keep[:, j]] for part in series])
+    x = x - x.mean()
+    deviation = float(x.std())
+    if len(x) < 30 or deviation <= 0:
+        return None
+    skewness, kurtosis = float(np.mean(x ** 3) / deviation ** 3), float(np.mean(x ** 4) / deviation ** 4 - 3.0)
+    robust = float(median(np.abs(x - median(x)))) / 0.6745
+    beyond = float(np.mean(np.abs(x - median(x)) > 4.0 * robust)) if robust > 0 else 0.0
+    shape: Shape = ("outliers" if kurtosis > 6.0 and beyond > 1e-3 else "two-humps" if kurtosis < -1.2 else "normal")
+    return Normality(skewness, kurtosis, beyond, shape)
+
+
+def _residual(part: Residuals, j: int) -> Array:
+    """Return the residual of one joint (m,), without computing those of all joints."""
+    return part.measured[:, j] - part.predicted[:, j]
