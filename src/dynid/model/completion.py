@@ -131,6 +131,9 @@ def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Arr
 
 def can_compile(model: LinearModel) -> bool:
     """Return whether all terms have elements, so that compiled code can simulate the model."""
+    own = robot_model(model)
+    if own is not None:
+        return own.has_elements
     return complete(model).robot is not None and complete(model).elements(np.zeros(len(model.parameters))) is not None
 
 

@@ -20,6 +20,7 @@ from dynid.order_statistics import distinct
 from dynid.recording import Samples
 from dynid.regression.base import BaseParameters
 from dynid.regression.equations import UNIT, Equations, Layout, Piece, Rows, TorqueEquations
+from dynid.regression.kept_columns import rows_of_segments
 
 KEPT_BYTES = 32 << 20  # of rows that are kept: a minute of seven joints at 100 Hz, little beside an interpreter
 _ROWS_AT_ONCE = 1024  # samples whose dense rows are held at a time
@@ -84,15 +85,8 @@ class CachedEquations(Derived):
 
     @cached_property
     def _segments(self) -> dict[tuple[int, tuple[int, int]], Rows]:
-        """Row ranges of the segments of each log."""
-        found: dict[tuple[int, tuple[int, int]], list[Rows]] = {}
-        for piece in self.equations.pieces():
-            if len(piece.rows):
-                found.setdefault((piece.log, piece.segment), []).append(self.equations.rows(piece))
-        return {key: Rows(parts[0].layout, np.concatenate([part.entries for part in parts], axis=1),
-                          np.concatenate([part.keep for part in parts]), None if parts[0].known is None else
-                          np.concatenate([part.known for part in parts if part.known is not None], axis=1))
-                for key, parts in found.items()}
+        """Rows of each segment of the logs."""
+        return rows_of_segments(self.equations)
 
 
 @dataclass(frozen=True, eq=False)

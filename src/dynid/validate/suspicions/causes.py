@@ -17,6 +17,7 @@ from dynid.model import robot_model
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.validate.candidates import BACKLASH
+from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import position_sign
@@ -216,7 +217,8 @@ def _signs(state: Explained) -> Explained:
     torques = Hypothesis("torque-sign", inverted, scaled_torques(sign), sign, (-1.0,) * len(inverted))
     if case.problem.data and not _agreed(case, torques):
         return state
-    gains = [case.gains[j].gain for j in inverted]
+    every = drive_gains(case.problem, case.estimate)
+    gains = [every[j].gain for j in inverted]
     known = [-1.0 if gain is None or gain > 0 else gain for gain in gains]
     evidence = {"gain": known[0] if len(known) == 1 else each(known)}
     if _positions_instead(case, torques):
