@@ -102,11 +102,9 @@ def names_of_thresholds() -> tuple[str, ...]:
 
 
 def varied_value(name: str, factor: float) -> float:
-    """A threshold times a factor; a share at most one, a count rounded."""
+    """A threshold times a factor; a share at most one."""
     value = getattr(thresholds, name)
     changed = factor * value
-    if isinstance(value, int):
-        return max(1, round(changed))
     return min(changed, 1.0) if value < 1.0 and any(word in name for word in SHARE_NAMES) else changed
 
 

@@ -9,19 +9,36 @@ import pytest
 
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
-from dynid.recording import Recording
+from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import cross_validate, reconstruct, verdict
 
 
-def test_a_real_robot_and_a_wrong_gain_put_into_its_log(data):
-    robot = Robot.from_urdf(data("panda", "panda_arm.urdf"))
+def _panda(data, robot: Robot) -> tuple[Model, Samples]:
+    """A model of a robot with plain friction, and the log of a Panda."""
     q, dq, tau = (np.loadtxt(data("panda", f"exciting_traj_{name}.txt")).reshape(-1, 7)
                   for name in ("positions", "velocity", "torques"))
     t = np.loadtxt(data("panda", "exciting_traj_time.txt"))
-    model = Model(robot, make_terms(robot, ("viscous", "coulomb", "offset")))
-    samples = prepare(Recording(t, q, tau, dq=dq, source="panda", joints=robot.joint_names), cutoff=5.0)
+    log = Recording(t, q, tau, dq=dq, source="panda", joints=robot.joint_names)
+    return Model(robot, make_terms(robot, ("viscous", "coulomb", "offset"))), prepare(log, cutoff=5.0)
+
+
+@pytest.mark.parametrize(("folder", "file", "grade"), [("panda", "panda_arm.urdf", "good"),
+                                                       ("models", "xarm7.urdf", "usable")])
+def test_joints_contradict_each_other_with_the_file_of_another_robot(data, folder, file, grade):
+    """Another arm with as many joints fits the torques to 7 %: its geometry and its gravity contradict them."""
+    model, samples = _panda(data, Robot.from_urdf(data(folder, file)))
+    problem = Problem.of(model, samples)
+    estimate = identify(problem, method="wls")
+    found = verdict(estimate, problem, cross=cross_validate(problem, estimate=estimate))
+    warned = [one for one in found.of("suspicious") if one.code == "unexplained-misfit"]
+    assert [one.title for one in warned] == ["joints contradict each other"] * (grade == "usable")
+    assert found.summary.grade == grade
+
+
+def test_a_real_robot_and_a_wrong_gain_put_into_its_log(data):
+    model, samples = _panda(data, Robot.from_urdf(data("panda", "panda_arm.urdf")))
     problem = Problem.of(model, samples)
     estimate = identify(problem, method="wls")
     found = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples),

@@ -36,6 +36,7 @@ from dynid.validate.thresholds import (
     MATERIAL,
     REMAINING_MISFIT,
     SECOND_MATERIAL,
+    UNEXPLAINED_MISFIT,
 )
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
@@ -156,8 +157,9 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
                 () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
-    is_explained = free or cause.findings or any(explains_misfit(one) for one in (*found, *suspected))
-    wrong = [*found, *suspected, *(() if is_explained else _unexplained(case, cause.weighed))]
+    known = [explains_misfit(one) for one in (*found, *suspected)]
+    is_explained = free or cause.findings or "cause" in known
+    wrong = [*found, *suspected, *(() if is_explained else _unexplained(case, cause.weighed, "term" in known))]
     more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
     # Contacts come and go, so that a block of a walking robot may show what no other does.
     alone = unrepeated_blocks(problem, estimate, cross) if free and cross is not None and not tried else None
@@ -287,27 +289,34 @@ def _untold(case: Case) -> Iterator[Finding]:
                 "standard_error": tuple(one.worth.error for one in own)})
 
 
-def _unexplained(case: Case, weighed: Sequence[Weighed]) -> Iterator[Finding]:
-    """Return a finding on joints that contradict each other in cross-validation, if no tested fault explains it.
+def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> Iterator[Finding]:
+    """Return a finding on joints that contradict each other, if no tested fault explains it.
 
-    It is a warning where the contradiction causes most of the misfit. On a healthy robot, separate fits of the joints
-    also predict a little better, because they absorb unmodelled friction.
+    It is a warning where the contradiction causes most of the misfit: in cross-validation, or far more than any real
+    machine shows in the fit, or more than usual while gravity acts against the nominal model. Separate fits also absorb
+    a little of friction that the model does not have, by which they predict a healthy robot better too.
+    is_patterned: whether a residual follows a missing term, which may let joints contradict each other a little.
     """
     trial = case.trial
     noise = trial.noise()
     inside, own = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0), own_score(trial, noise)
     if inside < CONTRADICTION_ASKED * own:
         return  # joints hardly contradict each other in the fit, so they do not on blocks left out either
+    opposed = [gain.joint for gain in case.gains if gain.by_nominal is not None and gain.by_nominal < 0]
+    in_fit = inside > (UNEXPLAINED_MISFIT if opposed else REMAINING_MISFIT) * own
+    if is_patterned and not in_fit:
+        return
     ratio, weight = contradiction(trial)
-    # Separate fits may predict other blocks badly, where their motion is poor: then the fit itself is the evidence.
-    in_fit = inside > REMAINING_MISFIT * own
     if not in_fit and (ratio * MATERIAL < 1.0 or weight > CONTRADICTION_WEIGHT):
         return
     best = weighed[0] if weighed else None
     likeliest = "" if best is None else f" (the likeliest, '{best.cause}', explains {100 * best.explained:.0f} %)"
+    # Separate fits may predict other blocks badly, where their motion is poor: then the fit itself is the evidence.
     less, where = (own / inside, "explain the fitted") if in_fit else (1.0 / ratio, "predict unseen")
     better = (f"separate fits of each joint {where} torques with {100 * (1.0 - less ** 0.5):.0f} % less error "
               f"than one set of parameters for the whole robot, and no fault that was tested explains it{likeliest}")
+    if opposed:
+        better += f"; gravity acts on {joints_listed(opposed)} against the direction that the robot file predicts"
     is_most = in_fit or ratio * SECOND_MATERIAL >= 1.0
     yield Finding("unexplained-misfit", "suspicious" if is_most else "validation", "warning" if is_most else "info",
                   sentence(f"the joints contradict each other: {better}; check that link lengths, axes and zero "

@@ -27,7 +27,7 @@ from dynid.plain import plain
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
-from dynid.validate.thresholds import GAIN_KNOWN, NOMINAL_EXPLAINS, NOMINAL_GRAVITY
+from dynid.validate.thresholds import NOMINAL_EXPLAINS, NOMINAL_GRAVITY, SCALE_KNOWN
 
 _GAUSS_NEWTON_STEPS = 12  # of Gauss-Newton; it takes four or five
 _NOMINAL_ROWS = 2000  # recorded rows that the nominal model is held against
@@ -72,7 +72,7 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
         _gains_of_independent_rows[problem] = _for_independent_rows(problem)
 
     def one(found: Gain) -> Gain:
-        if found.std is None or found.std * inflation > GAIN_KNOWN:
+        if found.std is None or found.std * inflation > SCALE_KNOWN:
             return replace(found, gain=None, std=None, improvement=0.0)
         return replace(found, std=found.std * inflation)
 

@@ -50,7 +50,7 @@ UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysic
 # Other data, or a part of the robot, that the result does not hold for.
 LIMITED = frozenset({"joint-at-rest", "does-not-carry-over", "overfit", "another-machine", "gain-or-load-changed",
                      "load-changed", "friction-changed", "logs-differ", "worse-than-zero", "worse-than-mean",
-                     "unrepeated-block"})
+                     "unrepeated-block", "unexplained-misfit"})
 # What a cause leaves behind in residuals, limits and comparisons.
 CONSEQUENCES = UNPHYSICAL | {"position-beyond-limits", "velocity-beyond-limits", "large-offset", "cutoff-dependent",
                              "low-r2", "residuals-coloured", "residual-outliers", "odd-block",
@@ -170,7 +170,7 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
     reversed_torques = len(reversed_joints) > max(1.0, FRICTION_JOINTS * len(own.joints))
     worthless = [one for one in findings if one.severity == "fatal" or one.code in WRONG_DATA
                  or (one.code in WRONG_SCALE and explains) or (one.code == "negative-friction" and reversed_torques)]
-    limits = [one for one in findings if one.code in WRONG_SCALE | UNPHYSICAL | LIMITED]
+    limits = [one for one in findings if one.code in WRONG_SCALE | UNPHYSICAL | LIMITED and one.severity != "info"]
     grade: Grade = "good"
     if worthless or error is None or error > USABLE_ERROR:
         grade = "not usable"
@@ -187,10 +187,11 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
                    tuple(motion.joint for motion in excitation.motions if not motion.moves), estimate.method, chosen)
 
 
-def explains_misfit(finding: Finding) -> bool:
-    """Whether a finding is a reason for joints to contradict each other."""
-    return (finding.severity == "fatal" or finding.code in CAUSES | BAD_ROWS
-            or (finding.code.startswith(MISSING_TERM) and finding.kind == "suspicious"))
+def explains_misfit(finding: Finding) -> Literal["cause", "term"] | None:
+    """Return whether a finding is a reason for joints to contradict each other: a cause, or a missing term."""
+    if finding.severity == "fatal" or finding.code in CAUSES | BAD_ROWS:
+        return "cause"
+    return "term" if finding.code.startswith(MISSING_TERM) and finding.kind == "suspicious" else None
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:

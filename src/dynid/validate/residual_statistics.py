@@ -34,12 +34,12 @@ from dynid.validate.sampled_rows import RowChoice, SampledRows, take_rows
 from dynid.validate.thresholds import (
     CERTAIN_STRENGTH,
     COLOURED_SHARE,
+    FALSE_ALARM,
     PATTERN_BLOCKS,
     PATTERN_OF_OWN,
     PATTERN_SHARE,
     PATTERN_STRENGTH,
-    PATTERN_TORQUE,
-    WHITENESS_LEVEL,
+    RELEVANT_TORQUE,
 )
 from dynid.validate.words import joint_label, sentence
 
@@ -168,7 +168,7 @@ class ResidualTests:
         return {"joints": [joint.to_dict() for joint in self.joints]}
 
 
-def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = WHITENESS_LEVEL,
+def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = FALSE_ALARM,
                    coloured: float = COLOURED_SHARE) -> ResidualTests:
     """Test the residuals for whiteness, normality and known causes.
 
@@ -219,7 +219,7 @@ def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
     """Whether a candidate explains enough of a joint's residual, or nearly all that its own equations leave, and enough
     of its torque (RMS), to be named; a delay of at most `held` seconds has to explain more of the torque."""
     certain = fit.strength > CERTAIN_STRENGTH
-    relevant = PATTERN_TORQUE * (0.5 if certain else 1.0)
+    relevant = RELEVANT_TORQUE * (0.5 if certain else 1.0)
     if fit.candidate == "delay":
         relevant *= worth_of_delay(fit.coefficient or 0.0, held)
     followed = fit.left_out > PATTERN_SHARE or (certain and fit.of_own > PATTERN_OF_OWN)
@@ -256,7 +256,7 @@ def whiteness(
     j: int,
     step: int,
     lags: int = _PORTMANTEAU_LAGS,
-    unlikely: float = WHITENESS_LEVEL,
+    unlikely: float = FALSE_ALARM,
     coloured: float = COLOURED_SHARE,
 ) -> Whiteness | None:
     """Return the whiteness of joint j's residuals; unused rows are gaps. step: see `filter_memory`."""

@@ -8,7 +8,7 @@ from dynid.arrays import Array
 from dynid.estimate.robust import tukey
 from dynid.order_statistics import distinct, median, quantile
 from dynid.validate.sampled_rows import SampledRows
-from dynid.validate.thresholds import ROBUST_BLOCKS_SHARE, ROBUST_GAIN
+from dynid.validate.thresholds import PATTERN_BLOCKS, ROBUST_GAIN
 
 _ROBUST_BLOCKS = 10  # of time, even ones predicted from odd ones and the other way round
 _REWEIGHTING_STEPS = 12  # of reweighting
@@ -42,7 +42,7 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
             rest = [float(median(np.abs((tau - columns @ value)[stretch == held]))) for value in (plain, robust)]
             if rest[0] > 0:
                 ratios.append(rest[1] / rest[0])
-    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= ROBUST_BLOCKS_SHARE \
+    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= PATTERN_BLOCKS \
         and float(median(ratios)) < 1.0 - ROBUST_GAIN
 
 

@@ -15,23 +15,29 @@ SAME_MACHINE_EXCESS = 0.5  # share: excess between two logs up to which one mach
 OTHER_MACHINE_EXCESS = 2.0  # share: excess, friction free, from which the logs are of different machines, and excess
 #                             from which a load or a gain changed; logs of one real machine reach 1.1
 OTHER_MACHINE_RATIO = 3.0  # times the excess between contiguous parts of one log that it has to exceed besides
-CHANGE_EXPLAINED = 0.9  # share of the excess that a load, a gain or friction has to explain to be named; a load on
-#                         two logs of one real double pendulum explains 0.86
+CHANGE_EXPLAINED = 0.9  # share of a change between logs, or of the residual of the nominal model, that a load, a gain
+#                         or friction has to explain to be named; a load on two logs of one real double pendulum
+#                         explains 0.86
 OVERFIT_RATIO = 2.0  # times, in squares, that the estimate's error on the other log is above that of both logs' fit
-MIN_BLOCKS_FOR_STEP = 6  # blocks of time that a log needs for a load that changes within it to be looked for
 
 # -- faults beside flexible friction ---------------------------------------------------------------------
 EQUALLY_EXPLAINED = 1.1  # times what is left, in squares: two explanations nearer than that are not distinguished
-SAME_MISFIT = 1e-4  # share: difference of two misfits that is rounding
 UNRELATED_SHARE = 0.25  # share of a torque's variation that the model leaves on a typical block left out where torques
 #                         and motion do not belong together
-DELAY_STANDARD_ERRORS = 4.0  # of a delay from one sample, from which it is reported
 
 # -- signals -----------------------------------------------------------------------------------------------
 NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of the positions where a cut-off is too
 #                           high
 
 # -- certainty ---------------------------------------------------------------------------------------------
+CERTAIN_STANDARD_ERRORS = 4.0  # from which a difference is certain: a scale or a gravity that is off, the sign of a
+#                                value, a parameter that changes with the cut-off, a delay above one sample
+CLEAR_STANDARD_ERRORS = 3.0  # from which a value is clear: the mass of a load, an offset and what it is above friction,
+#                              the sign of a value that constraints exclude
+FALSE_ALARM = 1e-3  # probability of a test, below which a residual is not white or a known value is wrong
+RELEVANT_TORQUE = 0.02  # share of a torque from which it matters: a pattern (half of that from CERTAIN_STRENGTH on), a
+#                         negative value, a delay (a filter leaves small ones at reversals), the price of consistency,
+#                         an unusual block, a change with the cut-off
 RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."
 EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
 REMAINING_MISFIT = 8.0  # times the misfit of each joint's own fit that a cause may leave: where more is left, something
@@ -42,11 +48,8 @@ UNEXPLAINED_MISFIT = 2.0  # misfit, in units of the joints' own noise, from whic
 
 # -- scales of torques against each other -----------------------------------------------------------------
 SCALE_OFF = 0.12  # from one: a scale nearer than that is not wrong
-SCALE_STANDARD_ERRORS = 4.0  # standard errors that a scale has to be from one to be wrong
-LARGE_SCALE_ERROR = 0.2  # from one: a scale farther off is named however little of the misfit it makes
-SCALE_KNOWN = 0.1  # standard error of a scale up to which it counts as known
+SCALE_KNOWN = 0.1  # standard error of a scale or a drive gain up to which it counts as known
 SCALES_EXPLAIN = 0.6  # share of the misfit between joints that the scales have to remove
-SCALE_NEEDED = 0.02  # of what the most important of them removes that each has to remove for itself
 ABSURD_SCALE = 6.0  # times: no single drive is so far off
 NOMINAL_DENIES = 1.8  # times: how far the nominal model may be off a scale before it contradicts it
 SMALL_CONTRADICTION = 0.2  # misfit between joints, in units of the noise of all rows, below which nothing is said
@@ -60,10 +63,8 @@ SCREEN_HOPED = 0.95  # share of the misfit in the screen's rows that a hypothesi
 CONTRADICTION_ASKED = 1.08  # misfit of all joints together over that of each alone, from which motion and mounting are
 #                             doubted
 ROUGH_JOINT = 0.03  # share of a joint's torque that its own equations leave, from which they are doubted as well
-MOTIONS_REFINED = 4  # of the motion hypotheses that are refined
 MIXED_JOINT = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
 TORQUE_WORTH = 0.007  # share of some joint's torque that the best hypothesis has to explain
-DELAY_WORTH = 0.02  # the same for a delay: what a filter leaves of friction at reversals looks like a small one
 GRAVITY_TURNED = 5.0  # degrees that gravity has to be off
 
 # -- motion and signals ------------------------------------------------------------------------------------
@@ -84,55 +85,41 @@ MAX_CONDITION = 200.0  # condition number of the scaled columns; good trajectori
 PATTERN_SHARE = 0.2  # share of the residual's power that it explains on blocks left out, or
 PATTERN_OF_OWN = 0.8  # share of what the joint's own equations leave
 PATTERN_STRENGTH = 12.0  # its F statistic
-PATTERN_TORQUE = 0.02  # its share of the joint's torque; half of that from the next F statistic on
 CERTAIN_STRENGTH = 1000.0  # F statistic
-PATTERN_BLOCKS = 0.7  # share of the blocks of cross-validation that it explains
+PATTERN_BLOCKS = 0.7  # share of the blocks of cross-validation that it explains, or that a robust fit predicts better
 INDISTINGUISHABLE_RATIO = 0.9  # what the best pattern leaves over what another leaves: from here both are named
 SAME_EXPLANATION = 0.97  # the same, from which the simpler one stands first
-WHITENESS_LEVEL = 1e-3  # probability below which a residual is not white
 COLOURED_SHARE = 0.5  # share of a residual that its past predicts, from which it is autocorrelated
 MATERIAL_RESIDUAL = 0.03  # share of a joint's torque from which the shape of a residual is reported
 ROBUST_GAIN = 0.01  # share by which a robust fit has to shrink the typical residual for outliers to be reported
-ROBUST_BLOCKS_SHARE = 0.7  # share of the blocks in which it has to
 LOW_R2 = 0.8  # share of the variance of a torque that the model has to explain
 SECOND_FAULT_TORQUE = 0.05  # share of a joint's torque that a pattern has to be beside a cause found before
 
 # -- values --------------------------------------------------------------------------------------------------
 NEGATIVE_STANDARD_ERRORS = 2.0  # standard errors below zero from which a value is negative
 NEGATIVE_FALSE_ALARM = 0.01  # probability that noise puts one of all values as far below zero
-NEGLIGIBLE_TORQUE = 0.02  # share of a joint's torque up to which the sign of what makes it does not matter
-DRIVING_STANDARD_ERRORS = 3.0  # standard errors that an offset has to be above dry friction
 LARGE_OFFSET = 0.6  # share of a joint's torque from which an offset is large
-OFFSET_STANDARD_ERRORS = 3.0  # standard errors that it has to be above that
-KNOWN_FALSE_ALARM = 1e-3  # probability that noise makes a known value look as wrong
-PRICE_RATIO = 1.5  # times the unconstrained error from which consistency has a large price, and
-PRICE_PERCENT = 2.0  # percent of the torques above it
-PRICE_STANDARD_ERRORS = 3.0  # standard errors from zero from which the sign of a value counts
+PRICE_RATIO = 1.5  # times the unconstrained error from which consistency has a large price
 TERM_GAIN = 0.5  # percent of a joint's error that a friction term has to take in cross-validation
 TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
 
 # -- cut-off -------------------------------------------------------------------------------------------------
-CUTOFF_OF_ERROR = 0.5  # share of the error on unseen data that predictions have to change by at another cut-off, and
-CUTOFF_OF_TORQUE = 1.0  # percent of the torques
+CUTOFF_OF_ERROR = 0.5  # share of the error on unseen data that predictions have to change by at another cut-off
 CUTOFF_KNOWN = 30.0  # percent: relative standard error up to which the change of a parameter counts
-CUTOFF_STANDARD_ERRORS = 4.0  # combined standard errors that it has to change by, and
 CUTOFF_PERCENT = 20.0  # percent of its value
 
 # -- other logs and blocks of time ---------------------------------------------------------------------------
 WORSE_RATIO = 2.0  # times the error on the fitted log from which another log is predicted worse
 SLOPE_CHANGE = 0.1  # change of measured over predicted torque from which a joint's torque has another scale
 SCALE_LEAVES = 0.5  # share of the misfit that another scale leaves at most where it is the cause
-ODD_BLOCK_RATIO = 3.0  # times the error of the median block from which a block is unusual, and
-ODD_BLOCK_PERCENT = 2.0  # percent of the torques above it
+ODD_BLOCK_RATIO = 3.0  # times the error of the median block from which a block is unusual
 NOT_CONSTANT_RATIO = 3.0  # times the standard errors that parameters vary between blocks
 
 # -- signs and columns ---------------------------------------------------------------------------------------
-SIGN_STANDARD_ERRORS = 4.0  # standard errors from zero from which the sign of a value is known
 WRONG_SIGN_SHARE = 0.9  # share of the evidence of a joint's inertias that has to be for the wrong sign
 WRONG_FRICTION_SIGN_SHARE = 0.5  # the same of all values where friction is among them: friction cannot add energy
 MAX_SIGN_MISFIT = 0.3  # share of its torque that a joint's own equations leave where its sign is judged
 SWAP_RATIO = 4.0  # times, in squares and on average, that exchanged torques are explained better in another order
-SWAP_JOINT_RATIO = 1.5  # times that one of them may be explained worse
 MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left of some joint, on a typical block, where two columns of
 #                             all joints' fit are exchanged
 SWAP_LOG_GAIN = 4.0  # logarithm of squares, over all joints, that exchanging two columns has to gain
@@ -144,15 +131,11 @@ UNIT_SPREAD = 0.3  # spread of the logarithms of the factors of all joints up to
 MAX_NOMINAL_MISFIT = 0.3  # share of a torque, in squares, that the scaled nominal model leaves where it is believed
 NOMINAL_EXPLAINS = 0.8  # share of a torque that nominal gravity and accelerations explain where they are believed
 NOMINAL_GRAVITY = 0.1  # share of a torque that gravity alone has to explain for that
-GAIN_KNOWN = 0.1  # standard error of a drive gain up to which it counts as known
-LOAD_EXPLAINS = 0.9  # share of what the nominal model leaves that a load has to explain on blocks left out
 LOAD_TORQUE = 0.3  # share of some torque that it has to be: files are wrong by tens of percent
 MAX_LOAD_EXCESS = 1.25  # times what another body leaves that the load leaves at most
-LOAD_STANDARD_ERRORS = 3.0  # standard errors of its mass from zero
 CARRIED_GRAVITY = 0.2  # share of a joint's torque that nominal gravity has to be for its absence to be noticed
 MAX_GRAVITY_LEFT = 0.2  # share of nominal gravity that is in the torque at most where gravity was removed
 MAX_GRAVITY_PART = 0.1  # share of the torque that follows gravity at most: in a smaller unit it follows gravity still
-GRAVITY_STANDARD_ERRORS = 4.0  # standard errors from half of nominal gravity
 
 # -- noise and delay of hypotheses ---------------------------------------------------------------------------
 NOISE_FLOOR = 0.005  # share of a joint's torque: noise below that does not make a misfit matter more

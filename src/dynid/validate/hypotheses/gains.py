@@ -22,12 +22,10 @@ from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.validate.thresholds import (
     ABSURD_SCALE,
-    LARGE_SCALE_ERROR,
+    CERTAIN_STANDARD_ERRORS,
     NOMINAL_DENIES,
     SCALE_KNOWN,
-    SCALE_NEEDED,
     SCALE_OFF,
-    SCALE_STANDARD_ERRORS,
     SCALES_EXPLAIN,
     SMALL_CONTRADICTION,
 )
@@ -122,22 +120,17 @@ def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) 
     while wrong:
         right = tuple(j for j in range(dof) if j not in wrong)
         c, std = _against(t, right, dof)
-        left = float(np.sum((t @ c) ** 2))
-        each = {}
-        for j in wrong:
-            without, _ = _against(t, (*right, j), dof)
-            each[j] = (float(np.sum((t @ without) ** 2)) - left) / total
-        weak = [j for j in wrong if not _off(c, std * inflation)[j]
-                or (each[j] < SCALE_NEEDED * max(each.values()) and abs(c[j] - 1.0) < LARGE_SCALE_ERROR)]
+        weak = [j for j in wrong if not _off(c, std * inflation)[j]]
         if not weak:
-            removed = 1.0 - left / total
+            removed = 1.0 - float(np.sum((t @ c) ** 2)) / total
             far = np.abs(np.log(np.abs(c[list(wrong)]) + 1e-12)) > np.log(ABSURD_SCALE)
             if removed < SCALES_EXPLAIN or np.any(far):
                 return None
             gains = 1.0 / c[list(wrong)]
             return Scales(wrong, tuple(map(float, gains)),
                           tuple(map(float, std[list(wrong)] * inflation * gains ** 2)), float(removed))
-        wrong = tuple(j for j in wrong if j != min(weak, key=lambda k: each[k]))
+        least = min(weak, key=lambda j, right=right: float(np.sum((t @ _against(t, (*right, j), dof)[0]) ** 2)))
+        wrong = tuple(j for j in wrong if j != least)
     return None
 
 
@@ -161,7 +154,7 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 def _off(c: Array, std: Array) -> Bools:
     """Return which factors are known and differ from one (dof,)."""
-    return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, SCALE_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
+    return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, CERTAIN_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
 
 
 def _contradiction(joints: Sequence[int], nominal: Sequence[float | None] | None) -> float:

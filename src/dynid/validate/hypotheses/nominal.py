@@ -12,9 +12,9 @@ from dynid.lapack import is_full_rank
 from dynid.model import complete
 from dynid.order_statistics import distinct, median
 from dynid.validate.thresholds import (
+    CHANGE_EXPLAINED,
+    CLEAR_STANDARD_ERRORS,
     FEW_JOINTS_SHARE,
-    LOAD_EXPLAINS,
-    LOAD_STANDARD_ERRORS,
     LOAD_TORQUE,
     MAX_LOAD_EXCESS,
     MAX_NOMINAL_MISFIT,
@@ -126,7 +126,7 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
         return None
     left = _left_out(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.block)
     explained = 1.0 - left / before
-    if explained < LOAD_EXPLAINS:
+    if explained < CHANGE_EXPLAINED:
         return None
     others = [_left_out(np.column_stack([sheet.free, columns]), rest, sheet.block)
               for body, columns in sheet.bodies.items() if body != last]
@@ -136,7 +136,7 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
         return None
     fit = _fitted(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.free.shape[1])
     share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
-    if share < LOAD_TORQUE or (fit.mass is not None and fit.mass < LOAD_STANDARD_ERRORS * (fit.std or 0.0)):
+    if share < LOAD_TORQUE or (fit.mass is not None and fit.mass < CLEAR_STANDARD_ERRORS * (fit.std or 0.0)):
         return None
     return NominalLoad(last, explained, fit.mass, fit.std, share)
 

@@ -27,7 +27,6 @@ from dynid.regression.factor import add_factors
 from dynid.validate.hypotheses.trial import fold_logs, try_out
 from dynid.validate.thresholds import (
     CHANGE_EXPLAINED,
-    MIN_BLOCKS_FOR_STEP,
     OTHER_MACHINE_EXCESS,
     OTHER_MACHINE_RATIO,
     OVERFIT_RATIO,
@@ -117,8 +116,7 @@ def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
     change and is not used.
     """
     blocks, found = problem.regression.blocks, list[LoadStep]()
-    if len(blocks) < MIN_BLOCKS_FOR_STEP or any(len(block.spans) != 1 for block in blocks) \
-            or len({block.spans[0].log for block in blocks}) > 1:
+    if any(len(block.spans) != 1 for block in blocks) or len({block.spans[0].log for block in blocks}) > 1:
         return None
     load, friction = _last_body(problem), _friction(problem)
     each = [block.factors for block in blocks]

@@ -6,7 +6,12 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.regression import Regression
-from dynid.validate.thresholds import MAX_SIGN_MISFIT, SIGN_STANDARD_ERRORS, WRONG_FRICTION_SIGN_SHARE, WRONG_SIGN_SHARE
+from dynid.validate.thresholds import (
+    CERTAIN_STANDARD_ERRORS,
+    MAX_SIGN_MISFIT,
+    WRONG_FRICTION_SIGN_SHARE,
+    WRONG_SIGN_SHARE,
+)
 
 
 def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
@@ -27,11 +32,11 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
         return False
     z = own_evidence(factor.r, factor.rows, inflation)
     rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
-    if rubs.any() and (np.any(z[rubs] > SIGN_STANDARD_ERRORS) or not np.any(z[rubs] < -SIGN_STANDARD_ERRORS)):
+    if rubs.any() and (np.any(z[rubs] > CERTAIN_STANDARD_ERRORS) or not np.any(z[rubs] < -CERTAIN_STANDARD_ERRORS)):
         return False  # friction that does not push: whatever else comes out below zero, the sign is right
     z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
-    known = z[np.abs(z) > SIGN_STANDARD_ERRORS]
+    known = z[np.abs(z) > CERTAIN_STANDARD_ERRORS]
     if not len(known) or rest > MAX_SIGN_MISFIT ** 2:
         return False
     weight = np.log1p(known ** 2)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.validate.sampled_rows import SampledRows
-from dynid.validate.thresholds import SWAP_JOINT_RATIO, SWAP_RATIO
+from dynid.validate.thresholds import SWAP_RATIO
 
 _EXACT_FIT_SHARE = 1e-4  # share of a torque's variation below which a fit counts as exact
 
@@ -27,7 +27,7 @@ def swapped_torques(rows: SampledRows) -> Ints | None:
     if not len(moved):
         return None
     gained = cost[moved, moved] - cost[moved, order[moved]]
-    if float(gained.mean()) < np.log(SWAP_RATIO) or float(gained.min()) < -np.log(SWAP_JOINT_RATIO):
+    if float(gained.mean()) < np.log(SWAP_RATIO) or float(gained.min()) < 0.0:
         return None
     if np.any(left[moved, order[moved]] > 0.5):
         return None

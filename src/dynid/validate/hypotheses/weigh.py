@@ -42,13 +42,12 @@ from dynid.validate.hypotheses.trial import (
 )
 from dynid.validate.thresholds import (
     CONTRADICTION_ASKED,
-    DELAY_WORTH,
     EXCESS_EXPLAINED,
     GAP_EXPLAINED,
     GRAVITY_TURNED,
     MATERIAL,
     MIXED_JOINT,
-    MOTIONS_REFINED,
+    RELEVANT_TORQUE,
     REMAINING_MISFIT,
     RIVAL_WEIGHT,
     ROUGH_JOINT,
@@ -59,6 +58,7 @@ from dynid.validate.thresholds import (
 
 EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
 EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
+MOTIONS_REFINED = 4  # of the motion hypotheses, the most promising ones
 SCALE_CAUSES = ("drive-gain", "torque-sign")
 BACKLASH_CAUSE = "residual-follows-backlash"
 
@@ -187,7 +187,7 @@ def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, lo
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
     worth = TORQUE_WORTH
     if hypothesis.cause == "residual-follows-delay":
-        worth = DELAY_WORTH * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
+        worth = RELEVANT_TORQUE * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
     return inside < MATERIAL and float(np.max(gained)) > worth ** 2
 
 

@@ -38,9 +38,10 @@ from dynid.validate.suspicions.exchanged_columns import exchange_as_likely, exch
 from dynid.validate.suspicions.second_fit import METHOD, without
 from dynid.validate.suspicions.signals import beyond_limits
 from dynid.validate.suspicions.unrelated import is_unrelated, torques_exchanged, unrelated_torques
-from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, SAME_MISFIT, UNIT_SPREAD, WORSE_RATIO
+from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, UNIT_SPREAD, WORSE_RATIO
 from dynid.validate.words import inside, joints_listed
 
+SAME_MISFIT = 1e-4  # share: difference of two misfits that is rounding
 MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
 

@@ -15,7 +15,7 @@ from dynid.regression.factor import sums_without_each, triangular
 from dynid.validate.hypotheses.gravity import nominal_bodies, with_gravity
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.signals import degrees_for_radians
-from dynid.validate.thresholds import CARRIED_GRAVITY, GRAVITY_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
+from dynid.validate.thresholds import CARRIED_GRAVITY, CERTAIN_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
 from dynid.validate.words import joints_listed
 
 _GRAVITY_ROWS = 2000  # of the longest log
@@ -52,7 +52,7 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
         for one in shares
         if one.share < MAX_GRAVITY_LEFT
         and one.part < MAX_GRAVITY_PART
-        and 0.5 - one.share > GRAVITY_STANDARD_ERRORS * one.std
+        and 0.5 - one.share > CERTAIN_STANDARD_ERRORS * one.std
     ]
     if not without or len(without) < len(shares):
         return

@@ -16,7 +16,7 @@ from dynid.validate.gains import drive_gains
 from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_statistics import residual_tests
 from dynid.validate.suspicions.case import Case, suspect
-from dynid.validate.thresholds import PRICE_PERCENT, PRICE_RATIO, PRICE_STANDARD_ERRORS
+from dynid.validate.thresholds import CLEAR_STANDARD_ERRORS, PRICE_RATIO, RELEVANT_TORQUE
 from dynid.validate.words import joints_listed
 
 _METHOD = "wls"  # of the unconstrained fit
@@ -27,7 +27,7 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
     and the same case for a small cost or an unconstrained method."""
     facts = case.estimate.diagnostics
     least, error = facts.get("unconstrained_relative_error"), facts.relative_error
-    if least is None or error < max(PRICE_RATIO * least, least + PRICE_PERCENT):
+    if least is None or error < max(PRICE_RATIO * least, least + 100.0 * RELEVANT_TORQUE):
         return [], case
     free = _refitted(case)
     joints = _impossible_joints(free)
@@ -66,5 +66,5 @@ def _sure(free: Case) -> list[int]:
     estimate, items = free.estimate, free.estimate.base.parameters.items
     return [i for i, row in enumerate(estimate.base.matrix)
             if estimate.identified[i] and np.all(row >= 0)
-            and abs(estimate.values[i]) > PRICE_STANDARD_ERRORS * estimate.std[i]
+            and abs(estimate.values[i]) > CLEAR_STANDARD_ERRORS * estimate.std[i]
             and all(items[c].never_negative for c in np.flatnonzero(row))]

@@ -11,11 +11,11 @@ from dynid.findings import Evidence, Finding
 from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import (
+    CERTAIN_STANDARD_ERRORS,
     CUTOFF_KNOWN,
     CUTOFF_OF_ERROR,
-    CUTOFF_OF_TORQUE,
     CUTOFF_PERCENT,
-    CUTOFF_STANDARD_ERRORS,
+    RELEVANT_TORQUE,
 )
 from dynid.validate.words import listed, sentence, span
 
@@ -33,7 +33,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     material = (percent > CUTOFF_PERCENT) & (case.estimate.relative_std < CUTOFF_KNOWN) & ~found.refused[:, None]
     deviations = _deviations(found, material)
     error = _error(case, found)
-    moved, changed = material & (deviations > CUTOFF_STANDARD_ERRORS), _changed(found, error)
+    moved, changed = material & (deviations > CERTAIN_STANDARD_ERRORS), _changed(found, error)
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return
@@ -70,7 +70,7 @@ def _deviations(found: CutoffDependence, material: Bools) -> Array:
     this explains is not evidence against the estimate.
     """
     far = np.where(material, np.abs(found.deviations), 0.0)
-    for k in np.flatnonzero((far > CUTOFF_STANDARD_ERRORS).any(axis=1)):
+    for k in np.flatnonzero((far > CERTAIN_STANDARD_ERRORS).any(axis=1)):
         std = found.std[material[k]]
         far[k, material[k]] *= std / np.hypot(std, found.std_at(float(found.others[k]))[material[k]])
     return far
@@ -83,7 +83,7 @@ def _error(case: Case, found: CutoffDependence) -> float:
 
 def _changed(found: CutoffDependence, error: float) -> Bools:
     """Return for which of the other cut-offs (k,) the predictions change about as much as their error."""
-    return (found.torques > CUTOFF_OF_ERROR * error) & (found.torques > CUTOFF_OF_TORQUE) & ~found.refused
+    return (found.torques > CUTOFF_OF_ERROR * error) & (found.torques > 100.0 * RELEVANT_TORQUE) & ~found.refused
 
 
 def predictions_depend(case: Case) -> bool:

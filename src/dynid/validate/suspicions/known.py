@@ -14,7 +14,7 @@ from dynid.findings import Finding
 from dynid.regression import Regression, TorqueEquations, fold
 from dynid.regression.known import Known, known_of
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
-from dynid.validate.thresholds import KNOWN_FALSE_ALARM
+from dynid.validate.thresholds import FALSE_ALARM
 from dynid.validate.words import listed
 
 
@@ -36,7 +36,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
     worth = max(1.0, case.estimate.uncertainty.facts.get("deviation_inflation", 1.0)) ** 2
     least = _misfit(free, weights)
     costs = {name: max(_misfit(free.given({name: one}), weights) - least, 0.0) / worth for name, one in known.items()}
-    wrong = [name for name, cost in costs.items() if cost > chdtri(1, KNOWN_FALSE_ALARM)]
+    wrong = [name for name, cost in costs.items() if cost > chdtri(1, FALSE_ALARM)]
     if wrong:
         wrong.sort(key=lambda name: -costs[name])
         yield suspect("known-contradicted", "known value", listed(wrong),
@@ -61,7 +61,7 @@ def _impossible_together(case: Case, free: Regression, weights: np.ndarray, wort
         return
     size = weights ** 2
     cost = float(size @ (problem.regression.misfits(estimate.values) - free.misfits(other.values))) / worth
-    if cost > chdtri(len(known), KNOWN_FALSE_ALARM):
+    if cost > chdtri(len(known), FALSE_ALARM):
         names = list(known)
         yield suspect("known-not-consistent", "known value", listed(names),
                       "no physically consistent robot has the known "

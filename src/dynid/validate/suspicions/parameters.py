@@ -14,12 +14,11 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import (
-    DRIVING_STANDARD_ERRORS,
+    CLEAR_STANDARD_ERRORS,
     LARGE_OFFSET,
     NEGATIVE_FALSE_ALARM,
     NEGATIVE_STANDARD_ERRORS,
-    NEGLIGIBLE_TORQUE,
-    OFFSET_STANDARD_ERRORS,
+    RELEVANT_TORQUE,
 )
 from dynid.validate.words import joints_listed, listed, span
 
@@ -89,7 +88,7 @@ def _material(case: Case, i: int) -> bool:
         return True
     shares = [np.linalg.norm(factor.r[:, :-1][:, factor.columns == i]) * abs(estimate.values[i])
               / max(np.sqrt(factor.power), 1e-300) for factor in regression.factors]
-    return max(shares) > NEGLIGIBLE_TORQUE
+    return max(shares) > RELEVANT_TORQUE
 
 
 def pushing_friction(case: Case) -> Iterator[Finding]:
@@ -139,9 +138,9 @@ def driving_friction(case: Case) -> Iterator[Finding]:
         value = float(estimate.full[offsets].sum())
         speeds = -np.sign(value) * top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _CHECKED_SPEED_COUNT)
         torque, deviation = friction_at(estimate, j, own | offsets, speeds)
-        push = np.sign(value) * torque - DRIVING_STANDARD_ERRORS * deviation  # both work against the motion, or for it
+        push = np.sign(value) * torque - CLEAR_STANDARD_ERRORS * deviation  # both work against the motion, or for it
         rms = case.reconstruction.joints[j].torque_rms or 0.0
-        if push[0] > 0.0 and np.sign(value) * torque[0] > NEGLIGIBLE_TORQUE * rms and abs(value) <= LARGE_OFFSET * rms:
+        if push[0] > 0.0 and np.sign(value) * torque[0] > RELEVANT_TORQUE * rms and abs(value) <= LARGE_OFFSET * rms:
             friction = float(np.abs(friction_at(estimate, j, own, speeds[:1])[0][0]))
             found.append((name, [parameters.items[c].name for c in np.flatnonzero(offsets)], abs(value), friction,
                           float(deviation[0]), float(np.abs(speeds[push > 0.0]).max())))
@@ -199,7 +198,7 @@ def large_offsets(case: Case) -> Iterator[Finding]:
             continue
         fit = case.reconstruction.joints[items[c].owner]
         torque, value = fit.torque_rms or 0.0, abs(float(estimate.values[i]))
-        if torque > 0 and value > max(LARGE_OFFSET * torque, OFFSET_STANDARD_ERRORS * float(estimate.std[i])):
+        if torque > 0 and value > max(LARGE_OFFSET * torque, CLEAR_STANDARD_ERRORS * float(estimate.std[i])):
             found.append((estimate.names[i], value / torque, fit.name))
     if found:
         names, parts, joints = ([*column] for column in zip(*found, strict=True))

@@ -15,9 +15,9 @@ from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.constraint_cost import without_constraints
 from dynid.validate.thresholds import (
+    CERTAIN_STANDARD_ERRORS,
     COLOURED_SHARE,
     COMMAND_PERIODS,
-    DELAY_STANDARD_ERRORS,
     LOW_R2,
     MATERIAL_RESIDUAL,
 )
@@ -68,12 +68,13 @@ def torques_late(case: Case) -> Iterator[Finding]:
         mean, std = common_value(np.array([*late.values()]))
         # A commanded torque is held for a period and its motion logged after another: so much earlier it may well be.
         usual = period * (1.0 if mean > 0 else COMMAND_PERIODS)
-        if abs(mean) - DELAY_STANDARD_ERRORS * std > usual:
+        if abs(mean) - CERTAIN_STANDARD_ERRORS * std > usual:
             yield _late_together(mean, std, late, bool(modelled))
             return
     alone = {test.joint: late[test.joint] for test in moving if test.joint in late and len(moving) > 1
              and test.explained_by is not None and test.explained_by.candidate == "delay"} | modelled
-    alone = {joint: (x, std) for joint, (x, std) in alone.items() if abs(x) > max(period, DELAY_STANDARD_ERRORS * std)}
+    alone = {joint: (x, std) for joint, (x, std) in alone.items()
+             if abs(x) > max(period, CERTAIN_STANDARD_ERRORS * std)}
     if alone:
         yield _late_alone(alone)
 

@@ -13,8 +13,8 @@ from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import (
     NOT_CONSTANT_RATIO,
-    ODD_BLOCK_PERCENT,
     ODD_BLOCK_RATIO,
+    RELEVANT_TORQUE,
     SCALE_LEAVES,
     SLOPE_CHANGE,
     WORSE_RATIO,
@@ -126,7 +126,7 @@ def odd_block(case: Case) -> Iterator[Finding]:
     errors = cross.errors * np.sqrt(power / power.mean())
     known = errors[np.isfinite(errors)]
     typical, most = median(known), known.max()
-    if len(known) > 3 and most > ODD_BLOCK_RATIO * typical and most > typical + ODD_BLOCK_PERCENT:
+    if len(known) > 3 and most > ODD_BLOCK_RATIO * typical and most > typical + 100.0 * RELEVANT_TORQUE:
         worst = cross.blocks[int(np.nanargmax(errors))]
         block = blocks[worst]
         which, span = f"block {worst + 1}", block.spans[0]
