@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +68,22 @@ def like(array: NDArray[Any], shape: int | tuple[int, ...] | None = None, dtype:
 def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, ...] | None:
     """Return the index of the first entry that is not finite, None if all are; `at_once` rows are checked at a time."""
     for start in range(0, len(array), at_once):
-        part = np.isfinite(array[start:start + at_once])
-        if not part.all():
-            row, *rest = np.argwhere(~part)[0]
+        part = array[start:start + at_once]
+        if math.isfinite(np.vdot(part, part)):  # the product of a number that is not finite is not
+            continue
+        wrong = np.argwhere(~np.isfinite(part))
+        if len(wrong):
+            row, *rest = wrong[0]
             return int(row) + start, *map(int, rest)
     return None
+
+
+def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
+    """Write arrays to an open .npz file with the fastest compression: numpy's takes twice as long for little less."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dynid.errors import DynidError
@@ -45,7 +45,7 @@ class Plugin:
 
 
 @lru_cache(maxsize=1)
-def _all_declared() -> EntryPoints:
+def _all_declared() -> Any:
     """Return the entry points of all installed packages, whose files are read once for all groups."""
     return entry_points()
 

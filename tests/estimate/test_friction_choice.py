@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from refusals import refused
 
+from benchmarks._random_machines import random_machine
+from benchmarks.defaults import SIMULATED_CUTOFF, compared
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, choose_terms, friction_choice
 from dynid.estimate.friction_choice import GROUPS, RIDGES, RidgeSearch, _groups
@@ -90,6 +92,34 @@ def test_losses_are_those_of_fits_without_each_block():
             np.testing.assert_allclose(found[k], np.sum(left ** 2, axis=0), rtol=1e-5)
 
 
+class _Given(RidgeSearch):
+    """A search whose squared errors on eight blocks are given: a curve predicts ten times better, and load friction in
+    addition to it by a share `found["load"]`, unevenly over the blocks."""
+
+    def losses(self, ridges, without=()):
+        has_curve, has_load = (np.isfinite(ridges[kind]) for kind in ("curve", "load"))
+        uneven = 1.0 + 0.3 * np.sin(np.arange(8.0) + 3.0 * has_load)[:, None]
+        return (10.0 if has_curve else 100.0) * (1.0 - self.found["load"] * has_load) * uneven
+
+
+@pytest.mark.parametrize(("share", "is_taken"), [(0.03, False), (0.7, True)])
+def test_of_combinations_within_a_standard_error_of_the_best_the_simplest_is_taken(share, is_taken):
+    search = _Given((None,) * 8, {}, np.zeros(0, int), np.zeros(0, int), np.array([1e3]), found={"load": share})
+    ridges = search.run()
+    assert np.isfinite(ridges["curve"]) and ridges["viscous-difference"] == np.inf
+    assert np.isfinite(ridges["load"]) == is_taken
+
+
+def test_two_kinds_that_predict_well_only_together_are_found():
+    """Five seconds of an arm with load friction on joint 2 and asymmetric friction on joint 1. Either alone predicts
+    hardly better than plain friction, and a friction curve imitates both on this motion alone."""
+    machine = random_machine(20026, 5.0)
+    assert machine.friction == ("asymmetric", "load")
+    found = compared(machine.robot, (machine.fitted,), (machine.tested,), SIMULATED_CUTOFF)
+    assert "curve" not in found["friction"]
+    assert found["ratio"] < 0.6
+
+
 def test_plain_friction_stays_plain_on_short_and_long_logs():
     """Of many machines: five seconds are too few to take anything but chance."""
     kinds = ["viscous", "coulomb", "offset"]
@@ -120,7 +150,7 @@ def test_load_and_asymmetry_are_found_with_what_they_are_worth():
     loaded = choose_terms(CERTAIN, _log(["viscous", "coulomb", {"kind": "load", "sign": SMOOTH}], 4, Fv=0.8, Fc=0.6,
                                         Fl=0.15))
     [table] = [table for table in loaded.tables if table["kind"] == "load"]
-    assert table["ridge"] in RIDGES and len(table["sign"]["width"]) == ROBOT.dof
+    assert min(RIDGES) <= table["ridge"] <= max(RIDGES) and len(table["sign"]["width"]) == ROBOT.dof
     assert max(worth.gain for joint in loaded.joints for worth in joint.taken if worth.term == "load") > 5.0
     uneven = choose_terms(CERTAIN, _log(["asymmetric-viscous", "coulomb"], 5, Fvp=0.9, Fvn=0.3, Fc=0.6))
     assert "viscous-difference" in _kinds(uneven) and "load" not in uneven.ridges
@@ -153,10 +183,10 @@ def test_rotor_inertia_is_kept_where_it_exists_and_given_terms_are_not_doubled(i
 def test_a_model_without_rotor_must_win_clearly(monkeypatch):
     """Torques of a sensor behind the gear: without a margin the rotor is left out where it gains anything."""
     samples = _log(["viscous", "coulomb"], 8, seconds=20.0, Fv=0.8, Fc=0.6)
-    monkeypatch.setattr(friction_choice, "ROTOR_ERRORS", -np.inf)
+    monkeypatch.setattr(friction_choice, "CLEAR_ERRORS", -np.inf)
     monkeypatch.setattr(friction_choice, "SMALLEST_GAIN", -np.inf)
     assert "rotor" not in _kinds(choose_terms(CERTAIN, samples))
-    monkeypatch.setattr(friction_choice, "ROTOR_ERRORS", np.inf)
+    monkeypatch.setattr(friction_choice, "CLEAR_ERRORS", np.inf)
     assert "rotor" in _kinds(choose_terms(CERTAIN, samples))
 
 
@@ -221,3 +251,12 @@ def test_viscous_friction_that_adds_energy_only_beyond_logged_speeds_is_left_out
     assert (table.get("joints") == list(ROBOT.joint_names[:2])) == is_left_out
     assert (found.joints[2].usual == "Coulomb") == is_left_out
     assert ("; Coulomb only on joint3" in found.text) == is_left_out
+
+
+def test_terms_that_only_excluded_joints_need_are_left_out():
+    """Springs at the joints of an arm look like friction on five seconds. The joint that gains most by a friction curve
+    would add energy with it, and without it the curve of the other joints predicts another motion worse."""
+    machine = random_machine(30015, 5.0, "spring")
+    found = compared(machine.robot, (machine.fitted,), (machine.tested,), SIMULATED_CUTOFF)
+    assert found["friction"].startswith("viscous and Coulomb only")
+    assert found["ratio"] < 1.3

@@ -14,7 +14,7 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.motion_errors import motion_shift
-from dynid.model import Model, make_terms
+from dynid.model import Coulomb, Model, Sign, make_terms
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
@@ -166,3 +166,21 @@ def test_dry_columns_of_a_closed_chain_are_those_of_its_friction():
     base = base_parameters(model)
     dry = dry_columns(model, base)
     assert {name for name, yes in zip(base.names, dry, strict=True) if yes} == {f"Fc{j + 1}" for j in range(robot.dof)}
+
+
+def test_friction_below_the_speeds_of_a_fit_counts() -> None:
+    """A model whose sign is smooth over half a hundredth of the top speed, and a machine whose sign is not: hardly any
+    noise, and filters that mix the rows at reversals into others. The values of friction are off by more than two
+    standard errors of the noise; the bias is known and no noise of the positions."""
+    found = machine()
+    sign = Sign("tanh", tuple(0.005 * np.abs(found.path.dq).max(axis=0)))
+    others = (term for term in found.model.terms if not isinstance(term, Coulomb))
+    model = Model(found.robot, (*others, Coulomb(sign=sign)))
+    log = replace(found.quiet, tau=found.quiet.tau + 1e-4 * np.random.default_rng(0).normal(size=found.quiet.tau.shape))
+    own = Problem.of(model, prepare(log), recordings=log)
+    estimate, names = identify(own, method="wls"), list(model.parameters.names)
+    truth = own.base.reduce(found.theta[[found.model.parameters.names.index(name) for name in names]])
+    friction = [k for k, name in enumerate(own.base.names) if name[:2] in ("Fc", "Fv")]
+    z = ((estimate.values - truth) / estimate.std)[friction]
+    assert np.abs(z).max() < 2.0 and estimate.notes == ()
+    assert np.all(estimate.std[friction] < 0.05 * np.abs(estimate.values[friction]))

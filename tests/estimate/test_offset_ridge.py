@@ -90,3 +90,19 @@ def test_the_intervals_of_a_joint_that_does_not_turn_back_do_not_rest_on_the_off
     np.testing.assert_array_less(np.abs(estimate.values[pair] - [0.6, 0.3]), 1.96 * estimate.std[pair])
     both = np.sqrt(estimate.covariance[np.ix_(pair, pair)].sum())
     assert abs(estimate.values[pair].sum() - 0.9) < 3.0 * both < 0.1  # N m: their sum is determined
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_ridge_of_offsets_follows_the_noise(seed: int) -> None:
+    """Joints with a tenth of their range hardly distinguish offsets from gravity, but little noise suffices to do it.
+    A constant ridge of 1e-4 would leave less than half of both offsets and double the error on the whole range."""
+    model = Model(ROBOT, make_terms(ROBOT, friction=("viscous", "coulomb", "offset"), rotor=True))
+    theta = [OFFSETS[p.owner] if p.symbol == "Fo" else VALUES.get(p.symbol, p.nominal) for p in model.parameters]
+    q, dq, ddq = (part * [1.0, 0.1, 0.1] for part in _motion(seed, 12.0, None))
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.002 * np.random.default_rng(seed + 9).normal(size=q.shape)
+    samples = replace(Samples.of(q, dq, ddq, tau, rate=RATE), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
+    estimate = identify(choose_terms(Model(ROBOT, (RigidBodies(),)), samples).model, samples, method="wls")
+    found = estimate.values[[estimate.names.index(f"Fo{j + 1}") for j in range(ROBOT.dof)]]
+    np.testing.assert_allclose(found, OFFSETS, rtol=0.3)
+    (whole,) = estimate.residuals(_log(30))  # with noise of 0.05 N m
+    assert np.sqrt(np.mean((whole.measured - whole.predicted) ** 2)) < 0.08

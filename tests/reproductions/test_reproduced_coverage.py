@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from reproduced import reproduced
 
+from dynid.errors import ModelError
 from dynid.workers import Workers
 from reproductions import coverage
 from reproductions._coverage_batches import Batch, Held, cover, machine_of
@@ -24,7 +25,8 @@ def test_intervals_hold_in_the_closed_loop() -> None:
         assert one.reasons["noise-in-motion"] > 6
 
 
-def test_the_result_is_plain_and_the_table_is_text() -> None:
+def test_the_result_is_plain_and_the_table_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "MORE_LOGS", 1)  # two logs leave most rows outside the bars
     result = coverage.run(lambda words: None, logs=2, only=("scara2",), workers=Workers(1))
     json.dumps(result, allow_nan=False)
     head, *rows = coverage.table(result)
@@ -77,6 +79,41 @@ def test_widths_of_parameters_that_no_log_identifies_do_not_count() -> None:
     assert coverage._median_width(width) == pytest.approx(2.05)
 
 
+def test_parts_are_robots_cases_and_methods() -> None:
+    robots, every = coverage._parts(("gantry", "open loop", "closed loop", "pc-wls", "iv"))
+    assert robots == ["gantry"] and every == {"": ("pc-wls",), "closed loop": ("pc-wls", "iv")}
+    robots, every = coverage._parts(("watch",))
+    assert robots == list(coverage.MACHINES) and every == {"live": ("watch",)}
+    with pytest.raises(ModelError, match="no robot, case or method 'gantri'"):
+        coverage._parts(("gantri",))
+    with pytest.raises(ModelError, match="no case with what `--only live,iv` names"):
+        coverage._parts(("live", "iv"))
+
+
+def test_friction_in_the_closed_loop_has_bars_of_its_own() -> None:
+    """Friction of which one in four is never covered is refused in the closed loop. The open one has other bars."""
+    names = machine_of("scara2").base.names
+    found = np.ones((20, len(names)))
+    found[:, names.index("Fc1")] = 0.0
+    for case, fine in (("", []), ("closed loop", [False])):
+        one = Held(found, np.ones(found.shape), 0, {}, np.ones(found.shape))
+        row = coverage._row(("scara2", case, "wls"), one, np.zeros(0, dtype=int), one)
+        checks = [(words, holds) for words, holds in coverage._row_checks(row, coverage.MEDIAN, coverage.WORST)
+                  if "friction" in words]
+        assert [holds for _, holds in checks] == fine
+        assert all("75.0 +- 0.0 % and in new logs 75.0" in words for words, _ in checks)
+
+
+def test_every_parameter_of_pc_ridge_has_the_bar_of_the_widths() -> None:
+    names = machine_of("scara2").base.names
+    width = np.ones((20, len(names)))
+    width[:, 0] = 1.6
+    one = Held(np.ones(width.shape), np.ones(width.shape), 0, {}, width)
+    for method, fine in (("ridge", True), ("pc-ridge", False)):
+        row = coverage._row(("scara2", "nominal 30 % off", method), one, np.zeros(0, dtype=int), None)
+        assert coverage._row_checks(row, coverage.MEDIAN, coverage.WORST)[0][1] is fine
+
+
 @pytest.mark.slow
 def test_coverage_of_machines_with_sliding_joints() -> None:
     reproduced("coverage", only=("scara", "gantry"))
@@ -87,7 +124,7 @@ def test_few_logs_are_held_to_what_they_can_tell() -> None:
     def row(median: float, worst: float, mean: float) -> dict[str, object]:
         return {"robot": "a", "loop": "open", "method": "wls", "median": median, "worst": worst, "again": {},
                 "parameters": 9, "logs": 10, "case": "", "centre_again": None, "error": 1.0, "worst_by_chance": 0.1,
-                "width": 1.0,
+                "width": 1.0, "widest": 1.0, "friction": 95.0, "friction_error": 1.0,
                 "failures": 0, "mean": mean,
                 "shares": [mean - 5.0, mean + 5.0] * 5}
 

@@ -58,6 +58,7 @@ def test_scene_follows_the_base(page: Any, walk: tuple[Path, Path, Any]) -> None
         assert [text.split()[1] for text in shown] == ["m"] * 3 + ["°"] * 3
 
 
+@pytest.mark.slow
 def test_a_motion_with_standing_feet_is_searched(page: Any, walk: tuple[Path, Path, Any]) -> None:
     """The feet are found by their names. A foot that the robot does not have is named, and the corrected form works."""
     robot, file, _ = walk

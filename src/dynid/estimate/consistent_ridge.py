@@ -30,6 +30,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_regularisation import FrictionPull, friction_pull
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.nominal_errors import NominalErrors, leaning
+from dynid.estimate.penalty_errors import at_most_the_difference
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.regression import BaseParameters, Stacked
@@ -233,9 +234,12 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     score = stacked.r.T @ (stacked.rho - columns @ pull.nominal)
     errors = NominalErrors.of(pull.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
                               found.middle[np.ix_(seen, seen)])
-    by_nominal = errors.covariance(gain @ parts.curvature)
     # Values known with a deviation, and limits that are near, are as uncertain as they say.
-    covariance = gain @ (base.matrix.T @ found.middle @ base.matrix + parts.stated) @ gain.T + by_nominal
+    by_noise = gain @ (base.matrix.T @ found.middle @ base.matrix + parts.stated) @ gain.T
+    without = solve(problem.regression, stacked)
+    by_nominal = at_most_the_difference(errors.covariance(gain @ parts.curvature), by_noise, found.covariance(without),
+                                        solution.beta - without.beta)
+    covariance = by_noise + by_nominal
     body = np.array([item.body is not None for item in base.parameters])
     notes = leaning(base, np.diag(by_nominal), np.diag(covariance), solution.identified)
     fit = LinearFit(problem, solution, weights, lambda cov_type: replace(found, cov_type="posterior"))

@@ -26,6 +26,7 @@ from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
+from dynid.estimate.penalty_errors import penalty_noise_matrix
 from dynid.estimate.problem import Problem
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
@@ -74,7 +75,10 @@ class ScoreNoise:
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
-        return replace(self, middle=self.middle + np.outer(motion.score, motion.score), motion=both)
+        middle = self.middle + np.outer(motion.score, motion.score)
+        if motion.slow is not None:
+            middle += np.outer(motion.slow, motion.slow)
+        return replace(self, middle=middle, motion=both)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
         """Return notes on an estimate with this covariance (base, base); estimated shapes come after the base
@@ -132,7 +136,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
     else:
         found = ScoreNoise(naive_noise_matrix(regression, solution, scale), "independent")
     if np.any(regression.base.ridge > 0):
-        found = replace(found, middle=found.middle + _pull_matrix(regression, solution, weights))
+        found = replace(found, middle=found.middle + penalty_noise_matrix(regression, solution, weights, found.middle))
     if regression.prior is None:
         return found
     prior = regression.prior_weight(weights) ** 2 * regression.prior.matrix
@@ -157,34 +161,6 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
         raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this method",
                                "use 'correlated', 'blocks' or 'independent'")
     return cov_type
-
-
-def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
-    """Return the squared error (base, base) by the ridge penalty, as noise of the equations.
-
-    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
-    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The error is
-    at least that of the joint in which the same symbol has the largest torque, because the penalty alone makes
-    undetermined values small.
-    """
-    base, items = regression.base, regression.base.parameters.items
-    leads = [items[c] for c in base.independent]
-    pulled, size = np.flatnonzero(base.ridge > 0), np.zeros(0)
-    for c in pulled:
-        divided = [leads[c].owner == item.owner and base.units[c] == unit
-                   and (ridge > 0 or (leads[c].kind.group == "offset" and item.kind.group == "friction"))
-                   for item, unit, ridge in zip(leads, base.units, base.ridge, strict=True)]
-        size = np.append(size, np.sum(np.abs(solution.beta[divided])))
-    pull = regression.pull(weights)[pulled]
-    norm = np.sqrt(pull / base.ridge[pulled])
-    symbols = np.array([leads[c].symbol for c in pulled])
-    for symbol in dict.fromkeys(symbols):
-        same = (symbols == symbol) & (norm > 0.0)
-        torque = np.max(np.abs(solution.beta[pulled[same]]) * norm[same], initial=0.0)
-        size[same] = np.maximum(size[same], torque / norm[same])
-    middle = np.zeros((len(base), len(base)))
-    middle[pulled, pulled] = (pull * size) ** 2
-    return middle
 
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:

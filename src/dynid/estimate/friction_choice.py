@@ -7,14 +7,15 @@ by a ridge. The strength of each ridge is one choice for the whole machine, sinc
 rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where it wins
 by the same margin.
 
-Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. A change must
-win by a standard error of its gain over the blocks. A gain is the logarithm of a ratio of squared errors, so that one
-block that no model predicts does not decide. A function of position alone is not a candidate: with one pass over each
-position it cannot be distinguished from other causes.
+Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. Every
+combination of kinds and strengths is compared with the best one, since two kinds may predict well only together. A
+simpler one is taken unless it is worse by a standard error over the blocks. Differences are logarithms of ratios of
+squared errors, so that one block that no model predicts does not decide. A function of position alone is not a
+candidate: with one pass over each position it cannot be distinguished from other causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
 whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
-speeds, it keeps Coulomb friction alone. Offsets have ridges of their own (`offset_ridge`).
+speeds, it keeps Coulomb friction alone. Offsets have ridges of their own (`offset_regularisation`).
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -58,8 +60,10 @@ from dynid.regression.equations import unmeasured_joints
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
-ROTOR_ERRORS = 2.0  # standard errors by which a model without rotor inertia must win: a motor has a rotor
-STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule; `dynid bench defaults` tries half and twice
+# Standard errors by which a model must win over the usual one: without rotor inertia, since a motor has a rotor, and
+# with richer friction, which is the best of many and may lose terms on single joints.
+CLEAR_ERRORS = 2.0
+STANDARD_ERRORS = 1.0  # by which more kinds must win: the usual rule; `dynid bench defaults` tries half and twice
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
 # machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
@@ -70,7 +74,9 @@ SIGN_SHARE = 0.005
 CURVE, LOAD, DIFFERENCE, ROTOR, VISCOUS = "curve", "load", "viscous-difference", "rotor", "viscous"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 OFFSET = "Fo"  # symbol
-OFFSET_RIDGE = 1e-4  # of joints that turn back, where it takes a ten-thousandth of the offset
+# Of joints that turn back, at most: it takes a ten-thousandth of an offset that the motion determines. Where the noise
+# is small against offsets, even that biases an offset which is hard to distinguish from gravity.
+MAX_OFFSET_RIDGE = 1e-4
 _EXCLUDED_RIDGE = np.inf  # ridge of a kind that is left out
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
@@ -105,7 +111,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     neighbours = (NeighbourCouplings(sign, tuple(range(model.dof))) if is_mixed  # they are compared joint by joint
                   else NeighbourCouplings.beside(Model(model.robot, core), sign))
     wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign),
-                              Offset(ridge=OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
+                              Offset(ridge=MAX_OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
@@ -121,8 +127,6 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     couplings = _couplings(search, regression, candidates)
     ridges = search.run(couplings)
     dropped = search.dropped(ridges, model.dof)
-    if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
-        ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
                                                    strict=True) if 0.0 < share < LARGEST]
@@ -131,12 +135,17 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
     gone = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
+    if _kinds(ridges) and not search.wins(ridges, gone):  # the joints without these terms needed them most
+        ridges, dropped = search.with_rotor({**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), ROTOR: 0.0}), set()
+        kept, fitted = dict.fromkeys(GROUPS, ()), search.fitted(regression, ridges)
+    if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
+        ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
     falling = falling_joints(wide, base, search.fitted(regression, ridges, gone), top)
     kept[VISCOUS] = tuple(j for j in joints_of_robot if j in kept[CURVE] or j not in falling)
     ridge = np.zeros(len(base))
     kept[OFFSET] = tuple(j for j in one_way_joints(moving) if j in joints_of_robot)
     ridge[search.places] = search.ridge(ridges, dropped)
-    offset = offset_ridge(problem, fitted, ridge, _columns(base, OFFSET)) if kept[OFFSET] else 0.0
+    offset = offset_ridge(problem, fitted, ridge, _columns(base, OFFSET))
     names = model.robot.joint_names
     joints = tuple(_joint_choice(names[j], j, search, ridges, kept, couplings) for j in joints_of_robot)
     tables = (*_tables(names, joints_of_robot, {**ridges, OFFSET: float(f"{offset:.3g}")}, sign, kept),
@@ -160,6 +169,17 @@ def _columns(base: BaseParameters, symbol: str) -> Ints:
     """Return the indices of the base parameters with a symbol, such as "Fv", of any joint."""
     items = [base.parameters.items[c] for c in base.independent]
     return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
+
+
+def _exceeds(gains: Array, errors: float) -> bool:
+    """Return whether the mean of logarithms (blocks,) exceeds a number of its standard errors."""
+    error = errors * float(gains.std(ddof=1)) / np.sqrt(len(gains))
+    return bool(gains.mean() > max(error, SMALLEST_GAIN))
+
+
+def _kinds(ridges: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the kinds of terms that are not excluded."""
+    return tuple(kind for kind in GROUPS if ridges[kind] < _EXCLUDED_RIDGE)
 
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
@@ -201,7 +221,7 @@ def _tables(names: Sequence[str], every: Sequence[int], ridges: Mapping[str, flo
     if plain:
         yield {"kind": "coulomb", "sign": smooth, **where(plain)}
     if turning := [j for j in every if j not in kept[OFFSET]]:
-        yield {"kind": "offset", "ridge": OFFSET_RIDGE, **where(turning)}
+        yield {"kind": "offset", "ridge": min(ridges[OFFSET], MAX_OFFSET_RIDGE), **where(turning)}
     if kept[OFFSET]:
         yield {"kind": "offset", "ridge": ridges[OFFSET], **where(kept[OFFSET])}
     if kept[LOAD]:
@@ -320,40 +340,36 @@ class RidgeSearch:
         return values
 
     def run(self, couplings: Sequence[Coupling] = ()) -> dict[str, float]:
-        """Return the ridge of each kind of term, infinite for excluded ones.
+        """Return the ridge of each kind of term, infinite for excluded ones, for a machine with some couplings.
 
-        Starting from the plain model with some couplings, the change of one ridge with the largest gain is made, as
-        long as it exceeds `STANDARD_ERRORS` and `SMALLEST_GAIN`; a stronger ridge is accepted if it is not worse.
+        Every combination of ridges is compared with the best one. Of those that are not significantly or materially
+        worse, one with the fewest kinds of terms is taken; if there are several, the best.
         """
-        ridges = {**dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), **_with(couplings)}
-        for _ in range(2 * len(GROUPS)):
-            tried = [(self._gain(ridges, other), other) for other in self._changes(ridges)]
-            gain, best = max(tried, key=lambda one: one[0])
-            if not gain > 0:
-                break
-            ridges = best
+        usual = _with(couplings)
+        tried = [{**usual, **dict(zip(GROUPS, some, strict=True))}
+                 for some in product((_EXCLUDED_RIDGE, *RIDGES), repeat=len(GROUPS))]
+        logarithms = np.array([self._logarithms(one) for one in tried])  # (combinations, blocks)
+        means, sums = logarithms.mean(axis=1), np.exp(logarithms).sum(axis=1)
+        best = int(means.argmin())
+        close = [k for k in range(len(tried)) if not (_exceeds(logarithms[k] - logarithms[best], STANDARD_ERRORS)
+                                                      and sums[k] - sums[best] > IMMATERIAL_GAIN * self.powers.sum())]
+        return self.with_rotor(tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))])
+
+    def with_rotor(self, ridges: Mapping[str, float]) -> dict[str, float]:
+        """Return ridges with rotor inertia, or without it if that clearly predicts better."""
         without = {**ridges, ROTOR: _EXCLUDED_RIDGE}
-        return without if self._gain(ridges, without) > 0 else ridges
+        is_better = _exceeds(self._logarithms(ridges) - self._logarithms(without), CLEAR_ERRORS)
+        return without if is_better else {**ridges, ROTOR: 0.0}
 
-    @staticmethod
-    def _changes(ridges: Mapping[str, float]) -> Iterator[dict[str, float]]:
-        for name in GROUPS:
-            for ridge in (*RIDGES, _EXCLUDED_RIDGE):
-                if ridge != ridges[name]:
-                    yield {**ridges, name: ridge}
+    def wins(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]]) -> bool:
+        """Return whether ridges clearly predict better than plain friction, without some kinds and joints."""
+        plain = {**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE)}
+        return _exceeds(self._logarithms(plain) - self._logarithms(ridges, without), CLEAR_ERRORS)
 
-    def _gain(self, ridges: Mapping[str, float], other: Mapping[str, float]) -> float:
-        """Return the mean logarithm by which a change reduces the squared error of a block; zero if not significant."""
-        now, then = (np.maximum(self.losses(one).sum(axis=1), 0.0) for one in (ridges, other))
-        power = float(self.powers.sum())
-        exact = EXACT_SHARE * power / len(self.parts) + np.finfo(float).tiny
-        gains = np.log(now + exact) - np.log(then + exact)
-        is_richer = any(other[name] < ridges[name] for name in GROUPS)
-        needed = ROTOR_ERRORS if other[ROTOR] != ridges[ROTOR] else STANDARD_ERRORS if is_richer else 0.0
-        if is_richer and float((now - then).sum()) <= IMMATERIAL_GAIN * power:
-            return 0.0
-        error = needed * float(gains.std(ddof=1)) / np.sqrt(len(gains))
-        return float(gains.mean()) if gains.mean() > max(error, SMALLEST_GAIN) else 0.0
+    def _logarithms(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
+        """Return the logarithms (blocks,) of the squared errors of all joints together."""
+        exact = EXACT_SHARE * float(self.powers.sum()) / len(self.parts) + np.finfo(float).tiny
+        return np.asarray(np.log(np.maximum(self.losses(ridges, without).sum(axis=1), 0.0) + exact))
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the values of a kind's columns, in the mean over the fits."""

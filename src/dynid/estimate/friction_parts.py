@@ -71,4 +71,4 @@ class Part:
     def losses(self, ridge: Array) -> Array:
         """Return the weighted squared errors (dof,) of these values on the block."""
         x = self.values(ridge)
-        return np.asarray(self.powers - 2.0 * self.sides @ x + np.einsum("i,jik,k->j", x, self.grams, x))
+        return np.asarray(self.powers - 2.0 * self.sides @ x + (self.grams @ x) @ x)

@@ -12,6 +12,10 @@ Least squares assumes an exact regressor. Two errors do not average out:
   W^2 (X - X_w) b. Positions do not show this motion, since a loop follows the noise within its bandwidth. The
   high-frequency part of the torque residuals divided by the inertia is its acceleration, as far as it is coherent
   with the positions and not far above the motion they show or their noise.
+
+Friction below the smallest speed of a fit is not known either. Rows at these speeds are dropped, but filters mix them
+into their neighbours. A model with a smooth sign assumes a course there; with X_s the dry columns at twice the smallest
+speed instead, the bias is at most about -H^-1 X' W^2 (X - X_s) b.
 """
 
 from __future__ import annotations
@@ -51,11 +55,17 @@ _RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue of the scaled normal 
 
 @dataclass(frozen=True, eq=False)
 class MotionShift:
-    """Bias (base,) of weighted least squares by errors of the motion, and its score (base,) in the normal equations
-    of all data."""
+    """Bias of weighted least squares by errors of the motion.
+
+    Attributes:
+        shift: (base,), bias of the values.
+        score: (base,), that of the normal equations of all data.
+        slow: (base,), bias of the normal equations by friction at speeds below those of a fit.
+    """
 
     shift: Array
     score: Array
+    slow: Array | None = None
 
 
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
@@ -75,9 +85,10 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
     share = sum(problem.regression.rows) / max(sum(rows_of(problem.data)), 1)
     normal = problem.regression.normal(weights)
     noise = share * _noise_matrix(problem, weights)
-    score = np.zeros(len(normal)) if unseen is None else share * _unseen_score(problem, unseen, solution.beta, weights)
+    score, slow = np.zeros((2, len(normal))) if unseen is None else share * _unseen_scores(
+        problem, unseen, solution.beta, weights)
     shift = _shift(normal, noise, score, solution)
-    return MotionShift(shift, normal @ shift)
+    return MotionShift(shift, normal @ shift, slow)
 
 
 def _few_rows(problem: Problem) -> Problem:
@@ -243,22 +254,26 @@ def _noise_matrix(problem: Problem, weights: Array) -> Array:
     return np.asarray(np.sum(side_by_side(one, range(len(work)), problem.threads), axis=0))
 
 
-def _unseen_score(problem: Problem, unseen: tuple[Array, ...], beta: Array, weights: Array) -> Array:
-    """Return X' W^2 (X - X_w) b (base,) of the available data, for base values b (base,), with X_w the dry columns of
-    the motion with unseen velocities (samples, joints), one array per log.
+def _unseen_scores(problem: Problem, unseen: tuple[Array, ...], beta: Array, weights: Array) -> Array:
+    """Return X' W^2 (X - X_w) b and X' W^2 (X - X_s) b (2, base) of the available data, for base values b (base,).
 
-    (X - X_w) b is computed as a difference of torques.
+    X_w has the dry columns of the motion with unseen velocities (samples, joints), one array per log, and X_s those at
+    no less than twice the smallest speeds of a fit. The products with b are differences of torques.
     """
     plain, dry, model = problem.equations, dry_columns(problem.model, problem.base), complete(problem.model)
     full = problem.base.expand(np.where(dry, beta, 0.0))
-    away = [model.inverse_dynamics(full, one.q, one.dq, one.ddq) - model.inverse_dynamics(
-        full, one.q, one.dq + more, one.ddq) for one, more in zip(problem.data, unseen, strict=True)]
-    out = np.zeros(len(beta))
+    away = []
+    for one, more in zip(problem.data, unseen, strict=True):
+        fast = np.sign(one.dq) * np.maximum(np.abs(one.dq), 2.0 * np.asarray(one.settings["slow"]))
+        own, *others = (model.inverse_dynamics(full, one.q, dq, one.ddq) for dq in (one.dq, one.dq + more, fast))
+        away.append([own - other for other in others])
+    out = np.zeros((2, len(beta)))
     for piece in plain.pieces(unit=PIECE):
         rows = plain.rows(piece)
-        found = piece_entries(problem.data[piece.log], piece, partial(_columns, away[piece.log]))
-        for j, own in enumerate(plain.layout.columns):
-            out[own] += _weighted(rows, j, weights) @ (weights[j] * found[j])
+        for found, torques in zip(out, away[piece.log], strict=True):
+            added = piece_entries(problem.data[piece.log], piece, partial(_columns, torques))
+            for j, columns in enumerate(plain.layout.columns):
+                found[columns] += _weighted(rows, j, weights) @ (weights[j] * added[j])
     return out
 
 

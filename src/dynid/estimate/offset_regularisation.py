@@ -1,8 +1,9 @@
-"""Regularisation of torque offsets of joints that hardly reverse, from the typical size of all offsets of a machine. If
-a joint hardly reverses, its offset cannot be distinguished from Coulomb friction, and their sum is hard to distinguish
-from gravity. Offsets are much smaller than both. Their size is estimated from the offsets of all
-joints (empirical Bayes): each is taken as a draw from a normal distribution with mean zero, whose variance is weighted
-by its evidence. Offsets that the data determine are hardly changed by the resulting ridge.
+"""Regularisation of torque offsets of joints, from the noise and the typical size of all offsets of a machine.
+
+If a joint hardly reverses, its offset cannot be distinguished from Coulomb friction. If it has a small range, offset
+and friction are hard to distinguish from gravity. Offsets are much smaller than both. Their size is estimated from the
+offsets of all joints (empirical Bayes): each is taken as a draw from a normal distribution with mean zero, whose
+variance is weighted by its evidence. Offsets that the data determine are hardly changed by the resulting ridge.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from dynid.estimate.covariance import LinearFit, ScoreNoise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.nominal_errors import NominalErrors, leaning, nominal_groups
+from dynid.estimate.penalty_errors import at_most_the_difference
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import Parameters
@@ -60,7 +61,8 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
         found = fit.noise(cov_type)
         by_noise = found.covariance(solution)
         errors = _nominal_errors(problem, stacked, found, known.excited, nominal, scale)
-        by_nominal = errors.covariance(pull)
+        by_nominal = at_most_the_difference(errors.covariance(pull), by_noise, found.covariance(known),
+                                            solution.beta - known.beta)
         covariance = by_noise + by_nominal
         return fit.uncertainty(cov_type, covariance=covariance, nominal_wrong_by=errors.wrong_by(scale),
                                deviation_from_noise_alone=np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, load_arrays
+from dynid.arrays import Array, load_arrays, save_arrays
 from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
@@ -42,7 +42,7 @@ def save(estimate: Estimate, path: str | Path) -> None:
     if estimate.theta is not None:
         arrays["theta"] = estimate.theta
     with write_whole(Path(path), "wb") as file:
-        np.savez_compressed(file, **arrays)
+        save_arrays(file, arrays)
 
 
 def load(path: str | Path, model: LinearModel) -> Estimate:

@@ -93,7 +93,7 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
     A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2),
     reduced by the share that the fit absorbs.
     """
-    found, windows, slow = [], list[tuple[int, Array, Array, int]](), list[tuple[int, Array, Array, int]]()
+    found, windows, slow = [], list[tuple[int, Array, Array, int]](), dict[int, tuple[Array, Array, int]]()
     for k, (residual, keep, gone) in enumerate(zip(residuals, keeps, absorbed, strict=True)):
         x, count = np.where(keep, residual, 0.0), int(keep.sum())
         raw = _raw_autocovariance(x, count)
@@ -107,9 +107,8 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
         if gone is not None:
             windows.append((k, parzen, gone, count))
             if last > _LONG_WINDOW * limit:
-                slow.append((k, x, gone[:len(x)], count))
-    low = dict(zip((k for k, *_ in slow), LowFrequencyNoise.of(*([one[i] for one in slow] for i in (1, 2, 3))),
-                   strict=True)) if slow else {}
+                slow[k] = x, gone[:len(x)], count
+    low = dict(zip(slow, LowFrequencyNoise.of([*slow.values()]), strict=True))
     for k, parzen, gone, count in windows:
         shape, freedom, _ = found[k]
         reach = min(len(shape), len(gone))
@@ -203,7 +202,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
         if is_longest:
             rate = r.rate
             gone: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
-            estimates = _lag_window_estimates(felt.T, r.keep.T, gone)
+            estimates = _lag_window_estimates([*felt.T], [*r.keep.T], gone)
             for j, (shape, own_freedom, own_slow) in enumerate(estimates):
                 shapes[j], freedom[j] = _sum_of_lags(shapes[j], shape), freedom[j] + own_freedom
                 slow[j] += own_slow / shape[0] if shape[0] > 0.0 else 0.0

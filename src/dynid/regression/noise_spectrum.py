@@ -54,18 +54,17 @@ class LowFrequencyNoise:
     top: float
 
     @staticmethod
-    def of(residuals: Sequence[Array], absorbed: Sequence[Array], counts: Sequence[int]) -> list[LowFrequencyNoise]:
-        """Return the noise that each of some residuals (m,) shows, zero in gaps. All of them are fitted together.
+    def of(series: Sequence[tuple[Array, Array, int]]) -> list[LowFrequencyNoise]:
+        """Return the noise that each of some residuals shows. All of them are fitted together.
 
         Args:
-            residuals: each of one joint.
-            absorbed: sum over t of P[t, t + k] of the projection P of each fit, by lag k (lags,).
-            counts: number of residuals that are not gaps.
+            series: residuals of one joint (m,), zero in gaps; the sum over t of P[t, t + k] of the projection P of
+                their fit, by lag k (lags,); and the number of residuals that are not gaps.
         """
-        sizes = [fast_length(2 * len(residual)) for residual in residuals]
+        sizes = [fast_length(2 * len(residual)) for residual, *_ in series]
         return LowFrequencyNoise.from_periodograms([
             (np.abs(rfft(residual, size)) ** 2 / count, spectrum(gone / count, size), len(residual), size)
-            for residual, gone, count, size in zip(residuals, absorbed, counts, sizes, strict=True)])
+            for (residual, gone, count), size in zip(series, sizes, strict=True)])
 
     @staticmethod
     def from_periodograms(series: Sequence[tuple[Array, Array, int, int]]) -> list[LowFrequencyNoise]:

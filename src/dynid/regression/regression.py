@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, load_arrays
+from dynid.arrays import Array, load_arrays, save_arrays
 from dynid.errors import ModelError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
@@ -281,7 +281,7 @@ class Regression:
         for j in range(self.dof):
             arrays[f"columns{j}"] = self.factors[j].columns
             arrays[f"r{j}"] = np.array([factors[j].r for factors in each])
-        np.savez_compressed(file, **arrays, **more)
+        save_arrays(file, {**arrays, **more})
 
     @staticmethod
     def load(path: str | Path | bytes, model: LinearModel) -> Regression:

@@ -122,7 +122,8 @@ def _normal(entries: Array) -> Array:
 def _under(normal: Array, gravity: Array) -> Array:
     """Return the normal equations (k, k) for one gravity (3,)."""
     parts = np.concatenate([[1.0], gravity])
-    return np.einsum("a,aibj,b->ij", parts, normal, parts, optimize=True)
+    left = (parts @ normal.reshape(4, -1)).reshape(normal.shape[1:])
+    return np.asarray(left.transpose(0, 2, 1) @ parts)
 
 
 def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None,

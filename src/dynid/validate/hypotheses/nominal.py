@@ -206,8 +206,8 @@ def _left_out(columns: Array, target: Array, block: Array) -> float:
     unit = columns[:, size > 0] / size[size > 0]
     basis, r = np.linalg.qr(unit)
     if not is_full_rank(r, 1e-5):
-        u, s, _ = np.linalg.svd(unit, full_matrices=False)
-        basis = u[:, s > 1e-5 * s[0]]
+        u, s, _ = np.linalg.svd(r)
+        basis = basis @ u[:, s > 1e-5 * s[0]]
     along, total = basis.T @ target, 0.0
     for b in distinct(block):
         own = block == b

@@ -66,7 +66,7 @@ class HypothesisScreen:
     def _few(self, logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
         # Torques that a hypothesis leaves as they are need not be filtered again.
         few = tuple(decimated(log).every(self.step) if log is one or log.tau is not one.tau else
-                    replace(log.every(log.decimated_by).every(self.step), tau=known.tau, raw_tau=known.raw_tau)
+                    replace(log.every(log.decimated_by * self.step), tau=known.tau, raw_tau=known.raw_tau)
                     for log, one, known in zip(logs, self.whole, self.logs if logs is not self.whole else logs,
                                                strict=True))
         if complete(self.model).channels:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.findings import Finding
 from dynid.model import robot_model
+from dynid.regression.factor import sums_without_each, triangular
 from dynid.validate.hypotheses.gravity import nominal_bodies, with_gravity
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.signals import degrees_for_radians
@@ -111,14 +112,14 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
     if not len(power):
         return None
     scale = float(np.sqrt(power.max()))
-    columns = np.hstack([alone / scale, basis])
 
-    def fit(rows: Ints) -> Array:
-        return np.asarray(np.linalg.lstsq(columns[rows], tau[rows], rcond=_MIN_DIRECTION)[0][:len(power)] / scale)
+    def fit(r: Array) -> Array:
+        return np.asarray(np.linalg.lstsq(r[:, :-1], r[:, -1], rcond=_MIN_DIRECTION)[0][:len(power)] / scale)
 
-    every = np.arange(len(tau), dtype=np.int64)
-    coefficients = fit(every)
-    others = np.array([fit(np.delete(every, block)) for block in np.array_split(every, _GRAVITY_BLOCKS)])
+    blocks = np.array_split(np.column_stack([alone / scale, basis, tau]), _GRAVITY_BLOCKS)
+    factors = [triangular(block) for block in blocks]
+    coefficients = fit(triangular(*factors))
+    others = np.array([fit(r) for r in sums_without_each(factors, triangular)])
     spread = np.sum((others - others.mean(axis=0)) ** 2) * (_GRAVITY_BLOCKS - 1) / _GRAVITY_BLOCKS
     unit = np.sqrt(len(tau)) * float(np.std(tau))
     return (float(np.linalg.norm(coefficients)), float(np.sqrt(spread)),

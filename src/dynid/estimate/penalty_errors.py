@@ -1,0 +1,77 @@
+"""Errors of estimates that are regularised toward values: nominal ones, or zero for the terms with a ridge."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate.linear import Solution
+from dynid.regression import Regression
+
+_MIN_DATA_SHARE = 1e-9  # share of what is known of a direction that the data themselves must show
+
+
+def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, difference: Array) -> Array:
+    """Return the covariance (b, b) of an estimate due to its regularisation, limited by what the data show.
+
+    The error of a regularised estimate is that of the unregularised one plus their difference, which is known.
+    Regularisation is a contraction, so the two parts are not positively correlated, and the mean square error is at
+    most the variance without regularisation plus the squared difference.
+
+    Args:
+        by_penalty: (b, b), from the estimated errors of the values toward which it is regularised.
+        by_noise: (b, b), covariance of the regularised estimate due to noise.
+        without: (b, b), covariance without regularisation.
+        difference: (b,), the regularised estimate less the unregularised one.
+    """
+    most = np.maximum(np.diag(without) + difference ** 2 - np.diag(by_noise), 0.0)
+    share = np.sqrt(np.minimum(most / np.maximum(np.diag(by_penalty), 1e-300), 1.0))
+    return by_penalty * np.outer(share, share)
+
+
+def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Array | None, middle: Array) -> Array:
+    """Return the squared error (base, base) by the ridge penalties of terms, as noise of the equations.
+
+    The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
+    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The error is
+    at least that of the joint in which the same symbol has the largest torque, because the penalty alone makes
+    undetermined values small. The errors of bodies and rotors are at most those that the estimate without penalties
+    allows (`at_most_the_difference`). Those of friction are not limited, because its terms are approximate.
+
+    Args:
+        regression: the equations.
+        solution: of them, with penalties.
+        weights: (dof,), of the joints, or None.
+        middle: (base, base), noise of the equations due to the data.
+    """
+    base, items, known = regression.base, regression.base.parameters.items, solution.excited
+    leads = [items[c] for c in base.independent]
+    pulled, size = np.flatnonzero(base.ridge > 0), np.zeros(0)
+    for c in pulled:
+        divided = [leads[c].owner == item.owner and base.units[c] == unit
+                   and (ridge > 0 or (leads[c].kind.group == "offset" and item.kind.group == "friction"))
+                   for item, unit, ridge in zip(leads, base.units, base.ridge, strict=True)]
+        size = np.append(size, np.sum(np.abs(solution.beta[divided])))
+    pull = regression.pull(weights)
+    norm = np.sqrt(pull[pulled] / base.ridge[pulled])
+    symbols = np.array([leads[c].symbol for c in pulled])
+    for symbol in dict.fromkeys(symbols):
+        same = (symbols == symbol) & (norm > 0.0)
+        torque = np.max(np.abs(solution.beta[pulled[same]]) * norm[same], initial=0.0)
+        size[same] = np.maximum(size[same], torque / norm[same])
+    error = np.zeros(len(base))
+    error[pulled] = pull[pulled] * size
+    # In units in which the penalised normal equations are one, the penalties are a part g of them, and the data 1 - g.
+    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
+    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    share, turn = np.linalg.eigh(half.T @ (pull[known, None] * half))
+    open_half = (half @ turn) / np.sqrt(np.maximum(1.0 - share, _MIN_DATA_SHARE))
+    without = open_half @ open_half.T
+    inverse, own = solution.inverse[np.ix_(known, known)], middle[np.ix_(known, known)]
+    is_rigid = np.array([item.kind.group in ("body", "rotor") for item in leads])[known]
+    by_penalty = at_most_the_difference(
+        (inverse * error[known] ** 2) @ inverse, inverse @ own @ inverse, without @ own @ without,
+        np.where(is_rigid, without @ (pull[known] * solution.beta[known]), np.inf))
+    normal, found = np.linalg.pinv(inverse, hermitian=True, rcond=1e-15), np.zeros_like(middle)
+    found[np.ix_(known, known)] = normal @ by_penalty @ normal
+    return found
