@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.actuators.chains import Chain, chains_of
-from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
 from dynid.actuators.experiment_plan import (
     MAX_RELATIVE_STD,
+    PART_KINDS,
     RESIDUAL_STD,
     RESIDUAL_TIME,
     ActuatorExperiment,
     ExperimentPart,
+    Room,
+    part_command,
 )
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.parameter_combinations import projected, unchanged_directions

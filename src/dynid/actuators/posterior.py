@@ -17,8 +17,7 @@ from dynid.actuators.refinement import Refinement
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.draws.posterior import check_draws
-from dynid.estimate.simulators.friction_fit import TorqueLoss, best_fit
-from dynid.estimate.simulators.joint_values import SimulatedJoint
+from dynid.estimate.simulators.friction_fit import SimulatedJoint, TorqueLoss, best_fit
 from dynid.files import read_small, write_json
 from dynid.model import Model
 from dynid.robot import Robot

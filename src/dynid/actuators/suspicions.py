@@ -11,7 +11,6 @@ from itertools import combinations
 
 import numpy as np
 
-from dynid.actuators.chain_problems import first_stage, with_friction
 from dynid.actuators.drive_limits import (
     MIN_DECREASE,
     POOR_FIT,
@@ -22,6 +21,7 @@ from dynid.actuators.drive_limits import (
     speed_limit,
 )
 from dynid.actuators.estimate import ActuatorValue
+from dynid.actuators.linear_stage import first_stage, with_friction
 from dynid.actuators.parameters import MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, refine

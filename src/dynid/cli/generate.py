@@ -76,8 +76,7 @@ def command(
     from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
-    from dynid.runs.code_files import CodeOptions, code_paths, with_companions, write_code
-    from dynid.runs.generated_code import code_facts, make_program
+    from dynid.runs.code_files import CodeOptions, code_facts, code_paths, make_program, with_companions, write_code
     from dynid.runs.models import part_of
 
     options = CodeOptions(words(what), with_companions(words(language)), parameters.value, real.value, batch, frame,

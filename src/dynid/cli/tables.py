@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.cli.output import console, table
 from dynid.cli.screen import Screen
-from dynid.recording.names import short_name
+from dynid.recording.log_files import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

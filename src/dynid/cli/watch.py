@@ -13,8 +13,7 @@ from dynid.cli.output import Json, console, print_json, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
-    from dynid.runs.watched_payload import PayloadLook
-    from dynid.runs.watching import Look, WatchOptions
+    from dynid.runs.watching import Look, PayloadLook, WatchOptions
 
 
 def command(
@@ -93,7 +92,7 @@ def command(
 
 
 def _payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions, json: bool) -> None:
-    from dynid.runs.watched_payload import watch_payload
+    from dynid.runs.watching import watch_payload
 
     if json or not sys.stdout.isatty():
         last = watch_payload(result, frame, log, options, lambda look: None)

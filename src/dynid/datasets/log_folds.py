@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.datasets.fold_store import FoldStore
-from dynid.datasets.log_fold import LogFold, ManifestEntry, signature
-from dynid.datasets.log_source import LogFacts, LogSource
+from dynid.datasets.log_fold import FoldStore, LogFacts, LogFold, LogSource, ManifestEntry, signature
 from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples

@@ -21,9 +21,8 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
-from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.discontinuous_columns import dry_columns
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
 from dynid.estimate.penalty_errors import penalty_noise_matrix

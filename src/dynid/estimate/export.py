@@ -13,10 +13,9 @@ from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
 from dynid.model import Model, Payload, required_robot_model
 from dynid.robot.robot import JointFields, Robot
-from dynid.robot.table_urdf import plain_urdf
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_mjcf import to_mjcf
-from dynid.robot.write_urdf import encoding_of, urdf_with_inertias
+from dynid.robot.write_urdf import encoding_of, plain_urdf, urdf_with_inertias
 
 
 def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,

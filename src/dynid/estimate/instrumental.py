@@ -25,8 +25,7 @@ from dynid.estimate.closed_loop import (
     tracking,
 )
 from dynid.estimate.consistent import consistency_of, filled
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instruments import (
     WINDOW,
     Instrumented,

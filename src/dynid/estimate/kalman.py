@@ -18,8 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.iteration import motion_under_torques
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares

@@ -10,9 +10,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.closed_loop import Log, Loop, LoopOptions, at_samples, closed_loop_facts, make_loop, tracking
-from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.direct import direct_inverse
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instrumental import instrumental_variables
 from dynid.estimate.instruments.projection import low_decimation
 from dynid.estimate.iteration import refusals_of, step_motion

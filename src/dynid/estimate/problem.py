@@ -17,8 +17,7 @@ from dynid.datasets import Dataset
 from dynid.datasets.log_folds import FoldedLogs
 from dynid.errors import ModelError
 from dynid.estimate.bounded import nearest_within
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType

@@ -11,8 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array, load_arrays, save_arrays
 from dynid.errors import ModelError
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.iterations import Iteration, StepMotion
 from dynid.estimate.uncertainty import EARLIER_FACTS, OnDemand, Uncertainty
 from dynid.files import write_whole

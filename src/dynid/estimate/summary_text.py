@@ -10,7 +10,7 @@ from dynid.errors import optional_package
 from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.estimate.uncertainty import CovType
 from dynid.html_tables import card, paragraph, table
-from dynid.recording.frames import pandas
+from dynid.recording.write import pandas
 
 # How deviations were found, as the end of "deviations ...".
 UNCERTAINTY: dict[CovType, str] = {

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.extraction.base_values import BaseValues
 from dynid.extraction.conditions import Conditions
+from dynid.extraction.extraction import BaseValues
 from dynid.extraction.kernels import full_vector
 
 Form = Literal["exact", "penalty"]

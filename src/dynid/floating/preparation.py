@@ -23,8 +23,8 @@ from dynid import dynamics
 from dynid.arrays import Array, Bools
 from dynid.dynamics.root_frame import quaternions
 from dynid.errors import NotPossibleError, RecordingError
+from dynid.floating.base_signals import FloatingLog, FootWrench
 from dynid.floating.contacts import null_rows, standing_jacobian
-from dynid.floating.floating_log import FloatingLog, FootWrench
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import FREE_COORDINATES as SIX

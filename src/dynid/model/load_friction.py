@@ -13,8 +13,7 @@ from dynid.arrays import Array
 from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.tree import tree_of
 from dynid.model.elements import Load
-from dynid.model.kinds import Kind
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import Kind, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Place, entry_differences
 from dynid.model.terms import chosen, joint_parameter

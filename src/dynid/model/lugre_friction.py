@@ -14,8 +14,7 @@ from dynid.dynamics.compiled import INLINED, OPTIONS
 from dynid.errors import ModelError
 from dynid.kernel_store import njit
 from dynid.model.elements import Bristles
-from dynid.model.kinds import DRY, FRICTION
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import DRY, FRICTION, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries

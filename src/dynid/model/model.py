@@ -182,6 +182,11 @@ class Model:
         """Return a copy in which every hard sign of a velocity is smooth over `width` (rad/s) and has a slope."""
         return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
 
+    @property
+    def has_elements(self) -> bool:
+        """Whether all terms have elements of a compiled simulation."""
+        return all(own.elements is not None for own in self._offers)
+
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
         """Return the elements of a compiled simulation with parameters theta; None if a term has none."""
         values, found = self.parameters.vector(theta), list[Element]()

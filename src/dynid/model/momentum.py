@@ -20,9 +20,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.model.completion import complete, robot_model
+from dynid.model.completion import LinearModel, complete, robot_model
 from dynid.model.data_context import depends_on_estimate
-from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
 from dynid.model.term import (
     Entries,

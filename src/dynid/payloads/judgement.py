@@ -12,9 +12,8 @@ from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.model import required_robot_model
 from dynid.payloads.body import distance
-from dynid.payloads.loaded_equations import LoadedEquations
 from dynid.payloads.result import PayloadEstimate
-from dynid.payloads.ways import LinearPayloadFit, Nuisance, Unloaded, residual_fit
+from dynid.payloads.ways import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded, residual_fit
 from dynid.regression import Regression
 from dynid.robot import inertia as ten
 

@@ -15,7 +15,7 @@ model of its spectrum (`dynid.regression.noise_spectrum`), because a window of t
 If two equations i and j use the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j is added. With
 each residual in units of its standard deviation, their sum and difference are assumed uncorrelated: the
 autocovariances u of the sum and v of the difference give (u + v) / 4 for each and (u - v) / 4 between them, which is
-positive semidefinite. Equations of a robot with a free base have common noise too (`dynid.regression.common_noise`).
+positive semidefinite. Equations of a robot with a free base have common noise too (`dynid.regression.noise_spectrum`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,16 @@ import numpy as np
 from numpy.fft import irfft, rfft
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.regression.common_noise import common_noise_matrix, have_common_noise, residual_correlation
 from dynid.regression.derived import same_torque
 from dynid.regression.equations import Equations, Piece, Rows
-from dynid.regression.noise_spectrum import MOST_ABSORBED, LowFrequencyNoise, spectrum
+from dynid.regression.noise_spectrum import (
+    MOST_ABSORBED,
+    LowFrequencyNoise,
+    common_noise_matrix,
+    have_common_noise,
+    residual_correlation,
+    spectrum,
+)
 from dynid.regression.residual_series import PIECE, excerpt_pieces, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side

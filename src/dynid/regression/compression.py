@@ -83,6 +83,6 @@ def _add_rows(rows: Rows, part: slice, triangles: list[Array], counts: list[int]
         torque = block[-1] if rows.known is None else block[-1] + rows.known[j, part]
         if not keep.all():
             block, torque = block[:, keep], torque[keep]
-        triangles[j] = householder(r, block.T)
+        triangles[j] = householder(r, block.T) if counts[j] else householder(block.T)
         counts[j] += block.shape[1]
         powers[j] += float(torque @ torque)

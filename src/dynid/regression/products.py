@@ -22,7 +22,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model.momentum import TORQUE_AGREEMENT, MomentumForm, TermShare
-from dynid.recording.preparation.product_kernel import ProductTaps
+from dynid.recording.preparation.polynomial import ProductTaps
 
 PRODUCT_ROWS_AT_ONCE = 256  # rows whose windows are held at a time
 _PROBED_STATES = 4

@@ -25,11 +25,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
-from dynid.robot.base_kind import base_warnings
-from dynid.robot.free_base import BASE_ROWS, ROOT, free_bodies, free_joints
-from dynid.robot.mjcf_geoms import geoms_inertia
+from dynid.robot.free_base import BASE_ROWS, ROOT, base_warnings, free_bodies, free_joints
 from dynid.robot.mjcf_loops import Spot, held
-from dynid.robot.mjcf_text import ElementPose, MjcfText
+from dynid.robot.mjcf_text import ElementPose, MjcfText, geoms_inertia
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
 from dynid.robot.urdf_text import parse_xml

@@ -147,7 +147,7 @@ class Robot:
         followers: dependent joints (mimic joints, joints of closed loops) and what they move.
         payload: largest mass that the robot may carry, kg, or None.
         measured: names of the joints whose positions a log holds, if these are not the robot's own joints.
-        driven: names of the joints whose torques a log holds, likewise. See `dynid.robot.roles`.
+        driven: names of the joints whose torques a log holds, likewise. See `dynid.robot.followers`.
         root: the link that carries all joints, where its source describes it. It has no effect on a fixed base.
         has_free_base: whether the root link moves freely; its six coordinates are then the first six joints. See
             `dynid.robot.free_base`.
@@ -352,12 +352,12 @@ class Robot:
 
         Without names the logs are of its own joints again.
         """
-        from dynid.robot.roles import with_roles
+        from dynid.robot.followers import with_roles
         return with_roles(self, measured, driven)
 
     def holding(self, links: Sequence[str]) -> Robot:
         """Return the robot in which the inertias of the named bodies are known and not identified."""
-        from dynid.robot.roles import with_held
+        from dynid.robot.followers import with_held
         return with_held(self, links)
 
     def with_free_base(self) -> Robot:

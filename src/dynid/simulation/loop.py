@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics import Wrench, wrench_torques
-from dynid.dynamics.wrench import series
+from dynid.dynamics.kinematics import series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, complete
 from dynid.simulation import kernels

@@ -21,8 +21,7 @@ from starlette.routing import Route
 
 from dynid.errors import DynidError
 from dynid.studio.errors import Refusal
-from dynid.studio.events import EventHub, event
-from dynid.studio.jobs import Jobs
+from dynid.studio.jobs import EventHub, Jobs, event
 from dynid.studio.security import REPORT_POLICY, Authentication, AuthenticationMiddleware, refusal
 from dynid.studio.worker_process import WorkerProcess
 from dynid.studio.workspace import RUN, Caps, StudioFolder, digest

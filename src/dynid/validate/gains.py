@@ -79,6 +79,13 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
     return tuple(map(one, _gains_of_independent_rows[problem]))
 
 
+def nominal_gains(problem: Problem) -> tuple[Gain, ...]:
+    """Return the scale of every joint's torque relative to the nominal model alone."""
+    [nominal] = side_by_side(_nominal, [problem], threads=1)
+    return tuple(Gain(name, None, None, 0.0, *one)
+                 for name, one in zip(problem.regression.joints, nominal, strict=True))
+
+
 # They do not depend on the estimate, and a second fit of the same data asks for them again.
 _gains_of_independent_rows: WeakKeyDictionary[Problem, tuple[Gain, ...]] = WeakKeyDictionary()
 

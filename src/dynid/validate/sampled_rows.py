@@ -16,10 +16,10 @@ from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.recording.excerpts import stretches
 from dynid.regression.autocorrelation import autocovariance
+from dynid.regression.derived import torque_equations
 from dynid.regression.equations import Equations, Piece
-from dynid.regression.projected import torque_equations
 from dynid.regression.residual_series import PIECE, Residuals, pieces_within
-from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
+from dynid.validate.hypotheses.motions import lag_of_link, position_cutoff
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
 EXCERPT_ROWS = 131_072  # rows at full rate of all logs among which these are, two minutes at 1 kHz

@@ -16,7 +16,7 @@ from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, stretc
 from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
 from dynid.estimate.linear import joint_weights
 from dynid.model import DataContext, Model, Parameter, Parameters, Term, robot_model
-from dynid.model.kinds import DRY, VISCOUS
+from dynid.model.parameters import DRY, VISCOUS
 from dynid.model.registry import FRICTION
 from dynid.model.term_capabilities import term_name
 from dynid.regression import TorqueEquations, base_parameters, fold

@@ -51,9 +51,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dynid.errors import DynidError
-from dynid.excitation.limits.capsules import Capsule, box, sphere
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.limits.workspace import HalfSpace, Workspace, inside_box
+from dynid.excitation.limits.workspace import Capsule, HalfSpace, Workspace, box, inside_box, sphere
 from dynid.files import read_small, toml_table
 from dynid.robot import BASE, Robot
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.errors import DynidError
 from dynid.floating import Contact
-from dynid.floating.feet import find_feet
+from dynid.floating.contacts import find_feet
 from dynid.robot import Robot
 
 StandingEquations = Literal["wrenches", "projected", "base"]

@@ -19,10 +19,10 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.floating import Contact
 from dynid.floating.contacts import standing_jacobian
-from dynid.floating.rotation_vectors import body_rates, quaternions_of_vectors, right_jacobians
-from dynid.floating.standing_legs import FOOT_TOLERANCE, leg_joints, leg_rates, reach_places, solve_rows
+from dynid.floating.virtual_walker import FOOT_TOLERANCE, leg_joints, leg_rates, reach_places, solve_rows
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
+from dynid.robot.pose import body_rates, quaternions_of_vectors, right_jacobians
 
 LEG_GAIN = 4.0  # times the gain of the legs in the home posture that is allowed: straight knees are singular
 _KEPT_POSTURES = 6  # last solutions of the inverse kinematics; criterion and limits ask for the same ones

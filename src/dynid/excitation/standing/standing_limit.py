@@ -20,7 +20,7 @@ from dynid.excitation.limits.nonlinear import OVERLAP
 from dynid.excitation.standing.options import Standing
 from dynid.excitation.standing.stance import LEG_GAIN, WholeBodyStates
 from dynid.excitation.standing.support import ContactForces, Support
-from dynid.floating.standing_legs import FOOT_TOLERANCE
+from dynid.floating.virtual_walker import FOOT_TOLERANCE
 from dynid.model import CompleteModel
 from dynid.robot import FREE_COORDINATES as SIX
 

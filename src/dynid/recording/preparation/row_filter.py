@@ -22,8 +22,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
-from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, PolynomialKernel
-from dynid.recording.preparation.product_kernel import ProductTaps
+from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, PolynomialKernel, ProductTaps
 
 FilteredKind = Literal["kernel", "products", "energy", "power"]
 EquationsKind = Literal["torque", "kernel", "products", "energy", "power"]

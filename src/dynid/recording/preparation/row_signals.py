@@ -8,8 +8,7 @@ from dynid.arrays import Array, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation import selection
 from dynid.recording.preparation.filters import Segments
-from dynid.recording.preparation.options import Preparation
-from dynid.recording.preparation.plan import Plan
+from dynid.recording.preparation.options import Plan, Preparation
 from dynid.recording.preparation.resample import Uniform
 from dynid.recording.preparation.row_filter import FilteredSignals, RowFilter
 from dynid.recording.preparation.selection import Mask

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.actuators.estimate import ActuatorEstimate, SimulatedLog
 from dynid.errors import DynidError
 from dynid.progress import Progress
-from dynid.report.thin import thinned_rows
+from dynid.report.figure import thinned_rows
 from dynid.runs.actuators import PENDULUM, ActuatorSettings, actuator_settings, find_actuators, save_actuators
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain

@@ -14,13 +14,12 @@ from dynid.dynamics import rotations
 from dynid.dynamics.following import chain_of, tree_motion
 from dynid.errors import DynidError, RobotError
 from dynid.files import write_whole
-from dynid.floating.feet import find_feet
+from dynid.floating.contacts import find_feet
 from dynid.report.geometry import configurations, half_axes, mass_centre
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems
-from dynid.robot.meshes import Mesh, MeshFiles, read_mesh
-from dynid.robot.visual_shapes import Visual, visuals
-from dynid.runs.inspection import inspect_robot
+from dynid.robot.visual_shapes import Mesh, MeshFiles, Visual, read_mesh, visuals
+from dynid.runs.consistency_check import inspect_robot
 from dynid.runs.models import make_robot
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.excitation import ExcitingMotion, Joined, Usage
-from dynid.report.units import JointUnits, joint_units
+from dynid.report.words import JointUnits, joint_units
 from dynid.robot import Robot
 
 # Limits of which a share is used.
