@@ -3,8 +3,9 @@
 A threshold decides whether something is reported. Sizes, tolerances of algorithms and limits of tables are in the
 modules that use them. If no reason is given, the value was chosen on simulated machines with seed 3 of the robots that
 `reproductions/_faulty_machines.py` lists as chosen on, and with the real logs at hand; no real machine was reserved for
-testing them. `dynid reproduce verdict-thresholds` computes the effect of half and twice each value. A "share" is a
-number between 0 and 1: of root mean squares for a torque, of squares for a residual.
+testing them. `dynid reproduce verdict-thresholds` computes the effect of half and twice each value. Some change no
+verdict there: their faults are far from them, but a finding needs a border. A "share" is a number between 0 and 1: of
+root mean squares for a torque, of squares for a residual.
 """
 
 from __future__ import annotations
