@@ -27,7 +27,7 @@ from dynid import Model, Recording, Robot, make_terms
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
 from dynid.recording.write import write_npz
-from dynid.robot.table_urdf import plain_urdf
+from dynid.robot.write_urdf import plain_urdf
 from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.demonstration import true_parameters
 from dynid.runs.results import facts

@@ -21,13 +21,13 @@ from dynid.cli.robot_tables import print_inspection
 from dynid.estimate import Problem, choose_terms, identify
 from dynid.model import FlexibleModel, Model, make_terms
 from dynid.recording import Samples
-from dynid.recording.motor_side import add_motor_side
+from dynid.recording.measured import add_motor_side
 from dynid.recording.sample_preparation import prepare
 from dynid.report import ReportData, write_report
 from dynid.report.pages.identification import flexibility, friction
 from dynid.robot import Robot
+from dynid.runs.consistency_check import inspect_robot
 from dynid.runs.demonstration import demo
-from dynid.runs.inspection import inspect_robot
 from dynid.simulation import PD, Reference, VirtualRobot
 from dynid.validate import deflections, reconstruct, verdict
 

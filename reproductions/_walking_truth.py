@@ -10,8 +10,8 @@ import numpy as np
 from dynid import dynamics
 from dynid.estimate.whole_body import WholeBodyEstimate, identify_floating
 from dynid.floating import FloatingEquations, FloatingLog, FootWrench, Imu
+from dynid.floating.base_signals import with_bias
 from dynid.floating.contacts import null_rows, standing_jacobian
-from dynid.floating.imu_bias import with_bias
 from dynid.floating.virtual_walker import standing_motion
 from dynid.model import Model, make_terms
 from reproductions._walking_world import Walker, WorldLog, humanoid_walker, quadruped_walker

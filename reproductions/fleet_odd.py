@@ -11,11 +11,10 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.excitation import FourierSeries
-from dynid.fleet.log_estimates import LogEstimates
-from dynid.fleet.noise_level import level_noise, log_noise
+from dynid.fleet.change_detection import LogEstimates
 from dynid.fleet.outliers import changes_prior, standing_out
 from dynid.fleet.pooling import RobotInformation
-from dynid.fleet.robot_fold import RobotFold
+from dynid.fleet.robot_fold import RobotFold, level_noise, log_noise
 from dynid.fleet.robot_scatter import scatter
 from dynid.model import Model, make_terms
 from dynid.recording import Samples

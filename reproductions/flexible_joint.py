@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import FlexibleModel, Model, make_terms
-from dynid.recording.motor_side import add_motor_side
+from dynid.recording.measured import add_motor_side
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.simulation import PD, Reference, VirtualRobot

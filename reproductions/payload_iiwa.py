@@ -11,10 +11,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
 from dynid.payloads import KnownLoad, fused, gains_from_known_load, payload, sensor_payload
-from dynid.payloads.loaded_equations import change_by_load, loaded
+from dynid.payloads.result import changing_friction
 from dynid.payloads.sensor import wrench_columns
-from dynid.payloads.uncertainty import changing_friction
-from dynid.payloads.ways import difference, together_fit
+from dynid.payloads.ways import change_by_load, difference, loaded, together_fit
 from dynid.recording import Recording, Samples
 from dynid.recording.drive_gains import gains_from_log
 from dynid.recording.sample_preparation import prepare

@@ -19,7 +19,7 @@ from dynid.excitation.waypoints import quintics_within
 from dynid.model import Payload
 from dynid.online import Exponential, FeedOptions, NoForgetting, Online, VectorForgetting
 from dynid.payloads import LivePayload
-from dynid.payloads.loaded_equations import change_by_load
+from dynid.payloads.ways import change_by_load
 from dynid.recording.sample_preparation import prepare
 from dynid.report.drawing import thinned
 from dynid.robot import inertia as ten

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.consistency import Consistency, fit
 from dynid.consistency import test as is_possible
-from dynid.consistency.literature.reduction import reduction
+from dynid.consistency.literature.points import reduction
 from dynid.estimate import Problem, essential
 from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 
-from dynid.cli.output_schemas import command_schema
+from dynid.cli.schema import command_schema
 
 
 def closed(schema: Any) -> Any:

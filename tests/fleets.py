@@ -10,8 +10,7 @@ from motions import arm, fourier, low_passed
 from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.estimate import Estimate
-from dynid.fleet.noise_level import level_noise, log_noise
-from dynid.fleet.robot_fold import RobotFold
+from dynid.fleet.robot_fold import RobotFold, level_noise, log_noise
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, base_parameters, equations_of, fold

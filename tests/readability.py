@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--kind", choices=KINDS, action="append", help="one kind of text alone")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="draw only this kind of text")
     given = parser.parse_args()
     for name in given.kind or KINDS:
         texts = list(KINDS[name]())

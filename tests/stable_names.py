@@ -11,7 +11,7 @@ import typer
 
 import dynid
 from dynid.cli.main import COMMANDS, app
-from dynid.cli.output_schemas import FORMS, command_schema
+from dynid.cli.schema import FORMS, command_schema
 from dynid.runs.schema import run_file_schema
 
 STORED = Path(__file__).with_name("stable_names.txt")

@@ -69,10 +69,10 @@ print(part(0, 5), "numba" in sys.modules)
 """
 CURVES = """
 import ctypes
-from dynid.model import curve, friction, friction_curve, harmonics, shaped_friction, springs
+from dynid.model import curve, friction, friction_curve, shaped_friction, springs
 from dynid.model.elements import CurveFunction
 kind, worst, count = ctypes.CFUNCTYPE(*[ctypes.c_double] * 3, ctypes.c_void_p), 0.0, 0
-for module in (friction, friction_curve, harmonics, shaped_friction, springs):
+for module in (friction, friction_curve, shaped_friction, springs):
     for one in (found for found in vars(module).values() if isinstance(found, CurveFunction)):
         values = np.array([0.7, 0.3, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
         for q, dq in ((0.2, 0.5), (-0.4, -1.3)):

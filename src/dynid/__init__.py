@@ -27,7 +27,7 @@ _MODULES = {
     "complete": "dynid.model.completion",
     "make_terms": "dynid.model",
     "Mapping": "dynid.recording.mapping",
-    "add_motor_side": "dynid.recording.motor_side",
+    "add_motor_side": "dynid.recording.measured",
     "Preparation": "dynid.recording.preparation",
     "Recording": "dynid.recording",
     "Samples": "dynid.recording",
@@ -44,7 +44,7 @@ _MODULES = {
     "VirtualRobot": "dynid.simulation",
     "simulate": "dynid.simulation",
     "Estimate": "dynid.estimate",
-    "SimulatedJoint": "dynid.estimate.simulators.joint_values",
+    "SimulatedJoint": "dynid.estimate.simulators.friction_fit",
     "Problem": "dynid.estimate",
     "choose_terms": "dynid.estimate",
     "essential": "dynid.estimate.reduction",
@@ -115,7 +115,7 @@ if TYPE_CHECKING:
     from dynid.estimate import methods as methods
     from dynid.estimate.cutoff_choice import choose_cutoff as choose_cutoff
     from dynid.estimate.reduction import essential as essential
-    from dynid.estimate.simulators.joint_values import SimulatedJoint as SimulatedJoint
+    from dynid.estimate.simulators.friction_fit import SimulatedJoint as SimulatedJoint
     from dynid.excitation import Limits as Limits
     from dynid.excitation.motion_design import excite as excite
     from dynid.findings import Finding as Finding
@@ -135,8 +135,8 @@ if TYPE_CHECKING:
     from dynid.recording.drive_gains import gains_from_log as gains_from_log
     from dynid.recording.log_reading import read as read
     from dynid.recording.mapping import Mapping as Mapping
+    from dynid.recording.measured import add_motor_side as add_motor_side
     from dynid.recording.measured import recording_from_joints as recording_from_joints
-    from dynid.recording.motor_side import add_motor_side as add_motor_side
     from dynid.recording.preparation import Preparation as Preparation
     from dynid.recording.sample_preparation import prepare as prepare
     from dynid.regression import BaseParameters as BaseParameters

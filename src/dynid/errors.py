@@ -47,7 +47,7 @@ class RecordingError(DynidError):
 
 
 class NotPossibleError(DynidError):
-    """The call was right but the data or the model do not allow it. Exit code 1."""
+    """The call was correct, but the data or the model do not allow the requested computation. Exit code 1."""
 
     exit_code = 1
     code = "not-possible"

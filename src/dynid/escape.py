@@ -57,14 +57,14 @@ def julia_text(text: str) -> str:
 
 
 def rust_string(text: str) -> str:
-    """Return a Rust string literal."""
+    """Return the text as a Rust string literal."""
     plain = (c if c.isascii() and c.isprintable() and c not in '"\\' else f"\\u{{{ord(c):x}}}"
              for c in _encodable(text))
     return f'"{"".join(plain)}"'
 
 
 def toml_string(text: str) -> str:
-    """Return a TOML basic string."""
+    """Return the text as a TOML basic string."""
     return f'"{_escaped(_encodable(text), _QUOTED, shortest="u")}"'
 
 

@@ -54,8 +54,8 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DynidError(f"cannot write {path}: {error.strerror or error}", "choose another place, or make room there",
-                         code="cannot-write") from None
+        raise DynidError(f"cannot write {path}: {error.strerror or error}",
+                         "choose another folder, or free some disk space", code="cannot-write") from None
 
 
 def try_folder(folder: Path) -> None:
@@ -76,8 +76,7 @@ def try_folder(folder: Path) -> None:
 
 def try_file(path: Path) -> None:
     """Raise an error if a file could not be written, for example because a folder has its name. No file is left
-    behind.
-    """
+    behind."""
     with writing(path):
         if Path(path).is_dir():
             raise DynidError(f"cannot write {path}: it is a folder; give the name of a file", code="cannot-write")

@@ -20,7 +20,7 @@ def card(title: str, *parts: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph of one or more sentences."""
+    """Return sentences as an HTML paragraph."""
     return f'<div style="margin: 0.3em 0">{escape(text)}</div>'
 
 

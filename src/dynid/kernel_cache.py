@@ -19,8 +19,7 @@ _notes: list[str] = []
 
 def choose_cache() -> None:
     """Choose the folder of compiled kernels before numba is loaded. Nothing is changed if kernels can be stored beside
-    the source, or if the user has named a folder.
-    """
+    the source, or if the user has named a folder."""
     if os.environ.get(VARIABLE) or os.name != "posix" or _is_writable(_BESIDE):
         return
     user = _user_cache()

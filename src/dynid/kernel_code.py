@@ -1,6 +1,5 @@
 """LLVM code for compiled kernels that run without numba: memory allocation, calls with packed arguments, and user
-functions with a C interface.
-"""
+functions with a C interface."""
 
 from __future__ import annotations
 

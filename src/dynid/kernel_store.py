@@ -60,7 +60,7 @@ class Kernel:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Return numba's own form of the kernel."""
+        """Return the kernel as a function that numba compiled itself."""
         return load_numba().njit(**self.options)(self.py_func)
 
     @property
@@ -138,7 +138,8 @@ class _PackedCall:
         return self._result(block)
 
     def bound(self, words: list[Any], arguments: tuple[Any, ...], count: int) -> Callable[..., Any]:
-        """Return a function of the last `count` words, which are integers; one thread at a time may call it."""
+        """Return a function of the last `count` arguments, which are integers. Only one thread at a time may call it.
+        """
         block = bytearray(self.block.size)
         self.block.pack_into(block, 0, 0, 0, 0, *words, *(0,) * count)
         address = ctypes.addressof(ctypes.c_char.from_buffer(block))
@@ -243,7 +244,7 @@ def _key(function: Callable[..., Any]) -> str:
 
 
 def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path:
-    """Return the file of the code of a function for such arguments."""
+    """Return the path of the stored machine code of a function for given argument types."""
     name = hashlib.sha256(repr((kinds, _processor())).encode()).hexdigest()[:16]
     return Path(cache_folder(), f"{function.__module__}.{function.__name__}-{name}{SUFFIX}")
 
@@ -263,8 +264,7 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
 
 def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
     """Return the address of machine code and the type of its result; None if it calls a function that this process does
-    not have.
-    """
+    not have."""
     if not code:
         return 0, facts["result"]
     if not all(hasattr(_process(), name) for name in facts["calls"]):
@@ -279,8 +279,7 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
 
 def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str = "") -> tuple[int, str]:
     """Compile as in `_compiled_alone`. If numba's internals have changed, return address 0, so that numba itself runs
-    the function.
-    """
+    the function."""
     try:
         return _compiled_alone(file, key, dispatcher, types, wrapper)
     except (AttributeError, ImportError):

@@ -40,7 +40,7 @@ def butterworth(order: int, share: float) -> Array:
 
 
 def filtered(sections: Array, x: Array) -> Array:
-    """Return x (samples,) filtered once by the sections, from rest."""
+    """Return a signal (samples,) filtered once, forward in time, by second-order sections that start at rest."""
     out = np.array(x, dtype=float)
     _run(sections, np.zeros((len(sections), 2)), out)
     return out

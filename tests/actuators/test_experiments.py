@@ -7,8 +7,7 @@ import pytest
 from refusals import refused
 
 from dynid.actuators.chains import pendulum
-from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
-from dynid.actuators.experiment_plan import RESIDUAL_STD, RESIDUAL_TIME, plan_text
+from dynid.actuators.experiment_plan import PART_KINDS, RESIDUAL_STD, RESIDUAL_TIME, Room, part_command, plan_text
 from dynid.actuators.experiments import design_actuator_experiment, unknown_parameters
 from dynid.actuators.laws import drive_law
 from dynid.actuators.parameter_combinations import projected, unchanged_directions

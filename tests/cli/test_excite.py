@@ -94,7 +94,7 @@ def test_every_format_holds_the_same_motion(dynid, monkeypatch):
             designed.append(excite(*arguments, **options))
         return designed[0]
 
-    monkeypatch.setattr("dynid.runs.design_motion.excite", designed_once)
+    monkeypatch.setattr("dynid.runs.motion_design.excite", designed_once)
     for ending in ("csv", "npz", "yaml"):
         assert dynid("excite", "arm3r", "-o", f"m.{ending}", *SHORT, "--home", "0,0,0", "--rate", "50").code == 0
     names = Robot.builtin("arm3r").joint_names

@@ -15,7 +15,7 @@ from fuzz import inputs
 from fuzz.commands import FAMILIES
 
 from dynid.cli.main import COMMANDS
-from dynid.cli.output_schemas import FORMS, command_schema
+from dynid.cli.schema import FORMS, command_schema
 from dynid.runs.identification import run
 from dynid.runs.results import save
 from dynid.runs.settings import ModelSettings, RunSettings

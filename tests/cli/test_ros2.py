@@ -12,7 +12,7 @@ import pytest
 from fake_ros2 import NewPayload, World
 
 from dynid import Robot
-from dynid.cli.output_schemas import command_schema
+from dynid.cli.schema import command_schema
 from dynid.dynamics import inverse_dynamics
 from dynid.excitation import read_trajectory
 from dynid.recording.log_reading import read

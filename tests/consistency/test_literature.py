@@ -16,8 +16,7 @@ from dynid.consistency.literature import (
     fit_virtual,
 )
 from dynid.consistency.literature.factors import log_cholesky, virtual
-from dynid.consistency.literature.points import nominal_points, point_matrix
-from dynid.consistency.literature.reduction import reduction
+from dynid.consistency.literature.points import nominal_points, point_matrix, reduction
 from dynid.robot import inertia as ten
 
 

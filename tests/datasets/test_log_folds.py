@@ -160,7 +160,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     fold_logs(model, folder, store=tmp_path / "store")
     one_log(folder / "robot=R0" / "2026-02-01.npz", model, arm()[1], 77)
     opened: list[str] = []
-    monkeypatch.setattr("dynid.datasets.log_source.content_hash",
+    monkeypatch.setattr("dynid.datasets.log_fold.content_hash",
                         lambda path: (opened.append(path.name), path.name)[1])
     _, said = fold_logs(model, folder, store=tmp_path / "store")
     assert opened == ["2026-01-01.npz", "2026-02-01.npz"] and said.read == 2 and len(said.entries) == 6

@@ -20,7 +20,7 @@ from dynid.cli.main import COMMANDS
 from dynid.cli.methods import RECOMMENDED
 from dynid.estimate import methods
 from dynid.model import FlexibleModel, Model, RigidBodies
-from dynid.model.kinds import SYMBOLS
+from dynid.model.parameters import SYMBOLS
 from dynid.model.registry import KINDS
 from dynid.robot import Robot
 

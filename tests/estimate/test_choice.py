@@ -213,7 +213,7 @@ def test_a_fit_that_cannot_be_filled_is_given(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object, **__: object) -> None:
         raise NotPossibleError("the parameters nearest to the nominal model, or most central, could not be found")
 
-    monkeypatch.setattr(consistent, "fill", refuse)
+    monkeypatch.setattr(consistent, "fill_by_barrier", refuse)
     found = identify(problem, method="pc-wls")
     assert found.diagnostics["filled_with"] == "none" and found.theta is not None
     assert not Consistency(problem.model.parameters, margin=0.0).violations(found.theta)

@@ -14,7 +14,7 @@ from dynid.errors import ModelError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, Stribeck
 from dynid.recording import Recording
-from dynid.recording.frames import pandas
+from dynid.recording.write import pandas
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 from dynid.version import __version__

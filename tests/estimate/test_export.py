@@ -18,7 +18,7 @@ from robots import exact_text, random_inertia
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.estimate import Diagnostics
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, Payload, Scara, Stribeck, make_terms
 from dynid.regression import base_parameters

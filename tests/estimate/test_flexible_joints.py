@@ -14,7 +14,7 @@ from refusals import refused
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.recording import Samples
-from dynid.recording.motor_side import add_motor_side
+from dynid.recording.measured import add_motor_side
 from dynid.recording.sample_preparation import prepare
 from dynid.simulation import VirtualRobot
 

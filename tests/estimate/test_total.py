@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Parameter, Parameters
-from dynid.model.kinds import OFFSET, OTHER
+from dynid.model.parameters import OFFSET, OTHER
 from dynid.recording import Samples
 
 

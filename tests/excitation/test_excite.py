@@ -30,9 +30,9 @@ from dynid.excitation import (
     magnitudes,
     write_trajectory,
 )
-from dynid.excitation.home_connection import approach
 from dynid.excitation.trajectories import family_named
 from dynid.excitation.trajectories.trajectory import quintic_between
+from dynid.excitation.waypoints import approach
 from dynid.model import Model, Scara, make_terms
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, base_parameters, fold

@@ -16,9 +16,9 @@ from dynid.excitation import (
     Measurement,
     PriorKnowledge,
     assess,
-    assessment,
     check_limits,
     coupling_sweep,
+    exciting_motion,
     inertia_sweep,
     null_space_motion,
     quintics_within,
@@ -28,7 +28,7 @@ from dynid.excitation import (
     self_motion,
     slow_enough,
 )
-from dynid.excitation.assessment import with_accelerations
+from dynid.excitation.exciting_motion import with_accelerations
 from dynid.excitation.search.experiment_design import design_experiment
 from dynid.excitation.trajectories.families import Fourier
 from dynid.model import Model, make_terms
@@ -75,7 +75,7 @@ def test_a_motion_is_slowed_by_what_its_violation_asks_for(monkeypatch, given, p
     bounds = limits(**({"velocity": 1e3, "acceleration": 1e3} | given))
     fast = quintics_within(np.array([[0.0, 0, 0], [1.5, -1.0, 0.4]]), limits(jerk=60.0))
     checks = []
-    monkeypatch.setattr(assessment, "check_limits", lambda *a, **k: checks.append(a) or check_limits(*a, **k))
+    monkeypatch.setattr(exciting_motion, "check_limits", lambda *a, **k: checks.append(a) or check_limits(*a, **k))
     found = slow_enough(fast, bounds)
     assert len(checks) == 2
     peak = np.abs(sampled(fast)[power]).max()
@@ -104,7 +104,7 @@ def test_a_motion_is_slowed_by_what_its_torques_ask_for(monkeypatch, share):
         middle = np.sqrt(low * high)
         low, high = (low, middle) if (peaks(middle) <= bound).all() else (middle, high)
     checks = []
-    monkeypatch.setattr(assessment, "check_limits", lambda *a, **k: checks.append(a) or check_limits(*a, **k))
+    monkeypatch.setattr(exciting_motion, "check_limits", lambda *a, **k: checks.append(a) or check_limits(*a, **k))
     found = slow_enough(fast, replace(free, torque=bound), torque)
     assert 0.999 * high < found.duration / fast.duration < 1.1 * high
     assert len(checks) <= 8 and check_limits(found, replace(free, torque=bound), torque).ok

@@ -10,9 +10,8 @@ from motions import arm, fourier
 
 from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold, ManifestEntry
-from dynid.fleet.consistent_shared import consistent_shared_estimate
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.shared import shared_columns, shared_estimate
+from dynid.fleet.shared import consistent_shared_estimate, shared_columns, shared_estimate
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.regression import Regression, base_parameters, equations_of, fold

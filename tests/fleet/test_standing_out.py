@@ -9,8 +9,7 @@ import pytest
 from fleets import Fleet
 
 from dynid.arrays import Array
-from dynid.fleet.change_detection import Series, changes
-from dynid.fleet.log_estimates import LogEstimates
+from dynid.fleet.change_detection import LogEstimates, Series, changes
 from dynid.fleet.outliers import fleet_parts, standing_out
 from dynid.fleet.pooling import RobotInformation, pool
 from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction, robots_apart

@@ -10,10 +10,9 @@ from scipy.stats import f as fisher
 
 from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold, ManifestEntry
-from dynid.fleet.log_estimates import LogEstimates
-from dynid.fleet.noise_level import log_noise
-from dynid.fleet.robot_scatter import Scatter, scatter
-from dynid.fleet.variance_analysis import two_way
+from dynid.fleet.change_detection import LogEstimates
+from dynid.fleet.robot_fold import log_noise
+from dynid.fleet.robot_scatter import Scatter, scatter, two_way
 from dynid.recording import Samples
 from dynid.regression import equations_of, fold
 

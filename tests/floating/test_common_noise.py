@@ -11,7 +11,7 @@ from dynid.estimate import Problem
 from dynid.floating import Contact, prepare_floating
 from dynid.floating.virtual_walker import standing_motion, virtual_log
 from dynid.model import Model
-from dynid.regression.common_noise import common_noise_matrix, have_common_noise, residual_correlation
+from dynid.regression.noise_spectrum import common_noise_matrix, have_common_noise, residual_correlation
 from dynid.robot import Robot
 
 

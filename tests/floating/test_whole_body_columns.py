@@ -8,7 +8,7 @@ from refusals import refused
 from walkers import humanoid, quadruped
 
 from dynid.errors import RecordingError
-from dynid.floating.feet import assign_feet, find_feet, standing_from_loads
+from dynid.floating.contacts import assign_feet, find_feet, standing_from_loads
 from dynid.recording.whole_body import check_motor_order, find_columns, leg_of
 from dynid.robot import Robot
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.model.derivatives import Differentiated, NotDifferentiableError, Signal
-from dynid.model.term import DDQ, DQ, Q, derived_slopes, entry_differences, pull_back
+from dynid.model.term import (
+    DDQ,
+    DQ,
+    Differentiated,
+    NotDifferentiableError,
+    Q,
+    Signal,
+    derived_slopes,
+    entry_differences,
+    pull_back,
+)
 from dynid.robot import Robot
 
 ROBOT = Robot.load("arm3r")

@@ -18,7 +18,7 @@ import pytest
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Dahl, LuGreFriction, Model, Term, make_terms
-from dynid.model.kinds import DRY
+from dynid.model.parameters import DRY
 from dynid.model.registry import FRICTION
 from dynid.recording import Samples
 from dynid.recording.log_reading import read

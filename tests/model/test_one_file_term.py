@@ -41,7 +41,7 @@ from dynid.model import (
 )
 from dynid.model.completion import can_compile
 from dynid.model.elements import axis
-from dynid.model.kinds import INERTIA, MOMENT, VISCOUS
+from dynid.model.parameters import INERTIA, MOMENT, VISCOUS
 from dynid.model.registry import FRICTION, KINDS
 from dynid.model.term import DQ, Q
 from dynid.recording import Samples

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import RecordingError
-from dynid.online.record import HISTORY, Record, read_history
+from dynid.online.store import HISTORY, Record, read_history
 
 
 def write(record: Record, samples: int) -> None:

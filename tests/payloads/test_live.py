@@ -15,8 +15,8 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Payload
 from dynid.online import FeedOptions
 from dynid.payloads import LivePayload
-from dynid.payloads.live_unknowns import Unknowns
-from dynid.payloads.loaded_equations import LoadedModel
+from dynid.payloads.load_recursion import Unknowns
+from dynid.payloads.ways import LoadedModel
 from dynid.recording import Recording
 from dynid.robot import inertia as ten
 

@@ -16,9 +16,8 @@ from dynid.estimate.linear import joint_weights
 from dynid.model import LoadFriction, Model, Payload, make_terms
 from dynid.payloads.body import nearest_body
 from dynid.payloads.estimation import known_robot
-from dynid.payloads.loaded_equations import change_by_load, loaded
-from dynid.payloads.uncertainty import FRICTION_DEVIATION, changing_friction
-from dynid.payloads.ways import Nuisance, difference, together_fit
+from dynid.payloads.result import FRICTION_DEVIATION, changing_friction
+from dynid.payloads.ways import Nuisance, change_by_load, difference, loaded, together_fit
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot import inertia as ten

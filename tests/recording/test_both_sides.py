@@ -11,7 +11,7 @@ from refusals import refused
 from dynid.errors import RecordingError
 from dynid.recording import Recording
 from dynid.recording.log_reading import read
-from dynid.recording.motor_side import add_motor_side
+from dynid.recording.measured import add_motor_side
 from dynid.recording.write import write_csv, write_npz
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.arrays import Array
-from dynid.recording.copies import decimal_step, held_share, repeated_stretch, rows_in_motion
+from dynid.recording.check import decimal_step, held_share, repeated_stretch, rows_in_motion
 
 RATE = 200.0
 

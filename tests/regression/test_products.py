@@ -16,8 +16,7 @@ from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.model import Parameter, Parameters
 from dynid.recording import Recording
-from dynid.recording.preparation.polynomial import PolynomialKernel
-from dynid.recording.preparation.product_kernel import ProductTaps
+from dynid.recording.preparation.polynomial import PolynomialKernel, ProductTaps
 from dynid.recording.sample_preparation import prepare
 
 T, RATE, DELAY, ALPHA, BETA = 0.1, 400.0, 0.03, 3.0, 4.0

@@ -15,7 +15,18 @@ from robots import random_inertia
 from dynid.consistency import Consistency, nearest
 from dynid.regression.residual_series import Residuals
 from dynid.report import ReportData
-from dynid.report.figure import Figure, log_axis, numbers, script_json, significant, text, tick_text
+from dynid.report.figure import (
+    Figure,
+    log_axis,
+    numbers,
+    runs,
+    script_json,
+    significant,
+    text,
+    thinned_rows,
+    tick_text,
+    with_breaks,
+)
 from dynid.report.pages.identification import (
     consistency,
     covariance,
@@ -27,9 +38,7 @@ from dynid.report.pages.identification import (
     skeleton,
     torques,
 )
-from dynid.report.thin import runs, thinned_rows, with_breaks
-from dynid.report.units import SLIDING, TURNING
-from dynid.report.words import number, percent, seconds, typeset, whole
+from dynid.report.words import SLIDING, TURNING, number, percent, seconds, typeset, whole
 from dynid.robot import inertia as ten
 from dynid.validate import ResimulatedLog, free_fall
 

@@ -12,9 +12,7 @@ from robots import body_poses
 
 from dynid.excitation import Fourier, HalfSpace, Limits, Search, Workspace, sphere
 from dynid.report import render
-from dynid.report.pages.motion import MOTION, MotionData, joints, limits, preview
-from dynid.report.pages.motion.expected import expected_figure
-from dynid.report.pages.motion.search import search_figure
+from dynid.report.pages.motion import MOTION, MotionData, expected_figure, joints, limits, preview, search_figure
 from dynid.report.rendering import plotly_script
 from dynid.robot import BASE, Robot
 from dynid.runs.motion_design import MotionRequest, design_motion
@@ -102,7 +100,7 @@ def test_surroundings_and_distances_are_shown(motion: MotionData) -> None:
     assert "floor" in names and "&lt;b&gt;lamp&lt;/b&gt;" in names
     reach = figure.layout["scene"]["zaxis"]["range"]
     assert reach[0] < -0.5 and reach[1] > 0.5
-    rows = limits.gather(motion)["rows"]
+    rows = limits(motion)["rows"]
     assert [row["used"] for row in rows] == sorted((row["used"] for row in rows), reverse=True)
     assert {row["kind"] for row in rows} == {"position", "velocity", "acceleration"}
     assert all(row["unit"] == {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s²"}[row["kind"]]

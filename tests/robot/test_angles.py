@@ -12,7 +12,7 @@ from robots import random_inertia
 from dynid.model import Model
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.robot.angles import exact_angle, exact_axis
+from dynid.robot.pose import exact_angle, exact_axis
 from dynid.robot.urdf import read_urdf
 
 MEANT = {"1.5708": math.pi / 2, "-1.5708": -math.pi / 2, "1.57": math.pi / 2, "1.5707": math.pi / 2,

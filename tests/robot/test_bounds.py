@@ -10,7 +10,7 @@ from refusals import refused
 
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import Robot
-from dynid.runs.inspection import inspect_robot
+from dynid.runs.consistency_check import inspect_robot
 
 
 def chain(count: int, name: str = "chain", mass: str = "1") -> str:

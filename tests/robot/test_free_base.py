@@ -13,6 +13,7 @@ from dynid.errors import RobotError
 from dynid.floating.facts import symmetry
 from dynid.model import Model
 from dynid.robot import Robot
+from dynid.robot.free_base import frame_names
 from dynid.runs.loading import facts_of
 from dynid.runs.settings import FloatingSettings
 
@@ -26,6 +27,23 @@ inertia = {mass = 1.0, com = [0.1, 0, 0], about_com = [0, 0, 0, 0.01, 0, 0.01]}
 [values]
 Fv7 = 0.3
 """
+
+
+def test_a_mistyped_frame_lists_the_names_of_the_robot_file_nearest_first(tmp_path: Path) -> None:
+    file = tmp_path / "free.toml"
+    file.write_text(TREE)
+    with pytest.raises(RobotError) as refusal:
+        Robot.load(file).frame("Trunks")
+    assert refusal.value.code == "unknown-frame"
+    assert frame_names(Robot.load(file), "Trunks") == ["trunk", "link1"]  # neither the world nor its six coordinates
+    assert str(refusal.value).endswith("it has trunk, link1")
+
+
+def test_bodies_between_the_joints_of_one_mjcf_body_are_not_listed() -> None:
+    robot = Robot.from_mjcf('<mujoco><worldbody><body name="hand"><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+                            '<joint name="a" axis="1 0 0"/><joint name="b" axis="0 1 0"/></body></worldbody></mujoco>')
+    assert robot.dof == 2 and frame_names(robot, "hnd")[0] == "hand"
+    assert not any(" on " in name for name in frame_names(robot, "hnd"))
 
 
 def test_a_robot_file_frees_its_root(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from refusals import refused
 
 from dynid.errors import RobotError
-from dynid.robot.meshes import Mesh, MeshFiles, read_mesh
+from dynid.robot.visual_shapes import Mesh, MeshFiles, read_mesh
 
 trimesh = pytest.importorskip("trimesh")
 

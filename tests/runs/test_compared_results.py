@@ -13,7 +13,7 @@ from refusals import refused
 from dynid.cli.main import main
 from dynid.recording import Recording
 from dynid.runs import RunSettings, run
-from dynid.runs.compared_results import compare_results
+from dynid.runs.comparison import compare_results
 from dynid.runs.results import load, save
 
 QUICK = {"robot": "kuka-iiwa14", "method": "wls", "model": {"friction": ["viscous", "coulomb", "offset"]},

@@ -18,7 +18,7 @@ from dynid.runs.live_model import LiveModel, LiveOptions
 from dynid.runs.loading import load_problem, read_logs
 from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
-from dynid.studio.tasks.watchers import watcher
+from dynid.studio.tasks.live import watcher
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from refusals import refused
 
 from dynid.errors import DynidError, RecordingError
 from dynid.model import Model
-from dynid.recording.names import distinct, short_name
+from dynid.recording.log_files import distinct, short_name
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs import RunSettings, run

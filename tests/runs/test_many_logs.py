@@ -12,7 +12,7 @@ import pytest
 from motions import arm, fourier
 from refusals import refused
 
-from dynid.datasets.log_source import LogSource
+from dynid.datasets.log_fold import LogSource
 from dynid.errors import NotPossibleError
 from dynid.recording import Recording
 from dynid.recording.log_files import LogFile

@@ -10,8 +10,8 @@ import pytest
 from dynid.model import Model, make_terms
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
+from dynid.runs.consistency_check import inspect_robot
 from dynid.runs.identification import Run, run
-from dynid.runs.inspection import inspect_robot
 from dynid.runs.settings import RunSettings
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot
 

@@ -15,7 +15,7 @@ from dynid.model import Model
 from dynid.recording import Recording, Samples
 from dynid.recording.write import write_npz
 from dynid.robot import Robot
-from dynid.robot.table_urdf import plain_urdf
+from dynid.robot.write_urdf import plain_urdf
 from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.results import load, save
 

@@ -43,6 +43,9 @@ def test_a_default_run_with_every_choice(log: Path) -> None:
     """Cut-off, friction and method are chosen, and hypotheses of the verdict are weighed."""
     passes = passes_of(log, model={"friction": ["auto"]})
     assert passes.total <= 15 * ROWS, (passes.total / ROWS, passes.table(ROWS))
+    # The bodies' columns are evaluated once for the choice of friction, the compression and its checks.
+    once = passes.by("estimate.friction_choice.choose_terms") + passes.by("runs.loading.compressed")
+    assert once <= 1.5 * ROWS, passes.table(ROWS)
 
 
 @pytest.mark.parametrize("log", [0.0, 2.0 * np.pi / 2**14], indirect=True, ids=["exact", "quantised"])

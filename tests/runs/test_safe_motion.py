@@ -8,7 +8,7 @@ from refusals import refused
 
 from dynid.errors import DynidError
 from dynid.excitation import Fourier, Search
-from dynid.report.pages.motion.overview import gather
+from dynid.report.pages.motion import overview
 from dynid.robot import Robot
 from dynid.runs.motion_design import MotionRequest, design_motion
 from dynid.runs.safe_motion import MAX_REACH, RANGE_SHARE, SPEED_SHARE, Safety
@@ -23,7 +23,7 @@ def designed(safety: Safety, robot: Robot | None = None, **more):
 def test_without_shapes_and_box_the_headline_says_so_and_the_motion_is_careful():
     data, robot = designed(Safety()), Robot.builtin("arm3r")
     assert data.unchecked.startswith("NOT checked against the robot itself, the floor")
-    headline = gather(data)["headline"]
+    headline = overview(data)["headline"]
     assert data.unchecked in headline and "inside all limits" not in headline
     motion = data.excitation.core.at(np.linspace(0.0, 6.0, 600))
     assert np.all(np.abs(motion.dq) <= SPEED_SHARE * robot.limit("velocity") * (1 + 1e-6))
@@ -50,7 +50,7 @@ def test_speed_and_range_are_as_asked():
 
 def test_a_floor_and_a_radius_are_kept_and_named():
     data = designed(Safety(floor=-0.4, radius=0.03))
-    assert data.unchecked == "" and "inside all limits" in gather(data)["headline"]
+    assert data.unchecked == "" and "inside all limits" in overview(data)["headline"]
     space = data.excitation.limits.space
     motion = data.excitation.core.at(np.linspace(0.0, 6.0, 600))
     assert space.slack(motion.q).min() >= -1e-6 and any(plane.name == "table" for plane in space.planes)

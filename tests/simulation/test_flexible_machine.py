@@ -11,7 +11,7 @@ from dynid.errors import ModelError
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
 from dynid.simulation import Flexible, Reference, TorqueDriven, VirtualRobot, simulate
-from dynid.simulation.flexible_robot import flexible_machine
+from dynid.simulation.plant import flexible_machine
 
 
 def test_a_carriage_on_a_spring_moves_as_scipy_says() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from browser import Served, Watch, asked, finished, load_robot_and_log, newest, open_step, opened, served, upload
+from studio_client import log_of, urdf
 
+from dynid import Robot, read
+from dynid.recording.write import write_csv
 from dynid.runs.demonstration import ROBOT
 
 Files = tuple[Path, Path]
@@ -293,6 +297,28 @@ def test_report_shows_what_a_parameter_means_on_hover(page: Any, two_results: An
         assert name.get_attribute("title").startswith(f"{one['meaning']}, ")
     combined = report.locator("#parameters td.expression abbr", has_text="M2").first
     assert "link" in combined.get_attribute("title") or "lower" in combined.get_attribute("title")
+
+
+def test_a_claim_has_the_certainty_of_its_evidence(chrome: Any, tmp_path: Path) -> None:
+    """The elbow's torque is scaled. Two joints that contradict each other do not show which of them is wrong."""
+    file = tmp_path / "arm.urdf"
+    file.write_text(urdf())
+    log = read(log_of(Robot.from_urdf(file), tmp_path / "right.csv"), robot=Robot.from_urdf(file))
+    write_csv(replace(log, tau=log.tau * [1.0, 1.5]), tmp_path / "wrong.csv")
+    with served(tmp_path / "work") as running:
+        context = chrome.new_context(viewport={"width": 1280, "height": 800})
+        page = opened(Watch(running.origin).follow(context.new_page()), running.address)
+        load_robot_and_log(page, file, tmp_path / "wrong.csv")
+        open_step(page, "run")
+        page.evaluate("""async () => { const { change } = await import('/static/store.js');
+                         await change((run) => { run.method = 'wls'; run.model.friction = ['viscous', 'coulomb'];
+                                                 run.simulation.run = false; }); }""")
+        page.click("#panel-run button:text-is('Identify')")
+        finished(page)
+        open_step(page, "use")
+        shown = page.inner_text("#panel-use section[aria-label='Verdict'] ul >> nth=0")
+        context.close()
+    assert re.search(r"gain of joint \w+ is probably wrong.* \(or that of joint \w+ by the inverse\)", shown), shown
 
 
 def test_an_example_needs_no_file_and_a_restarted_server_is_found_again(chrome: Any, tmp_path: Path) -> None:

@@ -26,8 +26,7 @@ from browser import served as process
 from studio_client import Client, log_of, served, urdf
 
 from dynid import Robot
-from dynid.studio.request_time import TimedProtocol
-from dynid.studio.server import Opened, opener_file
+from dynid.studio.server import Opened, TimedProtocol, opener_file
 
 PATIENCE = 60.0  # s until a test gives up
 

@@ -11,8 +11,7 @@ from robots import random_robot
 from dynid.errors import NotPossibleError
 from dynid.robot import Robot
 from dynid.symbolic import generate
-from dynid.symbolic.derivative import Derivatives
-from dynid.symbolic.graph import FUNCTIONS, Graph
+from dynid.symbolic.graph import FUNCTIONS, Derivatives, Graph
 from dynid.symbolic.lagrange import euler_lagrange
 
 

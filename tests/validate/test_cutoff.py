@@ -30,7 +30,6 @@ from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.results import facts, report_data, save
 from dynid.simulation import Reference, TorqueDriven, simulate
 from dynid.validate import CutoffDependence, cutoff_dependence, reconstruct, verdict
-from dynid.validate.thresholds import RELEVANT_TORQUE
 
 FRICTION = ("viscous", "coulomb", "offset")
 Trajectory = tuple[Array, Array, Array]  # positions, velocities, accelerations
@@ -206,7 +205,7 @@ def test_a_finding_where_results_depend_on_the_cutoff(tmp_path: Path, cutoff: fl
     estimate = identify(problem, method="wls")
     moves = cutoff_dependence(problem, estimate)
     assert moves is not None
-    depends = max(moves.torques) > 0.5 * moves.error and max(moves.torques) > 100.0 * RELEVANT_TORQUE
+    depends = max(moves.torques) > 0.5 * moves.error and max(moves.torques) > 1.0
     assert depends == (named is not None)
     found = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples), cutoff=moves)
     about = [finding for finding in found.findings if finding.code.startswith("cutoff")]

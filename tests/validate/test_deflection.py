@@ -11,7 +11,7 @@ from flexible_arm import LAW, ROBOT, flexible_arm, motion
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.motor_side import add_motor_side
+from dynid.recording.measured import add_motor_side
 from dynid.recording.sample_preparation import prepare
 from dynid.simulation import PD, VirtualRobot
 from dynid.validate import deflections, reconstruct, verdict

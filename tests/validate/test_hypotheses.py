@@ -14,14 +14,22 @@ from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, RigidBodies, Scara, TemperatureFriction
 from dynid.recording import Samples
-from dynid.recording.stuck import hanging_positions
+from dynid.recording.check import hanging_positions
 from dynid.robot import Robot
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
 from dynid.validate.hypotheses import gravity as gravity_module
-from dynid.validate.hypotheses.backlash import lag_of_link
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
 from dynid.validate.hypotheses.hypothesis import Hypothesis
-from dynid.validate.hypotheses.motions import backlash, delay, gear_ratio, held_for, hoped, refined, worth_of_delay
+from dynid.validate.hypotheses.motions import (
+    backlash,
+    delay,
+    gear_ratio,
+    held_for,
+    hoped,
+    lag_of_link,
+    refined,
+    worth_of_delay,
+)
 from dynid.validate.hypotheses.plausible import reach_of
 from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints

@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from dynid.consistency import Consistency, nearest
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
-from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.estimate import Diagnostics
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, Payload, RigidBodies, Scara, Spring, make_terms
 from dynid.recording import Samples

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from scipy.signal import butter, lfilter, sosfiltfilt
 
+from dynid.estimate import identify
 from dynid.model import (
     AsymmetricCoulomb,
     Coulomb,
@@ -249,3 +250,30 @@ def test_the_standard_error_of_a_candidate_is_the_spread_of_its_coefficient(memo
             remainders.append(rest - direction @ along)
         variances = _coefficient_variances([direction[:, 0]] * len(remainders), remainders, lag_products(basis.T))
         assert np.sqrt(np.mean(variances)) == pytest.approx(np.std(coefficients), rel=0.2)
+
+
+def test_tests_of_another_estimate_of_the_same_rows_are_the_same_as_new_ones(simulate):
+    """A constrained and a free fit of a log with a missing term: what does not depend on the estimate is shared."""
+    log = simulate("arm3r", noise=0.02)
+    few = Model(log.model.robot, [term for term in log.model.terms if not isinstance(term, Coulomb)])
+    problem, free = log.fitted(model=few)
+    constrained = identify(problem, method="pc-wls")
+    one, other = (reconstruct(estimate, log.samples) for estimate in (constrained, free))
+    first, anew = residual_tests(one), residual_tests(other)
+    shared = residual_tests(other, earlier=(one, first))
+    assert any(joint.explained_by is not None for joint in anew.joints)
+    for now, then, before in zip(shared.joints, anew.joints, first.joints, strict=True):
+        assert [fit.candidate for fit in now.follows] == [fit.candidate for fit in then.follows]
+        for a, b in zip(now.follows, then.follows, strict=True):
+            assert (a.neighbour, a.rivals) == (b.neighbour, b.rivals)
+            for name in ("share", "torque", "strength", "left_out", "blocks", "of_own"):
+                assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-6, abs=1e-9), name
+        assert (now.explained_by is None) == (then.explained_by is None)
+        assert now.follows[0].share != pytest.approx(before.follows[0].share, rel=1e-9)  # the estimates differ
+    name = anew.joints[1].joint
+    some = residual_tests(other, only=[name], earlier=(one, first)).joints
+    assert [joint.whiteness is not None for joint in some] == [joint.joint == name for joint in some]
+    # Another model has other columns: nothing is shared, and the numbers are those of the new tests.
+    whole = reconstruct(log.fitted()[1], log.samples)
+    assert [joint.to_dict() for joint in residual_tests(whole, earlier=(one, first)).joints] == [
+        joint.to_dict() for joint in residual_tests(whole).joints]

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.chain_problems import first_stage, largest_speed, with_friction
-from dynid.actuators.linear_stage import filtered_logs
+from dynid.actuators.linear_stage import filtered_logs, first_stage, largest_speed, with_friction
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, refine
 from dynid.arrays import Array

@@ -1,16 +1,26 @@
-"""Plan of an actuator experiment: its recordings, which parameters each separates, and the expected standard errors."""
+"""Plan of an actuator experiment: its commands and recordings, what each separates, expected standard errors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dynid.actuators.experiment_parts import PART_KINDS
+import numpy as np
+
 from dynid.arrays import Array
 
 RESIDUAL_STD = 5e-3  # rad: what simulations of real servos miss after a fit (go2: 6 mrad, BAM: 20 mrad)
 RESIDUAL_TIME = 0.1  # s over which such residuals are correlated: rows within it count as one
 MAX_RELATIVE_STD = 0.5  # of a parameter's value, beyond which it is not identified
+START_HOLD = 0.5  # s of rest at the home posture before and after each part
+RANGE_SHARE = 0.9  # of the range that commands use; overshoot takes some of the rest
+SPEED_SHARE = 0.9  # of the speed limit that smooth commands use
+MIN_CHIRP_FREQUENCY = 0.2  # Hz
+ROWS_PER_PERIOD = 8.0  # rows of the command in the shortest period of a chirp
+STEP_HOLDS = (0.3, 1.0)  # s: shortest and longest time between two steps
+MAX_STEP_TIME = 0.25  # s that a step may take at the speed limit
+SMALL_STEP_SHARES = (0.01, 0.06)  # of half the range: smallest and largest of the small steps
+STEP_KINDS = ("steps", "small steps")  # whose commands jump; the servo limits its own speed
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +45,7 @@ class ExperimentPart:
 
     @property
     def title(self) -> str:
-        """Kind, gains and load as text."""
+        """Title of a recording: its kind, gains and load as text."""
         return ", ".join([self.kind, *(f"{name} {value:g}" for name, value in self.gains.items()),
                           *([self.load] if self.load else [])])
 
@@ -107,3 +117,126 @@ def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
     if plan.not_identified:
         lines += [f"- Not determined by this experiment: {', '.join(plan.not_identified)}."]
     return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Limits of the commands of one joint.
+
+    Attributes:
+        low, high: lowest and highest position, rad or m.
+        speed: highest speed, rad/s or m/s.
+        home: position in which each part begins and ends.
+    """
+
+    low: float
+    high: float
+    speed: float
+    home: float
+
+    @property
+    def middle(self) -> float:
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def half(self) -> float:
+        return 0.5 * RANGE_SHARE * (self.high - self.low)
+
+
+def _sweep(turns: float) -> Callable[[Array, Room, np.random.Generator, float], Array]:
+    """Return a command function that moves back and forth at constant speed, `turns` times over the part."""
+    def command(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
+        duration = float(t[-1])
+        size = min(room.half, SPEED_SHARE * room.speed * duration / (4.0 * turns))
+        way = (turns * t / duration + 0.25 + 0.3 * phase) % 1.0
+        return room.middle + size * (1.0 - 4.0 * np.abs(way - 0.5))
+    return command
+
+
+def _chirp(highest: float) -> Callable[[Array, Room, np.random.Generator, float], Array]:
+    """Return a command function for a sine whose frequency rises to `highest`, Hz; the speed limit reduces its
+    amplitude."""
+    def command(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
+        duration, top = float(t[-1]), min(highest, (len(t) - 1) / float(t[-1]) / ROWS_PER_PERIOD)
+        frequency = MIN_CHIRP_FREQUENCY + (top - MIN_CHIRP_FREQUENCY) * t / duration
+        angle = 2 * np.pi * np.cumsum(frequency) * (t[1] - t[0]) + 2 * np.pi * phase
+        size = np.minimum(room.half, SPEED_SHARE * room.speed / (2 * np.pi * frequency))
+        return room.middle + size * np.sin(angle)
+    return command
+
+
+def _steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
+    """Return jumps to random positions, each kept for a random time."""
+    largest = min(2 * room.half, MAX_STEP_TIME * room.speed)
+    at, level, found = 0.0, room.home, np.full(len(t), room.home)
+    while at < t[-1]:
+        low, high = max(room.middle - room.half, level - largest), min(room.middle + room.half, level + largest)
+        level = float(rng.uniform(min(low, high), max(low, high)))
+        found[t >= at] = level
+        at += float(rng.uniform(*STEP_HOLDS))
+    return found
+
+
+def _small_steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
+    """Return small jumps back and forth about several postures, some of which do not overcome static friction."""
+    postures = room.middle + room.half * np.array([-0.7, 0.0, 0.7])
+    place = np.minimum((3 * t / t[-1]).astype(int), 2)
+    sizes = room.half * rng.uniform(*SMALL_STEP_SHARES, size=int(t[-1] / 0.25) + 2) \
+        * (-1.0) ** np.arange(int(t[-1] / 0.25) + 2)
+    found: Array = postures[place] + sizes[(t / 0.25).astype(int)]
+    for change in (np.flatnonzero(np.diff(place)) + 1).tolist():  # from posture to posture at half the speed limit
+        rows = int(np.ceil(2 * abs(found[change] - found[change - 1]) / room.speed / (t[1] - t[0])))
+        stop = min(change + rows, len(t))
+        found[change:stop] = np.linspace(found[change - 1], found[min(stop, len(t) - 1)], stop - change)
+    return found
+
+
+def _lift_and_drop(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
+    """Return slow lifts to alternating sides, a rest under load, and fast returns."""
+    period, half = 4.0, room.half
+    fast = min(2.0 * half / (SPEED_SHARE * room.speed), 0.3 * period)
+    u = (t + phase * period) % period
+    side = np.where(((t + phase * period) // period).astype(int) % 2 == 0, 1.0, -1.0)
+    lift = np.clip(u / (0.6 * period), 0.0, 1.0)
+    drop = np.clip((u - 0.7 * period) / fast, 0.0, 1.0)
+    return room.middle + side * half * (lift - drop)
+
+
+PART_KINDS: Mapping[str, tuple[Callable[[Array, Room, np.random.Generator, float], Array], str]] = {
+    "slow sweep": (_sweep(1.0), "at low constant speed the command error is gravity and dry friction alone"),
+    "sweep": (_sweep(3.0), "at another constant speed, viscous friction and back-EMF differ from dry friction"),
+    "chirp": (_chirp(2.5), "accelerations show inertia, and the phase shows damping"),
+    "fast chirp": (_chirp(8.0), "at high frequency the delay and the armature dominate"),
+    "steps": (_steps, "jumps reach saturation and show the delay"),
+    "small steps": (_small_steps, "some steps stick: static friction, backlash and encoder bias"),
+    "lift and drop": (_lift_and_drop, "friction under load differs between lifting and lowering"),
+}
+
+
+def part_command(kind: str, duration: float, rate: float, rooms: list[Room], seed: int, share: float = 1.0) \
+        -> tuple[Array, Array]:
+    """Return times (rows,), s, and commanded positions (rows, joints) of one part.
+
+    Args:
+        kind: one of PART_KINDS.
+        duration: s, with the rests at both ends.
+        rate: rows per second.
+        rooms: limits of each joint.
+        seed: of the random steps.
+        share: amplitude of the commands relative to the full range about the home posture.
+    """
+    t = np.arange(round(duration * rate) + 1) / rate
+    rng = np.random.default_rng([seed, list(PART_KINDS).index(kind)])
+    inner = t[(t >= START_HOLD) & (t <= duration - START_HOLD)] - START_HOLD
+    found = np.empty((len(t), len(rooms)))
+    for j, room in enumerate(rooms):
+        raw = PART_KINDS[kind][0](inner - inner[0], room, rng, j / len(rooms))
+        lead = max(2.0 * float(np.ptp(raw)) / room.speed, 0.2)  # s from home into the motion and out of it
+        fade = np.minimum(np.clip((inner - inner[0]) / lead, 0.0, 1.0), np.clip((inner[-1] - inner) / lead, 0.0, 1.0))
+        smooth = fade ** 3 * (10.0 - 15.0 * fade + 6.0 * fade ** 2)
+        away = np.zeros(len(t))
+        away[(t >= START_HOLD) & (t <= duration - START_HOLD)] = share * smooth * (raw - room.home)
+        if kind not in STEP_KINDS:  # fading in adds to the speed of the motion itself
+            away *= min(1.0, room.speed / max(rate * float(np.abs(np.diff(away)).max()), 1e-12))
+        found[:, j] = np.clip(room.home + away, room.low, room.high)
+    return t, found

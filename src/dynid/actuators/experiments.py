@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.actuators.chains import Chain, chains_of
-from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
 from dynid.actuators.experiment_plan import (
     MAX_RELATIVE_STD,
+    PART_KINDS,
     RESIDUAL_STD,
     RESIDUAL_TIME,
     ActuatorExperiment,
     ExperimentPart,
+    Room,
+    part_command,
 )
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.parameter_combinations import projected, unchanged_directions
@@ -92,7 +94,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         raise DynidError(f"there is no friction model '{friction}'; there are {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
     if not duration >= part_duration > 4.0 or not rate >= 10.0:
-        raise DynidError("an experiment needs parts of more than 4 s, at least one of them, and 10 rows a second; got "
+        raise DynidError("an experiment needs parts of more than 4 s, time for at least one part, and a rate of at "
+                         "least 10 Hz; got "
                          f"{part_duration:g} s, {duration:g} s and {rate:g} Hz", code="wrong-duration")
     rooms = _rooms(first, lower, upper, velocity, home)
     settings = _settings(drive, gains or {}, known or {})
@@ -244,7 +247,8 @@ def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float
 
 def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentPart, rooms: list[Room],
                duration: float, rate: float, seed: int) -> _Candidate | None:
-    """Return a part with its information; None if it exceeds the limits in simulation at every amplitude."""
+    """Return a candidate recording with its Fisher information; None if it exceeds the limits in simulation at every
+    amplitude."""
     for share in SMALLER_SHARES:
         t, command = part_command(part.kind, duration, rate, rooms, seed, share)
         log = ActuatorLog(Recording.from_commands(t, command, command), part.gains)
@@ -273,7 +277,8 @@ def _is_inside(moved: Array, rooms: Sequence[Room]) -> bool:
 
 
 def _total(chosen: Sequence[_Candidate]) -> list[Array]:
-    """Return the sum of the information of several parts, chain by chain, with a weak prior that keeps it regular."""
+    """Return the Fisher information of several recordings together, chain by chain, with a weak prior so that it can be
+    inverted."""
     found = []
     for k in range(len(chosen[0].information)):
         values, directions = np.linalg.eigh(np.sum([one.information[k] for one in chosen], axis=0))

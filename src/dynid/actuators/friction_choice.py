@@ -41,7 +41,8 @@ class Fold:
 
 
 def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
-    """Return two folds: whole logs in turn if there are many, otherwise the halves of each log."""
+    """Return two divisions of the logs into fitted and tested parts: by whole logs if there are many, otherwise by
+    halves of each log."""
     logs = problem.logs
     if len(logs) >= _MANY_LOGS:
         first, second = logs[::2], logs[1::2]
@@ -73,8 +74,7 @@ class ModelErrors:
 def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
                     restart: float | None, scale: list[Array], tell: Tell) -> ModelErrors:
     """Return the cross-validation errors of one friction model over all chains. start: function that returns initial
-    values of a fit. scale: RMS residuals of each chain (dof,), set by the first model.
-    """
+    values of a fit. scale: RMS residuals of each chain (dof,), set by the first model."""
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
         for part, fold in enumerate(folds_of(problem, restart), 1):

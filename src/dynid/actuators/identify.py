@@ -8,7 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.actuators.chain_problems import (
+from dynid.actuators.chains import LARGEST_STEP, SIMULATION_STEPS, chains_of
+from dynid.actuators.drive_limits import error_shares
+from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
+from dynid.actuators.friction_choice import JointValues, choose_friction
+from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
+from dynid.actuators.laws import DriveLaw, drive_law
+from dynid.actuators.linear_stage import (
     Stage,
     chain_problem,
     first_stage,
@@ -16,12 +22,6 @@ from dynid.actuators.chain_problems import (
     step_errors,
     with_friction,
 )
-from dynid.actuators.chains import LARGEST_STEP, SIMULATION_STEPS, chains_of
-from dynid.actuators.drive_limits import error_shares
-from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
-from dynid.actuators.friction_choice import JointValues, choose_friction
-from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
-from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.parameter_combinations import identifiability
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS, OPTIONAL_PARAMETERS, ActuatorParameter
 from dynid.actuators.posterior import posterior_of

@@ -93,8 +93,7 @@ class _Law:
 
 def _split(known: Mapping[str, float], parts: Mapping[str, Array], fixed: Array) -> tuple[Array, dict[str, Array]]:
     """Return the sum of the columns of known parameters times their values, and the columns of the unknown
-    parameters.
-    """
+    parameters."""
     total = fixed + sum((known[name] * column for name, column in parts.items() if name in known), np.zeros(len(fixed)))
     return total, {name: column for name, column in parts.items() if name not in known}
 
@@ -209,7 +208,7 @@ class VoltageLaw(_Law):
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
         limit, vin = known.get("limit", 1.0), known.get("vin", np.nan)
         if "kp" not in known:
-            raise ModelError("the voltage law needs kp as a number: its clip is known only with it",
+            raise ModelError("the voltage law needs the value of kp, because it limits the duty cycle",
                              "add --gain kp=...", "missing-gain")
         duty = np.clip(known.get("gain", 1.0) * known["kp"] * signals.error, -limit, limit)
         volts = duty * signals.supply * (vin if np.isfinite(vin) else 1.0)

@@ -1,4 +1,4 @@
-"""First stage: least squares of each joint with the drive law as its torque, from filtered positions.
+"""First stage: chains of a robot, and least squares of each joint with the drive law as its torque.
 
 The columns of the regression and the torque of the law go through the same low-pass (parallel filtering), so that the
 filter has the same effect on both sides of the equation.
@@ -6,14 +6,18 @@ filter has the same effect on both sides of the equation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from dynid.actuators.laws import DriveSignals
-from dynid.actuators.problem import ChainLog, ChainProblem
+from dynid.actuators import columns as c
+from dynid.actuators.chains import SIMULATION_STEPS, Chain, chains_of
+from dynid.actuators.input_checks import GAP_INTERVALS
+from dynid.actuators.laws import DriveLaw, DriveSignals
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
+from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.kernels import TORQUES, dynamics_kernel
 from dynid.errors import DynidError
@@ -21,12 +25,21 @@ from dynid.recording import Recording
 from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
 from dynid.recording.sample_preparation import prepare
 from dynid.regression.autocorrelation import correlated_covariance
+from dynid.robot import Robot
 
 _LINEAR_PARAMETERS = ("armature", "viscous", "coulomb", "offset")
 _OFFSET_ROW = 3  # of these; it may have any sign
 _FILTER_ORDER = 4
 _MIN_CUTOFF, _MAX_CUTOFF_SHARE = 1.0, 0.2  # Hz, and share of the rate: cut-off of the low-pass
 _BORDER_PERIODS = 1.0  # periods of the cut-off left out at both ends of a segment
+_STARTING_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: starts of the second stage
+_MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
+_RICHARDSON_FACTOR = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
+_ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
+_MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints, which the second stage starts from at least
+_DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
+_SPEED_ROWS = 5  # over which speeds are taken from positions: counts of an encoder do not matter then
+_SPEED_SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)  # of the largest measured speed, tried as speed limits of targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,3 +182,124 @@ def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bo
     errors = {name: float(one) for name, one in zip(names, std / size, strict=True)
               if name in _LINEAR_PARAMETERS or name in law}
     return LinearFit({**{name: values[name] for name in _LINEAR_PARAMETERS}, **law}, errors)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Linear first-stage estimates of a joint chain, by joint, and the command delay with which they simulate best."""
+
+    problem: ChainProblem
+    linear: list[LinearFit]
+    values: list[dict[str, float]]
+
+
+def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,
+                  known: Sequence[Mapping[str, float]], delay: float | None, restart: float | None,
+                  still: Ints) -> ChainProblem:
+    """Return the estimation problem of chain k, with no parameter to estimate yet."""
+    logs = []
+    chain = chains_of(robot)[k]
+    for entry in entries:
+        own: Chain = chains_of(entry.robot)[k] if entry.robot is not None else chain
+        gap = GAP_INTERVALS * float(np.median(np.diff(entry.recording.t)))
+        gains = dict(entry.gains)
+        if law.name == "voltage" and entry.recording.voltage is not None:
+            gains["vin"] = float("nan")  # the logged voltage takes its place
+        logs.append(ChainLog.of(own, ActuatorLog(entry.recording, gains), law, gap, restart))
+    names = tuple(robot.joint_names[j] for j in chain.joints)
+    fixed = {} if delay is None else {"delay": delay}
+    tables = tuple({**known[j], **fixed} for j in chain.joints)
+    return ChainProblem(law, names, tuple(logs), tables, (),
+                        still=tuple(np.flatnonzero(np.isin(chain.joints, still)).tolist()))
+
+
+def first_stage(problem: ChainProblem) -> Stage:
+    """Return linear estimates with friction model M1, for the delay and speed limit with the smallest simulation
+    error."""
+    interval = float(np.median(np.diff(problem.logs[0].signals.t)))
+    given = problem.known[0].get("delay")
+    best: tuple[float, float, ChainProblem, list[dict[str, float]]] | None = None
+    for limit in _speed_limits(problem):
+        limited = problem if limit == np.inf else replace(
+            problem, known=tuple({**table, "speed_limit": limit} for table in problem.known))
+        filtered = filtered_logs(limited)
+        for late in [given] if given is not None else [share * interval for share in _STARTING_DELAYS]:
+            more = {"delay": late} if limit == np.inf else {"delay": late, "speed_limit": limit}
+            values = [{**fit.values, **more} for fit in linear_fit(limited, filtered, late, has_errors=False)]
+            for start in (values, _calmed(problem, values, interval)):
+                residual = problem.residuals(problem.start(start))
+                cost = np.inf if residual is None else float(np.mean(residual ** 2))
+                if best is None or cost < best[0]:
+                    best = cost, late, limited, start
+    assert best is not None
+    _, late, limited, values = best
+    linear = linear_fit(limited, filtered_logs(limited), late)
+    return Stage(quick_enough(problem, problem.start(values)), linear, values)
+
+
+def _speed_limits(problem: ChainProblem) -> list[float]:
+    """Return initial values of the drive's speed limit, rad/s, for the second stage."""
+    if not any(one.name == "speed_limit" for one in problem.unknowns):
+        return [np.inf]
+    return [share * largest_speed(problem)[1] for share in _SPEED_SHARES]
+
+
+def largest_speed(problem: ChainProblem) -> tuple[float, float]:
+    """Return the largest speeds of the commands and of the measured positions over a few rows, rad/s."""
+    found = [(0.0, 0.0)]
+    for log in problem.logs:
+        s = log.signals
+        span = (s.t[_SPEED_ROWS:] - s.t[:-_SPEED_ROWS])[:, None]
+        is_on = (s.supply[_SPEED_ROWS:] > 0.0) & (s.supply[:-_SPEED_ROWS] > 0.0)
+        found.append((float(np.max(np.abs(s.command[_SPEED_ROWS:] - s.command[:-_SPEED_ROWS]) / span * is_on)),
+                      float(np.max(np.abs(s.q[_SPEED_ROWS:] - s.q[:-_SPEED_ROWS]) / span * is_on))))
+    return max(one for one, _ in found), max(other for _, other in found)
+
+
+def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
+    """Return first-stage values with armature and damping raised until no joint oscillates faster than the log can
+    show.
+
+    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
+    with unknown gains may also get zero gains and then not follow its commands; it gets a share of the other joints'
+    gains.
+    """
+    found = []
+    usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
+             if all(name in own for own in values)}
+    for known, first in zip(problem.known, values, strict=True):
+        own = {**first, **{name: max(first[name], _MIN_GAIN_SHARE * value) for name, value in usual.items()}}
+        numbers = problem.law.numbers({**{item.name: item.value for item in problem.law.parameters}, **known, **own})
+        stiffness = abs(numbers.get(c.KP, 0.0) * numbers.get(c.TORQUE_GAIN, 1.0))
+        armature = max(own["armature"], stiffness * (interval * _ROWS_PER_PERIOD / (2.0 * np.pi)) ** 2)
+        damping = max(own["viscous"], 2.0 * _DAMPING_RATIO * float(np.sqrt(stiffness * armature)))
+        found.append({**own, "armature": armature, "viscous": damping})
+    return found
+
+
+def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
+    """Return the problem in which the parameters of a friction model are estimated."""
+    drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
+             and not all(name in log.gains for log in problem.logs)]
+    own = {item.name for item in problem.law.parameters}
+    more = [name for name in also if name in MECHANICAL_PARAMETERS or name in own]
+    return problem.estimating(("armature", *FRICTION_MODELS[model], "offset", *drive, *more),
+                              shared=() if delay is not None else ("delay",))
+
+
+def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
+    """Return the problem with the longest simulation step whose error is much smaller than the residuals at x
+    (unknowns,)."""
+    for step, error, finer in step_errors(problem, x):
+        if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
+            return replace(problem, step=step, slope_step=step)
+    return replace(problem, step=SIMULATION_STEPS[-1], slope_step=SIMULATION_STEPS[-1])
+
+
+def step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
+    """Yield simulation steps, s, longest first, with their errors and the residuals at half the step (rows, dof)."""
+    interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
+    for step in SIMULATION_STEPS:  # no step is longer than the interval between two rows
+        own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))
+        if own is not None and finer is not None:
+            yield step, _RICHARDSON_FACTOR * (own - finer), finer

@@ -31,8 +31,7 @@ _MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
 @dataclass(frozen=True, eq=False)
 class Identifiability:
     """Parameters that the data determine. Attributes: identified: mask of these unknowns (unknowns,). notes: sentences
-    on combinations that are not determined.
-    """
+    on combinations that are not determined."""
 
     identified: Bools
     notes: tuple[Note, ...]
@@ -68,7 +67,8 @@ def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
     bound = np.flatnonzero(fit.at_bound)
     if len(bound):
         labels = ", ".join(problem.label(int(k)) for k in bound)
-        notes.append(Note("at-bound", f"At a bound, so without an interval: {labels}. The data are consistent with "
+        notes.append(Note("at-bound", f"Estimates at a bound, which have no interval: {labels}. The data are "
+                                      f"consistent with "
                                       "the value at the bound.",
                           {problem.label(int(k)): float(fit.x[k]) for k in bound}))
     return Identifiability(identified, tuple(notes))

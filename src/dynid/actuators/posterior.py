@@ -17,8 +17,7 @@ from dynid.actuators.refinement import Refinement
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.draws.posterior import check_draws
-from dynid.estimate.simulators.friction_fit import TorqueLoss, best_fit
-from dynid.estimate.simulators.joint_values import SimulatedJoint
+from dynid.estimate.simulators.friction_fit import SimulatedJoint, TorqueLoss, best_fit
 from dynid.files import read_small, write_json
 from dynid.model import Model
 from dynid.robot import Robot
@@ -158,7 +157,7 @@ class ActuatorPosterior:
         return wanted + np.diag(np.where(self.identified, 0.0, (spread * self.values) ** 2))
 
     def save(self, path: str | Path, settings: Mapping[str, Any] | None = None) -> None:
-        """Write the posterior as JSON. settings: of the run, kept beside it."""
+        """Write the posterior as JSON. settings: settings of the run, stored in the same file."""
         numbers = {"values": self.values, "covariance": self.covariance, "identified": self.identified,
                    "lower": self.lower, "upper": self.upper, "supply": self.supply, "speed": self.states.speed,
                    "motor": self.states.motor, "external": self.states.external}
@@ -302,7 +301,7 @@ def _states(robot: Robot, entries: Sequence[ActuatorLog], simulated: Sequence[Ar
 
 
 def _notes(problems: Sequence[ChainProblem], numbers: Array) -> tuple[str, ...]:
-    """Return sentences on what an exported actuator does not represent."""
+    """Return sentences on properties of an actuator that exported files cannot represent."""
     notes = []
     gains = [dict(log.gains) for log in problems[0].logs]
     if any(one != gains[0] for one in gains):

@@ -124,7 +124,7 @@ class ChainProblem:
 
     @property
     def coarse(self) -> ChainProblem:
-        """Return the problem with the step of its sensitivities."""
+        """Return the problem with the longer integration step that suffices for sensitivities."""
         return self if self.step == self.slope_step else replace(self, step=self.slope_step)
 
     @property

@@ -77,8 +77,7 @@ class Refinement:
 
     def changes_by(self, error: Array) -> Array:
         """Return the change of each unknown (unknowns,) that a change of the measured positions (rows, dof), rad,
-        causes.
-        """
+        causes."""
         weights = _weights(self.residual)
         flat = (self.jacobian * weights[None, :, None]).reshape(-1, len(self.x))
         size = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
@@ -132,8 +131,7 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
 
 def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[list[int]]:
     """Return groups of unknowns that affect different rows, so that one simulation gives the derivatives of a whole
-    group.
-    """
+    group."""
     groups: dict[tuple[str, int, int], list[int]] = {}
     for k in chosen:
         one = problem.unknowns[k]
@@ -220,8 +218,7 @@ class _Minimum:
 def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None,
               tell: Tell) -> _Minimum:
     """Return a minimum of the cost, searched from x. share: step of central differences; None for one-sided
-    differences.
-    """
+    differences."""
     damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _COST_TOLERANCE
     while True:
         iterations += 1

@@ -81,8 +81,7 @@ def rounded(position: float, count: float, origin: float) -> float:
 @njit(**INNER_BORROWING)
 def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, int]:
     """Return the rows whose values apply at the times `start` and `stop`, s. at: row not after `stop`, where the search
-    begins.
-    """
+    begins."""
     last = len(t) - 1
     high = min(at, last)
     while high < last and t[high + 1] <= stop:
@@ -99,8 +98,7 @@ def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, in
 def _mean_supply(t: Array, supply: Array, j: int, start: float, stop: float, low: int,
                  high: int) -> tuple[float, float]:
     """Return the mean supply of joint j from `start` to `stop`, s, and the share of that time in which it is not zero.
-    low, high: see `_rows_between`.
-    """
+    low, high: see `_rows_between`."""
     if low == high:
         return supply[high, j], 0.0 if supply[high, j] == 0.0 else 1.0
     mean, share, since = 0.0, 0.0, start

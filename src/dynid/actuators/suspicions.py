@@ -11,7 +11,6 @@ from itertools import combinations
 
 import numpy as np
 
-from dynid.actuators.chain_problems import first_stage, with_friction
 from dynid.actuators.drive_limits import (
     MIN_DECREASE,
     POOR_FIT,
@@ -22,6 +21,7 @@ from dynid.actuators.drive_limits import (
     speed_limit,
 )
 from dynid.actuators.estimate import ActuatorValue
+from dynid.actuators.linear_stage import first_stage, with_friction
 from dynid.actuators.parameters import MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, refine
@@ -149,8 +149,7 @@ def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement
 
 def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
     """Return the relative change of each determined estimate per relative change of a given value, by label. given:
-    relative change of that value.
-    """
+    relative change of that value."""
     known = np.abs(fit.x) > _SIGNIFICANT_RELEASE * fit.std
     changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
     return {problem.label(k): float(change / given) for k, change in enumerate(changes)
@@ -159,8 +158,7 @@ def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, g
 
 def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
     """Return findings on the cause that explains most of a chain's errors, and notes on given gains that are not
-    tested.
-    """
+    tested."""
     if early := late_commands(problem, fit):
         return early, []
     wrong, notes = given_values(problem, fit)
@@ -210,8 +208,7 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
     """Return findings on given gains, masses, delays and encoder zeros that the data contradict, the best explanation
-    only, and notes on given gains that these data cannot test.
-    """
+    only, and notes on given gains that these data cannot test."""
     estimated = {one.name for one in problem.unknowns}
     drive = [item.name for item in problem.law.parameters if item.name in _TESTED_GAINS
              and item.name in problem.known[0] and item.name not in estimated]
@@ -282,7 +279,7 @@ def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
 
 
 def _moved(problem: ChainProblem) -> str:
-    """Return the joints of a chain in words."""
+    """Return the names of a chain's joints as text."""
     return problem.names[0] if len(problem.names) == 1 else f"{problem.names[0]} to {problem.names[-1]}"
 
 

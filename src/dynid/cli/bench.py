@@ -16,10 +16,11 @@ def command(
     name: Annotated[str | None, typer.Argument(help="Name of the benchmark. Default: list all benchmarks.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Run all benchmarks, one after the other.")] = False,
     only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False,
-                                      help="Parts of the benchmark, comma-separated, where it has parts, such as "
+                                      help="Comma-separated parts to run, if the benchmark has several, such as "
                                            "machines of `defaults`.")] = "",
     machines: Annotated[int | None, typer.Option("--machines", min=1, show_default=False,
-                                                 help="Number of simulated machines, in place of the usual.")] = None,
+                                                 help="Number of simulated machines. Default: that of the "
+                                                      "benchmark.")] = None,
     first: Annotated[int | None, typer.Option("--seed", min=0, show_default=False,
                                               help="Seed of the first simulated machine.")] = None,
     json: Json = False,

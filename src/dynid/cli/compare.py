@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dynid.cli.options import Assignments, FixedBase, Lock, Only, Scheduler, Start, Stop, Tls, Trust, tls_files, words
-from dynid.cli.output import Json, print_json, progress, typed_command
+from dynid.cli.output import Json, console, print_json, progress, table, typed_command
 from dynid.errors import DynidError
 from dynid.files import try_file
 
+if TYPE_CHECKING:
+    from dynid.runs.comparison import ComparedResults
+
+
 _METHODS, _STUDIED = "ols,wls,irls,tls", "wls,iv"
+_MOST_COMPARED = 15  # parameters that one screen has room for
 
 
 def command(
@@ -50,8 +55,8 @@ def command(
     """Compare several methods on the same data or on many simulated logs, or compare two earlier results."""
     if Path(source).is_dir():
         if monte_carlo or methods or only or lock or assignments or output is not None:
-            raise DynidError("two results are compared as they are: give both folders, and logs to compare their "
-                             "torques on other motions", code="conflicting-options")
+            raise DynidError("to compare two results, give only their folders, and logs on which their torques are to "
+                             "be compared", code="conflicting-options")
         _results(source, logs or [], (mapping, start, stop), trust, json)
         return
     if output is not None:
@@ -59,7 +64,7 @@ def command(
     if monte_carlo:
         if logs or mapping is not None or assignments or start is not None or stop is not None or only or lock:
             raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, without logs and "
-                             "without options to read, cut or lock", code="conflicting-options")
+                             "without options for logs or locked joints", code="conflicting-options")
         changes = {"methods": words(methods or "") or None, "repetitions": repetitions, "seed": seed}
         _study(source, changes, (workers, scheduler, tls_files(tls)), output, json)
         return
@@ -91,9 +96,8 @@ def command(
 
 def _results(first: str, others: list[str], reading: tuple[Path | None, float | None, float | None],
              trust: bool, json: bool) -> None:
-    from dynid.cli.compared_tables import print_compared_results
     from dynid.runs.arguments import log_table
-    from dynid.runs.compared_results import compare_results
+    from dynid.runs.comparison import compare_results
 
     if not others or not Path(others[0]).is_dir():
         raise DynidError(f"{first} is a result folder; give the folder of a second result to compare it with",
@@ -128,3 +132,28 @@ def _study(source: str, changes: dict[str, Any], where: tuple[int | None, str | 
 
 def _written(output: Path | None) -> dict[str, str]:
     return {} if output is None else {"report": str(output)}
+
+
+def print_compared_results(found: ComparedResults) -> None:
+    """Print the parameters of two results that differ most, and what the difference means in torque."""
+    to, both = console(), found.comparison
+    order = sorted(range(len(both.names)), key=lambda k: -abs(both.apart[k]) if both.apart[k] == both.apart[k] else 0.0)
+    rows = [(both.names[k], f"{both.values_a[k]:.4g} ± {both.std_a[k]:.1g}",
+             f"{both.values_b[k]:.4g} ± {both.std_b[k]:.1g}", f"{both.difference[k]:+.3g}",
+             f"{both.apart[k]:+.1f}" if both.apart[k] == both.apart[k] else "-") for k in order[:_MOST_COMPARED]]
+    head = ["base parameter", "a", "b", "b - a", "in standard errors"]
+    to.print(table(head, rows, numbers=head[1:], title=f"a: {found.result_a}, b: {found.result_b}"))
+    if len(order) > len(rows):
+        to.print(f"{len(order) - len(rows)} more differ less; --json lists all")
+    far = both.different
+    to.print(f"{len(far)} of {len(both.names)} differ by more than three standard errors" + (
+        "" if both.rms_apart is None else f"; root mean square difference {both.rms_apart:.2f} standard errors (1 "
+                                          "expected from noise alone)"))
+    for who, names in (("a", both.only_a), ("b", both.only_b)):
+        if names:
+            to.print(f"only in {who}: {', '.join(names)}", markup=False)
+    for one in both.torques:
+        per_joint = [(name, f"{rms:.3g}", f"{100.0 * rms / size:.2f}" if size > 0 else "-")
+                for name, rms, size in zip(one.joints, one.rms, one.torque_rms, strict=True)]
+        head = ["joint", "torque difference b - a, rms", "of the torque, %"]
+        to.print(table(head, per_joint, numbers=head[1:], title=f"on {one.source}"))

@@ -16,8 +16,7 @@ SENTENCE = "Compiling for this machine (only at the first use after installation
 @contextmanager
 def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
     """Context in which `say` is called once with a sentence if kernels take longer than `patience` seconds to
-    compile.
-    """
+    compile."""
     from dynid.kernel_store import when_numba_is_loaded
 
     watch = CompilationWatch(say, patience)
@@ -56,7 +55,7 @@ class CompilationWatch:
             self.is_listening = True
 
     def end(self) -> None:
-        """Stop listening."""
+        """Stop listening to compilation events of numba."""
         self.is_over = True
         if self.is_listening:
             from numba.core import event
@@ -78,7 +77,7 @@ class CompilationWatch:
             self.stop()
 
     def stop(self) -> None:
-        """Suppress the message from now on."""
+        """Suppress the message about compilation from now on."""
         if self.timer is not None:
             self.timer.cancel()
 

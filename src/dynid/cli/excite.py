@@ -76,8 +76,8 @@ def command(
     floor: Annotated[float | None, typer.Option(metavar="Z", show_default=False,
                                                 help="Height of the floor, m, base frame.")] = None,
     radius: Annotated[float | None, typer.Option(metavar="M", show_default=False,
-                                                 help="Radius of the links, m, where the robot file has no collision "
-                                                      "shapes: they then do not touch each other.")] = None,
+                                                 help="Radius of the links for collision checks, m, if the robot file "
+                                                      "has no collision shapes.")] = None,
     speed: Annotated[float | None, typer.Option(metavar="SHARE", show_default="0.6",
                                                 help="Largest speed as a share of the joints' top speeds.")] = None,
     full_range: Annotated[bool, typer.Option("--full-range", help="Use the whole joint ranges although collisions are "
@@ -110,10 +110,10 @@ def command(
                                                  help="Result folder of `dynid identify -o` whose largest "
                                                       "standard errors are to be reduced.")] = None,
     repeat: Annotated[int, typer.Option(min=0, metavar="N", show_default=False,
-                                        help="With --improve: design, record and identify so many times in turn; the "
-                                             "output is a folder.")] = 0,
+                                        help="With --improve: number of rounds of designing, recording and "
+                                             "identifying; the output is a folder.")] = 0,
     record: Annotated[str, typer.Option(metavar="virtual|COMMAND", show_default=False,
-                                        help="With --repeat: who records a motion, a virtual robot or a command with "
+                                        help="With --repeat: how motions are recorded: virtual, or a command with "
                                              "{motion} and {log} in it.")] = "",
     actuator: Annotated[str, typer.Option(metavar="LAW", show_default=False,
                                           help="Design recordings for `dynid actuators` instead of one motion: drive "

@@ -65,7 +65,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Write an identified robot for a simulator, or models drawn from its uncertainty."""
-    from dynid.runs.export_options import ExportOptions
+    from dynid.runs.actuator_files import ExportOptions
     from dynid.runs.simulator_files import draw_result, export_result, output_paths
 
     if target is None and not draws:

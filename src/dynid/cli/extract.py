@@ -26,9 +26,8 @@ def command(
                                                    help="Conditions besides the bounds; may be repeated.")] = None,
     search: Annotated[str, typer.Option(metavar="NAME", help="annealing, dual-annealing, differential-evolution, "
                                                              "gradient.")] = "annealing",
-    form: Annotated[str, typer.Option(metavar="exact|penalty", help="exact: base values are constraints; "
-                                                                    "penalty: they are weighted against "
-                                                                    "the rest.")] = "exact",
+    form: Annotated[str, typer.Option(metavar="exact|penalty", help="exact: base values are constraints; penalty: "
+                                                                    "differences from them are penalised.")] = "exact",
     one_step: Annotated[bool, typer.Option("--one-step", help="Measure the distance by the torques of the "
                                                               "result's logs.")] = False,
     nearest: Annotated[bool, typer.Option("--nearest", help="If no robot has these base values, use those "

@@ -35,14 +35,14 @@ def command(
                                               "robot.")],
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Folder for the files.")],
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
-                                          help="c, python, python-plain, julia, latex, cuda, jax, torch, "
+                                          help="Languages: c, python, python-plain, julia, latex, cuda, jax, torch, "
                                                "rust.")] = "c",
     what: Annotated[str, typer.Option(metavar="FUNCTION,...",
                                       show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
                                                    "forward_dynamics",
-                                      help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
-                                           "friction, forward_dynamics, momentum, energy, wrenches, step, following, "
-                                           "kinematics, jacobian, online, observer."
+                                      help="Functions: inverse_dynamics, regressor, inertia, coriolis, "
+                                           "coriolis_matrix, gravity, friction, forward_dynamics, momentum, energy, "
+                                           "wrenches, step, following, kinematics, jacobian, online, observer."
                                       )] = "",
     parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
                                                         "input p; full: also a function that computes p from all "
@@ -76,8 +76,7 @@ def command(
     from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
-    from dynid.runs.code_files import CodeOptions, code_paths, with_companions, write_code
-    from dynid.runs.generated_code import code_facts, make_program
+    from dynid.runs.code_files import CodeOptions, code_facts, code_paths, make_program, with_companions, write_code
     from dynid.runs.models import part_of
 
     options = CodeOptions(words(what), with_companions(words(language)), parameters.value, real.value, batch, frame,

@@ -7,23 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import (
-    Assignments,
-    FixedBase,
-    Horizon,
-    Lock,
-    NoSimulation,
-    Only,
-    Scheduler,
-    Start,
-    Stop,
-    Tls,
-    Trust,
-    numbers,
-    simulation_table,
-    tls_files,
-    words,
-)
+from dynid.cli import options
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 
@@ -63,17 +47,17 @@ def command(
                                                    "whose parameters and covariance are used as a prior.")] = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", show_default=False,
                                                        help="A log for validation; may be repeated.")] = None,
-    start: Start = None,
-    stop: Stop = None,
+    start: options.Start = None,
+    stop: options.Stop = None,
     gravity: Annotated[str, typer.Option(metavar="X,Y,Z|estimate", show_default=False,
                                          help="Gravity in the base frame, m/s^2, or estimate (its direction "
                                               "from the logs). Default: that of the robot.")] = "",
-    only: Only = "",
-    lock: Lock = None,
-    fixed_base: FixedBase = None,
-    no_simulation: NoSimulation = False,
-    horizon: Horizon = None,
-    assignments: Assignments = None,
+    only: options.Only = "",
+    lock: options.Lock = None,
+    fixed_base: options.FixedBase = None,
+    no_simulation: options.NoSimulation = False,
+    horizon: options.Horizon = None,
+    assignments: options.Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the results. Default: write nothing.")] = None,
     code: Annotated[str, typer.Option(metavar="LANGUAGE,...", show_default=False,
@@ -82,8 +66,8 @@ def command(
     workers: Annotated[int | None, typer.Option(min=1, show_default=False,
                                                 help="Processes that read and compress the logs. The result "
                                                      "does not depend on it.")] = None,
-    scheduler: Scheduler = None,
-    tls: Tls = "",
+    scheduler: options.Scheduler = None,
+    tls: options.Tls = "",
     folds: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
                                                help="Cache folder for compressed logs: later runs read only "
                                                     "new logs.")] = None,
@@ -91,7 +75,7 @@ def command(
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if the model is graded not usable.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not only one "
                                                       "screen.")] = False,
-    trust: Trust = False,
+    trust: options.Trust = False,
     json: Json = False,
 ) -> None:
     """Identify a robot from its logs: parameters with standard errors, a verdict, and a report."""
@@ -102,12 +86,12 @@ def command(
 
     chosen = run_settings(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
-        "model": {"friction": words(friction) or None, "rotor": rotor or None},
+        "model": {"friction": options.words(friction) or None, "rotor": rotor or None},
         "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff, "equations": equations or None},
         "known": known_table(known or []), "prior": prior,
-        "gravity": gravity if gravity == "estimate" else numbers(gravity, "--gravity"),
-        "only": words(only) or None, "lock": lock_table(lock or []), "fixed_base": fixed_base,
-        "simulation": simulation_table(no_simulation, horizon), "output": {"code": words(code) or None},
+        "gravity": gravity if gravity == "estimate" else options.numbers(gravity, "--gravity"),
+        "only": options.words(only) or None, "lock": lock_table(lock or []), "fixed_base": fixed_base,
+        "simulation": options.simulation_table(no_simulation, horizon), "output": {"code": options.words(code) or None},
         "essential": {"rule": essential or None}},
         assignments or [], trust=trust)
     if code and output is None:
@@ -115,7 +99,7 @@ def command(
     if output is not None:
         check_output(output, force)
     with progress("identify") as tell:
-        result = run(chosen, tell, workers=Workers(workers or 1, scheduler, tls_files(tls)), store=folds)
+        result = run(chosen, tell, workers=Workers(workers or 1, scheduler, options.tls_files(tls)), store=folds)
         written, notes = {}, list[str]()
         if output is not None:
             tell("writing the results")

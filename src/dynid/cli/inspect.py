@@ -61,7 +61,7 @@ def command(
     from dynid.cli.robot_tables import print_inspection, print_log_signals
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
-    from dynid.runs.inspection import inspect_logs, inspect_robot
+    from dynid.runs.consistency_check import inspect_logs, inspect_robot
     from dynid.runs.models import part_of
 
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))

@@ -22,8 +22,7 @@ def command(
     json: Json = False,
 ) -> None:
     """List robots, terms, methods, log presets, drive laws and report sections from other installed packages. The exit
-    code is 1 if one cannot be used.
-    """
+    code is 1 if one cannot be used."""
     from dynid.plugins import list_plugins
 
     found = list_plugins()

@@ -93,8 +93,8 @@ def command(
                                              "studies that take one. Default: that of the study.")] = None,
     logs: Annotated[int | None, typer.Option("--logs", min=1, show_default=False, help="Number of simulated logs of "
                                              "each kind, for studies that take it.")] = None,
-    only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False, help="Parts of the study, "
-                                      "comma-separated, where it has parts, such as drive laws of `actuators`.")] = "",
+    only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False, help="Comma-separated parts to "
+                                      "run, if the study has several, such as drive laws of `actuators`.")] = "",
     json: Json = False,
 ) -> None:
     """Recompute published results and compare them with the published values."""
@@ -165,7 +165,7 @@ def _table_line(one: dict[str, Any]) -> str:
 
 
 def _summary(ran: list[Ran]) -> None:
-    """Print the time of each reproduction, what holds, and the totals in the last line."""
+    """Print the time of each reproduction, which statements hold, and the totals in the last line."""
     head = ["reproduction", "printed numbers", "checks that hold", "demonstrations", "CPU s", "s"]
     rows = [(one.name, _share(one.count("within"), one.count("compared")), _held([one.checks]),
              _held([one.demonstrations]), f"{one.cpu:.1f}", f"{one.wall:.1f}") for one in ran]

@@ -24,8 +24,8 @@ def print_log_signals(logs: Sequence[Mapping[str, Any]], to: Console) -> None:
 
 
 def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
-    """Print the facts of `inspect_robot`."""
-    from dynid.runs.inspection import LIMITS, inertia_sentences
+    """Print the description of a robot that `inspect_robot` returns."""
+    from dynid.runs.consistency_check import LIMITS, inertia_sentences
 
     parameters, base = facts["parameters"], facts["base_parameters"]
     to.print(f"{facts['robot']}: {facts['dof']} joints, "

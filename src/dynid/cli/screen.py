@@ -31,7 +31,7 @@ class Screen:
         self.to.out(text, end="", highlight=False)
 
     def height(self, parts: Sequence[Any]) -> int:
-        """Number of lines of some parts."""
+        """Return the number of screen lines that some texts and tables need."""
         return sum(self._rendered(part).count("\n") for part in parts)
 
     def print_if_it_fits(self, part: Any, spare: int = 0) -> bool:

@@ -102,7 +102,7 @@ class Scripts:
         return [name] if name else list(known)
 
     def show(self, module: ModuleType, name: str, result: dict[str, Any]) -> None:
-        """Print the table of a result."""
+        """Print the result of a benchmark or reproduction as a table."""
         head, *rows = module.table(result)
         console().print(table(head, rows, numbers=head[1:], title=name))
 
@@ -115,7 +115,7 @@ class Scripts:
             console().print(table([self.noun, "is about"], list(about.items())))
 
     def load(self, name: str) -> ModuleType:
-        """Import the module of a script."""
+        """Import the script of a benchmark or reproduction as a module."""
         try:
             return module_of_script(self.names()[name], self.folder)
         except ModuleNotFoundError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.cli.output import console, table
 from dynid.cli.screen import Screen
-from dynid.recording.names import short_name
+from dynid.recording.log_files import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -247,7 +247,8 @@ def log_table(fits: Mapping[str, Reconstruction]) -> Table:
 
 
 def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
-    """Return a table with a row for all joints and one per joint; columns: cells of these rows by name."""
+    """Return a table with one row for all joints together and one per joint. columns: cells of these rows by column
+    name."""
     head = [what, *columns]
     return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
 

@@ -13,8 +13,7 @@ from dynid.cli.output import Json, console, print_json, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
-    from dynid.runs.watched_payload import PayloadLook
-    from dynid.runs.watching import Look, WatchOptions
+    from dynid.runs.watching import Look, PayloadLook, WatchOptions
 
 
 def command(
@@ -47,7 +46,7 @@ def command(
                                                show_default=False)] = None,
     equations: Annotated[str, typer.Option(help="Equations: torque, or kernel (without accelerations, "
                                                 "with less delay).")] = "torque",
-    speed: Annotated[float, typer.Option(help="Replay speed of a log; 0 for as fast as possible.")] = 1.0,
+    speed: Annotated[float, typer.Option(help="Replay speed of a log relative to real time; 0 for no waiting.")] = 1.0,
     every: Annotated[float, typer.Option(help="Seconds between two updates of the display.")] = 0.5,
     patience: Annotated[float, typer.Option(help="Seconds without a sample after which the source has ended.")] = 10.0,
     record: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
@@ -93,7 +92,7 @@ def command(
 
 
 def _payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions, json: bool) -> None:
-    from dynid.runs.watched_payload import watch_payload
+    from dynid.runs.watching import watch_payload
 
     if json or not sys.stdout.isatty():
         last = watch_payload(result, frame, log, options, lambda look: None)

@@ -9,7 +9,7 @@ inconsistent bodies, and independent of units and frames.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -75,6 +75,10 @@ class Barrier:
     inverse_nominal: Array
     weights: Array
     other: float
+
+    def times(self, factor: float) -> Barrier:
+        """Return the barrier with all weights multiplied by a factor."""
+        return replace(self, weights=factor * self.weights, other=factor * self.other)
 
     @cached_property
     def groups(self) -> tuple[Matrices, ...]:

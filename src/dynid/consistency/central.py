@@ -19,35 +19,40 @@ _MAX_ROUNDS = 40  # of finding the mean mass and inertia in turn with the parame
 
 
 def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
-         nominal: Array | None = None, near: Array | None = None) -> Array:
+         nominal: Array | None = None) -> Array:
     """Return full parameters (parameters,) that fit within `tolerance` (of |M theta - rho|^2) of the best.
 
     Undetermined parameters are nearest to a nominal model, if given: nominal (bodies, n, n), the matrix of each body.
     Otherwise they are the most central ones: the robot with the most similar and compact links, with the largest
-    sum_i log det P_i for given mean mass and mean inertia. best (parameters,): an optimal point. near (parameters,):
-    the solution of a similar fit.
+    sum_i log det P_i for given mean mass and mean inertia. best (parameters,): an optimal point.
     """
+    return fill_by_barrier(consistency, matrix, rho, best, tolerance=tolerance, nominal=nominal)[0]
+
+
+def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
+                    nominal: Array | None = None) -> tuple[Array, Barrier | None]:
+    """Return the parameters of `fill` and the barrier whose minimum they are; None if they are no such minimum."""
     bodies = len(consistency.bodies)
     if not bodies:
-        return best
+        return best, None
     n = consistency.basis.shape[1]
     theta = 0.5 * (best + interior_point(consistency))
     weight = 0.5 * tolerance / barrier_size(consistency)
     allowed = float(np.sum((matrix @ best - rho) ** 2)) + tolerance
-    means = _means(consistency, theta)
+    means, near = _means(consistency, theta), None
     for _ in range(_MAX_ROUNDS):
         inverse_nominal = (_isotropic(means, n, bodies) if nominal is None
                            else np.asarray(np.linalg.inv(nominal), dtype=float))
-        theta = minimise(matrix, rho, Barrier(consistency, inverse_nominal, np.full(bodies, weight), weight), theta,
-                         near)
-        near = None
+        barrier = Barrier(consistency, inverse_nominal, np.full(bodies, weight), weight)
+        theta = near = minimise(matrix, rho, barrier, theta, near)
         before, means = means, _means(consistency, theta)
         # The barrier alone costs no more than its weight allows; the distance from a nominal model far away may.
         if float(np.sum((matrix @ theta - rho) ** 2)) > allowed:
             weight /= 3.0
         elif nominal is not None or max(abs(np.log(np.divide(means, before)))) < 1e-3:
             break
-    return _no_worse(matrix, rho, best, theta, tolerance)
+    moved = _no_worse(matrix, rho, best, theta, tolerance)
+    return moved, barrier if moved is theta else None
 
 
 def barrier_size(consistency: Consistency) -> int:

@@ -14,7 +14,7 @@ from dynid.consistency.blocks import ConeConstraint, Kind, svec, triangle
 from dynid.consistency.limits import Box, CentreLimit, Ellipsoid, MassLimit
 from dynid.errors import ModelError
 from dynid.model import Parameters
-from dynid.regression.combination import parsed
+from dynid.regression.base import parsed
 from dynid.robot import inertia as ten
 
 InertiaForm = Literal["pseudo", "spatial"]

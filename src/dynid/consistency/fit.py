@@ -62,8 +62,7 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
         matrix, rho = _triangular(matrix, rho)
-    # A unit of misfit is what is left over anyway; for noise-free data a millionth of the torques' own size.
-    size = float(np.sqrt(max(least, 1e-6 * float(np.sum(stacked.rho ** 2)), 1e-300)))
+    size = float(np.sqrt(_unit(stacked, least)))
     solution = _solve(consistency, matrix, rho, size)
     theta, shift = moved_inside(consistency, solution.theta)
     beta = base.matrix @ theta
@@ -121,6 +120,16 @@ def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> 
     status = tried[-1].status
     raise NotPossibleError(f"the constrained fit did not converge (solver status: {status}); check for torques or "
                            "limits in units other than newton metres, kilograms and metres")
+
+
+def misfit_unit(stacked: Stacked) -> float:
+    """Return the unit in which the misfit of equations is counted, a weighted sum of squares: the unconstrained misfit,
+    and for data without noise a millionth of the squared torques."""
+    return _unit(stacked, _least(stacked))
+
+
+def _unit(stacked: Stacked, least: float) -> float:
+    return max(least, 1e-6 * float(np.sum(stacked.rho ** 2)), 1e-300)
 
 
 def _least(stacked: Stacked) -> float:

@@ -34,7 +34,7 @@ class _StepLimits(NamedTuple):
 
 
 _FROM_START = _StepLimits(120, 0.3, 1e-3)  # rounding may keep the decrement from getting better than that
-_FROM_NEIGHBOUR = _StepLimits(10, 1.0, 0.0)  # from multipliers of another minimum, which is either near or of no help
+_FROM_NEIGHBOUR = _StepLimits(15, 1.0, 0.0)  # from multipliers of another minimum, which is either near or of no help
 
 
 def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array, near: Array | None = None) -> Array:

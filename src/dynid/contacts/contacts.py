@@ -74,8 +74,7 @@ class Contact:
 @dataclass(frozen=True, eq=False)
 class ContactLog:
     """External wrenches along a log. Attributes: rows: wrench of each sample, available `delay` s later. contacts: in
-    order of time. findings: on the whole log.
-    """
+    order of time. findings: on the whole log."""
 
     source: str
     rows: WrenchRows
@@ -151,8 +150,7 @@ class HypothesisFit:
 
 def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str) -> Finding:
     """Return the finding on a contact: a push, a payload, or undecided. rows: of the contact only. link: the touched
-    one.
-    """
+    one."""
     window = outside.free.options.used_window
     inner = (rows.t > rows.t[0] + 2.0 * window) & (rows.t < rows.t[-1] - 2.0 * window)
     part = rows.rows(np.flatnonzero(inner)[::max(1, round(window * outside.free.options.rate))])

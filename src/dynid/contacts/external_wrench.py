@@ -54,7 +54,7 @@ class WrenchRows:
         return len(self.t)
 
     def rows(self, which: slice | Ints) -> WrenchRows:
-        """Return some of the rows."""
+        """Return the selected rows of all signals."""
         return WrenchRows(self.t[which], self.wrench[which], self.covariance[which], self.statistic[which],
                           self.touched[which], self.torques.rows(which), self.torque_covariance[which])
 
@@ -108,7 +108,7 @@ class ExternalWrench:
 
     @property
     def events(self) -> tuple[str, ...]:
-        """Problems of the samples, as sentences."""
+        """Problems found in the samples of the stream, as sentences."""
         return self._observer.events
 
     def fresh(self) -> ExternalWrench:

@@ -66,7 +66,8 @@ class FilterOptions:
         return max(self.window, _MIN_WINDOW_SAMPLES / self.rate)
 
     def feeding(self) -> FeedOptions:
-        """Return the same options for a feed. A joint that stops suddenly may be in contact, so it is not excluded."""
+        """Return the options of the raw-sample filter (`Feed`). A joint that stops suddenly may be in contact, so it is
+        not excluded as stuck."""
         if self.way == "momentum":
             return FeedOptions(rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, equations="kernel",
                                kernel_window=self.used_window, step=1, stuck=False)
@@ -94,18 +95,17 @@ class OutsideTorques(NamedTuple):
 
     @staticmethod
     def joined(parts: list[OutsideTorques]) -> OutsideTorques:
-        """Return the concatenation of several parts."""
+        """Return the external torques of several consecutive parts as one."""
         return parts[0] if len(parts) == 1 else OutsideTorques(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
     def rows(self, which: slice | Ints) -> OutsideTorques:
-        """Return some of the rows."""
+        """Return the selected rows of all signals."""
         return OutsideTorques(*(x[which] for x in self))
 
 
 class ModelRows:
     """Filtered regressor rows of a model in base parameters, computed sample by sample. beside, load: see
-    `RowEntries`.
-    """
+    `RowEntries`."""
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
                  beside: Callable[[Array, Array], Array] | None = None,
@@ -152,7 +152,7 @@ class TransmittedTorque:
 
     @staticmethod
     def of(estimate: Estimate) -> TransmittedTorque | None:
-        """Return the torques of an estimate; None where its friction does not depend on load."""
+        """Return the transmitted torques of an estimate; None if its friction does not depend on load."""
         model = robot_model(estimate.model)
         loaded = () if model is None else tuple(
             (load, columns) for term, columns in model.parts if (load := capabilities(term).load) is not None)
@@ -194,7 +194,7 @@ class Observer:
 
     @property
     def events(self) -> tuple[str, ...]:
-        """Problems of the samples, as sentences."""
+        """Problems found in the samples of the stream, as sentences."""
         return tuple(one.text for one in self._rows.feed.stamps.events.last)
 
     def push(self, t: Array, q: Array, tau: Array) -> OutsideTorques:
@@ -207,7 +207,7 @@ class Observer:
         return OutsideTorques(np.zeros(0), none, none, none, none[:, :, None] * none[:, None], none)
 
     def _torques(self, rows: TimedRows) -> OutsideTorques:
-        """Return the torques of the model minus the measured ones."""
+        """Return the external joint torques: those of the model minus the measured ones."""
         columns, tau = self._rows.columns(rows)
         q, dq, slow = (x.T.copy() for x in rows.entries[self._rows.layout.rows:].reshape(3, tau.shape[1], len(tau)))
         return OutsideTorques(rows.t, q, dq, columns @ self.estimate.values - tau,

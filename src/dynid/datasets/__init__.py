@@ -2,6 +2,6 @@
 """
 
 from dynid.datasets.dataset import PILOT_ROWS, Dataset
-from dynid.datasets.log_source import LogFacts, LogSource
+from dynid.datasets.log_fold import LogFacts, LogSource
 
 __all__ = ["PILOT_ROWS", "Dataset", "LogFacts", "LogSource"]

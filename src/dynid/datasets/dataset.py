@@ -14,27 +14,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dynid.datasets.log_folds import (
-    Failure,
-    FoldedLogs,
-    Folding,
-    FoldJob,
-    HeldLog,
-    LogProgress,
-    failure_of,
-    none_usable,
-    prepared_alike,
-    sum_folds,
-)
-from dynid.datasets.log_source import LogFacts, LogSource
+from dynid.datasets import log_folds
+from dynid.datasets.log_fold import LogFacts, LogSource
 from dynid.errors import ModelError
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import filterable_excerpt
-from dynid.recording.log_files import find_logs
+from dynid.recording.log_files import find_logs, short_name
 from dynid.recording.log_reading import mapping_of
-from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, Gridded, check_usable, on_grid, prepare_gridded
 from dynid.regression import BaseParameters, Equations, Regression, equations_of, fold
@@ -59,14 +47,14 @@ class Dataset:
         progress: called with the number of finished logs, and of all logs.
     """
 
-    held: Mapping[int, HeldLog]
+    held: Mapping[int, log_folds.HeldLog]
     logs: tuple[LogSource, ...] = ()
     robot: Robot | None = None
     preparation: Preparation | None = None
     workers: Workers = field(default_factory=lambda: Workers(1))
     store: Path | None = None
-    failures: Mapping[int, Failure] = field(default_factory=dict)
-    progress: LogProgress | None = None
+    failures: Mapping[int, log_folds.Failure] = field(default_factory=dict)
+    progress: log_folds.LogProgress | None = None
 
     @staticmethod
     def from_samples(samples: Samples | Sequence[Samples], recordings: Recording | Sequence[Recording] = ()) -> Dataset:
@@ -77,13 +65,13 @@ class Dataset:
             raise ModelError(f"{len(behind)} recordings were given for {len(data)} sets of samples",
                              code="recordings-of-other-samples")
         pairs = zip(data, behind or (None,) * len(data), strict=True)
-        return Dataset({k: HeldLog(one, recording) for k, (one, recording) in enumerate(pairs)})
+        return Dataset({k: log_folds.HeldLog(one, recording) for k, (one, recording) in enumerate(pairs)})
 
     @staticmethod
     def from_recordings(recordings: Recording | Sequence[Recording]) -> Dataset:
         """Return the dataset of recordings in memory, which are not prepared yet."""
         logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
-        return Dataset({k: HeldLog(None, recording) for k, recording in enumerate(logs)})
+        return Dataset({k: log_folds.HeldLog(None, recording) for k, recording in enumerate(logs)})
 
     @staticmethod
     def from_files(sources: Any, robot: Robot | None = None, *, mapping: Any = None,
@@ -117,7 +105,7 @@ class Dataset:
             RecordingError: for a required log that does not exist or cannot be read.
             NotPossibleError: if no log can be used.
         """
-        tell, held, failures = Progress.of(tell), dict[int, HeldLog](), dict[int, Failure]()
+        tell, held, failures = Progress.of(tell), dict[int, log_folds.HeldLog](), dict[int, log_folds.Failure]()
         enough = PILOT_ROWS if pilot_rows is None else pilot_rows
         problems: list[Exception] = []
         for log in logs:
@@ -136,13 +124,13 @@ class Dataset:
                 if log.is_required and getattr(problem, "code", None) != AT_REST:
                     raise
                 problems.append(problem)
-                failures[place] = failure_of(log, problem)
+                failures[place] = log_folds.failure_of(log, problem)
                 continue
-            held[place] = HeldLog(None, recording, sha256)
+            held[place] = log_folds.HeldLog(None, recording, sha256)
             rows += len(recording)
         _leave_out_copies(held, failures)
         if not held:
-            raise problems[0] if any(log.is_required for log in logs) else none_usable(len(logs),
+            raise problems[0] if any(log.is_required for log in logs) else log_folds.none_usable(len(logs),
                                                                                        list(failures.values()))
         return Dataset(dict(sorted(held.items())), tuple(logs), robot, None, workers or Workers(1), store, failures)
 
@@ -172,7 +160,7 @@ class Dataset:
             grids: recordings that are on their grid already, with the same options except the cut-off.
             tell: function to report progress.
         """
-        held, chosen = dict[int, HeldLog](), preparation
+        held, chosen = dict[int, log_folds.HeldLog](), preparation
         for place, log in self.held.items():
             assert log.recording is not None
             tell(f"preparing {short_name(log.recording.source)}")
@@ -203,11 +191,11 @@ class Dataset:
                 yield samples
             elif place not in self.failures and self.logs[place].source not in left_out:
                 assert self.preparation is not None
-                yield prepared_alike(self.logs[place].read(self.robot), self.preparation)
+                yield log_folds.prepared_alike(self.logs[place].read(self.robot), self.preparation)
 
     # -- the sum over all logs -------------------------------------------------------------------
     def fold(self, model: LinearModel, base: BaseParameters, *, blocks: int = 10, threads: int | None = None,
-             equations: Equations | None = None) -> tuple[Regression, FoldedLogs]:
+             equations: Equations | None = None) -> tuple[Regression, log_folds.FoldedLogs]:
         """Return the compressed regression of all logs on a model's base parameters, and the logs in it.
 
         Args:
@@ -219,12 +207,12 @@ class Dataset:
         if self.is_held:
             own = equations_of(model, self.samples, base) if equations is None else equations
             left_out = tuple(self.failures[k] for k in sorted(self.failures))
-            return fold(own, blocks=blocks, threads=threads), FoldedLogs((), left_out,
+            return fold(own, blocks=blocks, threads=threads), log_folds.FoldedLogs((), left_out,
                                                                          self.preparation or Preparation())
         assert self.preparation is not None
-        job = FoldJob(model, base, self.robot, self.preparation, max(1, blocks))
-        folding = Folding.start(self.logs, job, self.held, self.store, self.failures)
-        return sum_folds(folding, self.workers, blocks, self.progress)
+        job = log_folds.FoldJob(model, base, self.robot, self.preparation, max(1, blocks))
+        folding = log_folds.Folding.start(self.logs, job, self.held, self.store, self.failures)
+        return log_folds.sum_folds(folding, self.workers, blocks, self.progress)
 
     @property
     def facts(self) -> tuple[LogFacts, ...]:
@@ -232,7 +220,7 @@ class Dataset:
         return tuple(LogFacts.from_recording(one, "identification") for one in self.recordings)
 
 
-def _leave_out_copies(held: dict[int, HeldLog], failures: dict[int, Failure]) -> None:
+def _leave_out_copies(held: dict[int, log_folds.HeldLog], failures: dict[int, log_folds.Failure]) -> None:
     """Move logs with the same content as an earlier one to the excluded logs."""
     owners: dict[str, str] = {}
     for place in sorted(held):
@@ -240,5 +228,5 @@ def _leave_out_copies(held: dict[int, HeldLog], failures: dict[int, Failure]) ->
         assert recording is not None
         owner = owners.setdefault(held[place].sha256 or recording.source, recording.source)
         if owner != recording.source:
-            failures[place] = Failure.from_copy(recording.source, "", owner)
+            failures[place] = log_folds.Failure.from_copy(recording.source, "", owner)
             del held[place]

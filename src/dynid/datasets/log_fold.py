@@ -1,10 +1,19 @@
-"""The compressed regression of one log, with its manifest entry."""
+"""One log of a dataset: its files and mapping, its compressed regression, and the store of compressed logs.
+
+    STORE/KEY/manifest.json     all logs: file, hash, rows, span, robot, date
+    STORE/KEY/HASH.npz          the compressed log, by the hash of its content
+
+KEY identifies the model, the mapping and the requested preparation. Files are written atomically and found by
+content: two concurrent runs write the same files, and no log counts twice under two names.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,11 +21,23 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, load_arrays
-from dynid.datasets.log_source import LogFacts
-from dynid.errors import RecordingError
+from dynid.errors import DynidError, RecordingError
+from dynid.files import write_whole
+from dynid.floating.whole_body import FloatingRules, whole_body_recording
 from dynid.model import LinearModel
+from dynid.model import chosen as chosen_joints
 from dynid.output_fields import output_fields
+from dynid.recording import Recording
+from dynid.recording.log_files import LogFile, content_hash
+from dynid.recording.log_reading import read
+from dynid.recording.mapping import Mapping as LogMapping
+from dynid.recording.measured import add_motor_side
+from dynid.recording.recording import DroppedRow
 from dynid.regression import Regression
+from dynid.robot import Robot
+
+MANIFEST = "manifest.json"
+_PARTS_OF_PATH = 3  # last parts of a path that decide its place in the draw, so that moving the data changes nothing
 
 
 @dataclass(frozen=True)
@@ -48,7 +69,7 @@ class ManifestEntry:
 
     @property
     def span(self) -> float:
-        """Duration, s."""
+        """Duration of the log, s."""
         return self.stop - self.start
 
     @output_fields(own_fields=True, without=("facts",), span_s=float)
@@ -58,12 +79,12 @@ class ManifestEntry:
         return {**table, "span_s": self.span}
 
     def stored(self) -> dict[str, Any]:
-        """Return plain data for a manifest."""
+        """Return the entry as plain data for a manifest file."""
         return asdict(self)
 
     @staticmethod
     def of(table: dict[str, Any]) -> ManifestEntry:
-        """Return an entry from the data of `stored`."""
+        """Return an entry from the data of a manifest file, as `stored` returns them."""
         known = {name: table[name] for name in ManifestEntry.__dataclass_fields__ if name in table}
         facts = known.get("facts")
         return ManifestEntry(**{**known, "facts": None if facts is None else LogFacts.from_table(facts)})
@@ -109,5 +130,187 @@ class LogFold:
 
 
 def signature(*parts: Any) -> str:
-    """Return a short hash of the parts."""
+    """Return a short hash of some texts or bytes."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]
+
+
+class FoldStore:
+    """Store of compressed logs in a folder, for one model and preparation."""
+
+    def __init__(self, folder: str | Path, key: str) -> None:
+        self.folder = Path(folder) / key
+        self.entries: dict[str, ManifestEntry] = {}
+        self._read()
+
+    def _read(self) -> None:
+        """Add the entries of the manifest on disk; entries of this run take precedence."""
+        path = self.folder / MANIFEST
+        try:
+            table = json.loads(path.read_text(encoding="utf-8"))
+            found = {place: ManifestEntry.of(one) for place, one in table["logs"].items()}
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise DynidError(f"{path} cannot be read as the manifest of the cache; remove {self.folder}, "
+                             "and all logs are read again") from None
+        self.entries = {**found, **self.entries}
+
+    def known(self, log: LogSource) -> ManifestEntry | None:
+        """Return the entry of a log that was compressed before and has not changed, without reading its file."""
+        entry = self.entries.get(log.place)
+        if entry is None or entry.stamp != log.stamp() or not self.path(entry.sha256).is_file():
+            return None
+        first = log.files[0]
+        return replace(entry, source=log.source, robot=first.robot, date=first.date, motion=first.motion)
+
+    def path(self, sha256: str) -> Path:
+        """Return the path of a compressed log in the store."""
+        return self.folder / f"{sha256[:32]}.npz"
+
+    def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold | None:
+        """Return a compressed log; None if its file is damaged."""
+        try:
+            return LogFold.load(self.path(entry.sha256), model).of_entry(entry)
+        except RecordingError:
+            return None
+
+    def bytes_of(self, entry: ManifestEntry) -> bytes:
+        """Return a compressed log as bytes; empty if its file is missing."""
+        try:
+            return self.path(entry.sha256).read_bytes()
+        except OSError:
+            return b""
+
+    def keep(self, place: str, entry: ManifestEntry, packed: bytes) -> None:
+        """Write the compressed log at a place (`LogSource.place`) atomically."""
+        with write_whole(self.path(entry.sha256), "wb") as file:
+            file.write(packed)
+        self.entries[place] = entry
+
+    def write(self) -> None:
+        """Write the manifest, merged with entries of concurrent runs."""
+        self._read()
+        said: Mapping[str, Any] = {"logs": {place: entry.stored() for place, entry in sorted(self.entries.items())}}
+        with write_whole(self.folder / MANIFEST) as file:
+            json.dump(said, file, indent=1)
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """One log of a dataset.
+
+    Attributes:
+        files: its file, or several that follow each other in time.
+        mapping: how they are read.
+        source: the name of the log in results and messages.
+        has_both_sides: whether motor and link positions of flexible joints are both needed.
+        flexible_joints: names of these joints; None for all of the robot's.
+        rows_at_once: rows read at a time into temporary files, for logs larger than memory; None reads all at once.
+        floating: choices of the equations of a robot with a free base.
+        is_required: whether a log that cannot be used is an error. Otherwise it is left out and listed, as is usual
+            for logs found in a folder.
+    """
+
+    files: tuple[LogFile, ...]
+    mapping: LogMapping = field(default_factory=LogMapping)
+    source: str = ""
+    has_both_sides: bool = False
+    flexible_joints: tuple[str, ...] | None = None
+    rows_at_once: int | None = None
+    is_required: bool = True
+    floating: FloatingRules = field(default_factory=FloatingRules)
+
+    @staticmethod
+    def from_file(file: LogFile, mapping: LogMapping | None = None) -> LogSource:
+        """Return the source of a log that was found in a folder and may turn out to be unusable."""
+        return LogSource((file,), mapping or LogMapping(), file.source, is_required=False)
+
+    @property
+    def place(self) -> str:
+        """Text that identifies files and mapping, by which a store recognises the log."""
+        files = " + ".join(file.source for file in self.files)
+        table = self.mapping.model_dump(mode="json", exclude_defaults=True)
+        return files if not table else f"{files} {json.dumps(table, sort_keys=True)}"
+
+    @property
+    def draw(self) -> str:
+        """Return a hash for selecting logs, independent of their order and location."""
+        names = ("/".join(path.replace("\\", "/").split("/")[-_PARTS_OF_PATH:])
+                 for path in (self.files[0].source, self.source))
+        return hashlib.sha256("".join(names).encode()).hexdigest()
+
+    def stamp(self) -> str:
+        """Return size and time of the files, by which an unchanged log is recognised without reading it."""
+        return "-".join(file.stamp() for file in self.files)
+
+    def read(self, robot: Robot | None) -> Recording:
+        """Return the recording that the log's files contain."""
+        return self.read_hashed(robot, hashed=False)[0]
+
+    def read_hashed(self, robot: Robot | None, *, hashed: bool = True) -> tuple[Recording, str]:
+        """Return the recording, and the SHA-256 of the files' bytes together with the mapping."""
+        with ExitStack() as stack:
+            paths = [stack.enter_context(file.local()) for file in self.files]
+            digest = "".join(content_hash(path) for path in paths) if hashed else ""
+            recording = read(paths, self.mapping, robot, at_once=self.rows_at_once)
+        recording = replace(recording, source=self.source or recording.source)
+        if robot is not None and robot.has_free_base:
+            recording = whole_body_recording(recording, robot, self.mapping, self.floating)
+        if self.has_both_sides and robot is not None:
+            recording = add_motor_side(recording, chosen_joints(robot, self.flexible_joints))
+        if not hashed:
+            return recording, ""
+        digest += json.dumps(self.mapping.model_dump(mode="json"), sort_keys=True)
+        return recording, hashlib.sha256(digest.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """Facts that reading a log gave: rows, duration, notes and rows that were dropped.
+
+    Attributes:
+        source: name of the log.
+        role: "identification" or "validation".
+        rows: samples that were read.
+        seconds: duration.
+        dropped: number of rows that could not be used.
+        dropped_rows: the first of these.
+        notes: sentences on what was assumed or looks wrong.
+        signals: names of the signals in the log.
+    """
+
+    source: str
+    role: str
+    rows: int
+    seconds: float
+    dropped: int
+    dropped_rows: tuple[DroppedRow, ...]
+    notes: tuple[str, ...]
+    signals: tuple[str, ...] = ()
+
+    @staticmethod
+    def from_recording(recording: Recording, role: str) -> LogFacts:
+        return LogFacts(recording.source, role, len(recording), recording.duration, recording.dropped,
+                        recording.dropped_rows, recording.notes, recording.signals)
+
+    @staticmethod
+    def from_table(table: Mapping[str, Any]) -> LogFacts:
+        """Return the facts on a log from plain data, as `to_dict` returns them."""
+        return LogFacts(**{**table, "dropped_rows": tuple(DroppedRow(**one) for one in table["dropped_rows"]),
+                           "notes": tuple(table["notes"]), "signals": tuple(table["signals"])})
+
+    @property
+    def sentence(self) -> str:
+        """Return the dropped rows as a sentence; empty if there are none."""
+        if not self.dropped:
+            return ""
+        first, last = self.dropped_rows[0], self.dropped_rows[-1]
+        where = f"row {first.row}" if self.dropped == 1 else f"{self.dropped} rows from {first.row} to " + (
+            str(last.row) if self.dropped == len(self.dropped_rows) else "beyond")
+        return (f"{self.source}: ignored {where}, of {self.rows + self.dropped}; "
+                f"{'it' if self.dropped == 1 else 'the first'}: {first.why}")
+
+    @output_fields(own_fields=True)
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "dropped_rows": [asdict(one) for one in self.dropped_rows], "notes": list(self.notes),
+                "signals": list(self.signals)}

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.datasets.fold_store import FoldStore
-from dynid.datasets.log_fold import LogFold, ManifestEntry, signature
-from dynid.datasets.log_source import LogFacts, LogSource
+from dynid.datasets.log_fold import FoldStore, LogFacts, LogFold, LogSource, ManifestEntry, signature
 from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
@@ -147,7 +145,7 @@ class FoldedLogs:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Logs that could not be used."""
+        """Logs that were excluded because they cannot be used."""
         return tuple(one for one in self.left_out if one.code != COPIED)
 
     @property
@@ -159,8 +157,7 @@ class FoldedLogs:
 @dataclass(frozen=True, eq=False)
 class Folding:
     """Logs of a sum before it is computed. Attributes, all by index in `logs`: known: logs in the store. failures:
-    missing logs. held: logs in memory.
-    """
+    missing logs. held: logs in memory."""
 
     logs: Sequence[LogSource]
     job: FoldJob
@@ -248,7 +245,7 @@ class Intake:
         return True
 
     def close(self) -> None:
-        """Write the manifest."""
+        """Write the manifest of the store."""
         store = self._folding.store
         if store is not None and store.entries:
             store.write()

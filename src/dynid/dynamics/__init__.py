@@ -1,5 +1,6 @@
 """The physics kernels over batches of samples: regressor, inverse and forward dynamics, energies, kinematics."""
 
+from dynid.dynamics.kinematics import Wrench
 from dynid.dynamics.physics import (
     check_motion,
     coriolis,
@@ -20,7 +21,6 @@ from dynid.dynamics.physics import (
     wrench_torques,
 )
 from dynid.dynamics.root_frame import quaternions, root_motion, rotations
-from dynid.dynamics.wrench import Wrench
 
 __all__ = [
     "Wrench", "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "frame_pose", "gravity",

@@ -98,7 +98,7 @@ def origin_lanes(place, body, out):
 
 @njit(**INLINED)
 def column_lanes(end, k, t):
-    """Return unit vector k of a place's rotation."""
+    """Return the unit vector along axis k of a frame."""
     return vector(end, k * LANES + t, 3 * LANES)
 
 
@@ -111,7 +111,7 @@ def apart(first, second, t):
 
 @njit(**INNER_BORROWING)
 def rod_lanes(first, second, length, out):
-    """Compute the equation of a rod."""
+    """Compute the closure equation of a rod: its two ends have a fixed distance."""
     share = 1.0 / length
     for t in range(LANES):
         a, _, d = apart(first, second, t)

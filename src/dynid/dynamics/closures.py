@@ -59,7 +59,7 @@ def end_of(body, place, R, P, out):
 
 @njit(**INNER_BORROWING)
 def column(end, k):
-    """Return unit vector k of a place's rotation."""
+    """Return the unit vector along axis k of a frame."""
     return end[k], end[3 + k], end[6 + k]
 
 

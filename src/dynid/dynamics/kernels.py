@@ -92,8 +92,7 @@ def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
 @njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
     """Compute as in `move_links`, with the six unit twists of a free base as its joint axes; only the last of its six
-    bodies moves.
-    """
+    bodies moves."""
     if parent[0] == FREE_ROOT:
         for i in range(6):
             for k in range(BODY * TILE):
@@ -210,7 +209,7 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
 
 @njit(**INNER)
 def carry(parent, loads, m):
-    """Add to each body's load the loads of the bodies it carries."""
+    """Add to the wrench or inertia of each body those of all bodies that it carries."""
     for i in range(len(parent) - 1, -1, -1):
         if parent[i] >= 0:
             add_tile(loads[i], loads[parent[i]], m)

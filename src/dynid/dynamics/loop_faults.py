@@ -21,8 +21,7 @@ _CLEARLY_OPEN_RATIO = 2.0  # times more open than the next loop
 
 def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
     """Return the message on a loop that cannot be closed, with its joints and their positions. q (dof,): positions of
-    the independent joints. where: sample or time in words.
-    """
+    the independent joints. where: sample or time in words."""
     followers = robot.followers
     assert followers is not None and followers.loops is not None
     k, joints = fault(robot, followers, status, np.asarray(q, dtype=float))

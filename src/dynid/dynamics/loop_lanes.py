@@ -38,11 +38,7 @@ _LARGEST_MULTIPLIER = 1e4  # of an elimination whose order was chosen in another
 
 
 class Work(NamedTuple):
-    """Work arrays of the lanes.
-
-    The others are those of `closure_lanes`.
-
-    Attributes:
+    """Work arrays of the lanes; arrays not listed here: see `closure_lanes`. Attributes:
         z, before: (coordinates, LANES), coordinates, and those of the previous step.
         target: (n, LANES), targets of the independent coordinates.
         x, velocity, acceleration: (joints, LANES), of all joints.
@@ -143,7 +139,8 @@ def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion,
 
 @njit(**INNER_BORROWING)
 def advance(tree, closures, plan, k, exact, work):
-    """Move the lanes to their targets in step k, by Newton's method until its steps are below `exact`."""
+    """Solve the closures of all lanes at their targets of step k, by Newton's method until its steps are below
+    `exact`."""
     for c in range(len(work.z)):
         to, row = work.before[c], work.z[c]
         for t in range(LANES):
@@ -169,7 +166,7 @@ def advance(tree, closures, plan, k, exact, work):
 
 @njit(**INNER_BORROWING)
 def linearise(tree, closures, plan, work):
-    """Compute bodies, equations, and the factors of their rates."""
+    """Compute body poses and closure equations, and factorise the derivatives of these equations."""
     place_lanes(tree.parent, tree.pose, tree.axis, closures.source, closures.ratio, closures.offset, work.z, work.x,
                 work.joint, work.bodies, work.z.shape[1])
     equations_lanes(closures.kinds, closures.bodies, closures.places, closures.lengths, work.bodies, work.ends,

@@ -149,8 +149,7 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
 
 def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
     """Return the positions of the independent joints for mimic joints, q_measured = coupling q + offset; without
-    dependent joints, the measured positions themselves.
-    """
+    dependent joints, the measured positions themselves."""
     followers, n = robot.followers, robot.dof
     whole, offset = (np.eye(n), np.zeros(n)) if followers is None else (followers.coupling, followers.offset)
     coupling, off = whole[where], given - offset[where]

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
 from dynid.dynamics.following import closed_columns, closure_wrenches, tree_motion
-from dynid.dynamics.kinematics import forward_kinematics, frame_pose, jacobian, wrench_torques
+from dynid.dynamics.kinematics import Wrench, forward_kinematics, frame_pose, jacobian, wrench_torques
 from dynid.dynamics.motion_case import (
     MotionCase,
     check_motion,
@@ -34,7 +34,6 @@ from dynid.dynamics.motion_case import (
 from dynid.dynamics.root_frame import in_root_axes, is_configuration, mass_moments, root_motion, world_acceleration
 from dynid.dynamics.tiles import AXIS, BODY, COLUMNS, TEN, TILE
 from dynid.dynamics.tree import tree_of
-from dynid.dynamics.wrench import Wrench
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import Joint, Robot
 from dynid.threads import over_samples
@@ -326,7 +325,8 @@ def total_momentum(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: A
     It is in axes of the base. Without external forces the angular momentum is constant.
     """
     if not robot.has_free_base:
-        raise ModelError(f"robot '{robot.name}' has a fixed base, which takes up its momentum", code="fixed-base")
+        raise ModelError(f"robot '{robot.name}' has a fixed base, so its total momentum is not "
+                         f"defined", code="fixed-base")
     single, (q, dq), pose = rooted(robot, q=q, dq=dq)
     inertia = inertia_matrix(robot, inertias, q, threads=threads)
     mass, first = mass_moments(inertia)

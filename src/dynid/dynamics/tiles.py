@@ -274,7 +274,7 @@ def _declare_transpose_four() -> None:
 
 @njit(**INNER)
 def spread_ten(source, first, step, target, at, width, m):
-    """Copy ten rows of a tile, `step` apart, so that those of a sample are neighbours, samples `width` apart."""
+    """Copy ten rows of a tile, which are `step` rows apart, so that the ten numbers of each sample are contiguous."""
     for t in range(0, m - 3, 4):
         for k in (0, 4, 6):  # the third part repeats two rows
             transpose_four(source, (first + step * k) * TILE + t, step * TILE, target, at + t * width + k, width)
@@ -285,7 +285,7 @@ def spread_ten(source, first, step, target, at, width, m):
 
 @njit(**INNER)
 def spread_four(source, first, step, target, at, width, m):
-    """Copy four rows of a tile as `spread_ten` copies ten."""
+    """Copy four rows of a tile, `step` apart, so that the numbers of a sample are neighbours, as in `spread_ten`."""
     for t in range(0, m - 3, 4):
         transpose_four(source, first * TILE + t, step * TILE, target, at + t * width, width)
     for t in range(m - m % 4, m):
@@ -337,7 +337,7 @@ def project_tile(wrench, axis, out, m):
 
 @njit(**INNER)
 def add_tile(source, target, m):
-    """Add source to target, row by row."""
+    """Add the rows of one array to those of another."""
     for k in range(len(target) // TILE):
         for t in range(m):
             target[k * TILE + t] += source[k * TILE + t]

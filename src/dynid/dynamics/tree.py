@@ -31,7 +31,7 @@ class Tree(NamedTuple):
 
 
 def joint_pose(joint: Joint) -> Array:
-    """Return T0, Tc, Ts, Tq of `Tree` (4, 3, 4)."""
+    """Return the constants T0, Tc, Ts, Tq (4, 3, 4) of a joint's pose T0 + cos(q) Tc + sin(q) Ts + q Tq."""
     fixed, cos, sin, slide = np.zeros((4, 4, 4))
     if joint.prismatic:
         fixed[:] = np.eye(4)
@@ -55,7 +55,7 @@ def joint_axis(joint: Joint) -> Array:
 
 @lru_cache(maxsize=256)
 def tree_of(robot: Robot) -> Tree:
-    """Return the arrays of a robot, cached."""
+    """Return the arrays of a robot for the compiled kernels; computed once per robot."""
     pose = np.array([joint_pose(joint).ravel() for joint in robot.joints])
     axis = np.array([joint_axis(joint) for joint in robot.joints])
     parent, gravity = robot.parents.astype(np.int64), np.array(robot.gravity, dtype=float)

@@ -40,7 +40,7 @@ def put(rows: Array, at: int, stride: int, a: Vector) -> None:
 
 @njit(**INLINED)
 def put_more(rows: Array, at: int, stride: int, a: Vector) -> None:
-    """Add a to the stored vector."""
+    """Add the vector a to a vector that is stored in an array."""
     rows[np.uintp(at)] += a[0]
     rows[np.uintp(at + stride)] += a[1]
     rows[np.uintp(at + 2 * stride)] += a[2]
@@ -59,14 +59,14 @@ def add_times(c: Vector, x: float, a: Vector) -> Vector:
 
 @njit(**INLINED)
 def add_cross(c: Vector, a: Vector, b: Vector) -> Vector:
-    """Return c + a x b."""
+    """Return the vector c + a x b (cross product)."""
     return (c[0] + a[1] * b[2] - a[2] * b[1], c[1] + a[2] * b[0] - a[0] * b[2],
             c[2] + a[0] * b[1] - a[1] * b[0])
 
 
 @njit(**INLINED)
 def add_turned(c: Vector, R: Matrix, a: Vector) -> Vector:
-    """Return c + R a."""
+    """Return the vector c + R a, with a rotation matrix R."""
     return (c[0] + R[0] * a[0] + R[1] * a[1] + R[2] * a[2], c[1] + R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
             c[2] + R[6] * a[0] + R[7] * a[1] + R[8] * a[2])
 
@@ -88,7 +88,7 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 @njit(**INLINED)
 def turned(R: Matrix, a: Vector) -> Vector:
-    """Return R a."""
+    """Return the vector R a, with a rotation matrix R."""
     return (R[0] * a[0] + R[1] * a[1] + R[2] * a[2], R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
             R[6] * a[0] + R[7] * a[1] + R[8] * a[2])
 
@@ -102,6 +102,6 @@ def turned_back(R: Matrix, a: Vector) -> Vector:
 
 @njit(**INLINED)
 def scaled(S: Symmetric, a: Vector) -> Vector:
-    """Return S a of a symmetric matrix."""
+    """Return the vector S a, with a symmetric matrix S."""
     return (S[0] * a[0] + S[1] * a[1] + S[2] * a[2], S[1] * a[0] + S[3] * a[1] + S[4] * a[2],
             S[2] * a[0] + S[4] * a[1] + S[5] * a[2])

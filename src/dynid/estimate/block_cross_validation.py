@@ -10,8 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.problem import Problem, find_method, identify
 from dynid.recording import Samples
 from dynid.regression import Block, Regression

@@ -79,8 +79,7 @@ def _free_moves(rows: Array) -> Array:
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
     """Return the directions that the constraints of the consistent set restrict at theta, for a barrier of the given
-    weight.
-    """
+    weight."""
     parts = [_held(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0

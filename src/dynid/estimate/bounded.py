@@ -64,7 +64,7 @@ def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) ->
 
 def _free_best(a: Array, rho: Array, low: Array, high: Array, x: Array, at_low: Bools,
                at_high: Bools) -> tuple[Array, Bools, Bools]:
-    """Return x with its free entries at their least-squares optimum, and which entries are fixed at the lower and upper
+    """Return the least-squares solution over the free entries, and which entries are fixed at the lower and upper
     bound."""
     x, at_low, at_high = x.copy(), at_low.copy(), at_high.copy()
     x[at_low], x[at_high] = low[at_low], high[at_high]

@@ -108,7 +108,7 @@ def _explained(problem: Problem, free: Estimate, with_cables: Callable[[], Probl
 
 
 def _worth(problem: Problem, before: BlockCrossValidation, after: BlockCrossValidation, j: int) -> Worth:
-    """Return the benefit of the torques at joint j."""
+    """Return the reduction of the cross-validation error of joint j by torques that depend on position."""
     power = np.array([problem.regression.blocks[k].factors[j].power for k in before.blocks])
     errors = [np.nan_to_num(0.01 * one.errors_per_joint[:, j]) ** 2 * power for one in (before, after)]
     return worth_of_gains("cable", errors[0] - errors[1], float(errors[0].sum()), float(power.sum()))

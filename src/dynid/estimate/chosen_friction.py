@@ -14,8 +14,7 @@ from dynid.output_fields import map_of, output_fields, record
 @dataclass(frozen=True)
 class JointChoice:
     """Friction terms chosen for a joint with the benefit of each, rejected terms with the benefit each would add, and
-    the names of its standard friction terms.
-    """
+    the names of its standard friction terms."""
 
     joint: str
     taken: tuple[Worth, ...]

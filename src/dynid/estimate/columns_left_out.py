@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate.bounded import bounded_least_squares
 from dynid.lapack import solve_triangular
 from dynid.recording import Samples
-from dynid.regression import Regression
-from dynid.regression.factor import triangular
+from dynid.regression import Block, Regression
+from dynid.regression.factor import Factor, triangular
 
 _RIDGE_TRACE = 1e-14  # share of a column's squares
 EXACT_SHARE = 1e-8  # share of a joint's squared torques below which errors are rounding
@@ -81,8 +80,7 @@ class ColumnsLeftOut:
 
     def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
         """Return the equations of some columns, extended by their ridge penalties, or by a minimal ridge if the data
-        may not determine them.
-        """
+        may not determine them."""
         pull = np.sqrt(np.maximum(self.ridge[own], _RIDGE_TRACE) * block.squares[own])
         return np.vstack([block.r[:, own], np.diag(pull)]), np.concatenate([block.rho, np.zeros(len(pull))])
 
@@ -198,7 +196,14 @@ def dealt(regression: Regression, count: int) -> Regression:
     Interleaving makes the data without one block excite every parameter.
     """
     hands = [regression.blocks[k::count] for k in range(count)]
-    return replace(regression, blocks=tuple(reduce(add, hand) for hand in hands if hand))
+    return replace(regression, blocks=tuple(_together(hand) for hand in hands if hand))
+
+
+def _together(blocks: Sequence[Block]) -> Block:
+    """Return the sum of blocks that are no neighbours, by one triangular factor for each joint."""
+    return Block(tuple(span for block in blocks for span in block.spans), tuple(
+        Factor(own[0].columns, triangular(*(one.r[:max(one.rows, 1)] for one in own)), sum(one.rows for one in own),
+               sum(one.power for one in own)) for own in zip(*(block.factors for block in blocks), strict=True)))
 
 
 def worth_of(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:

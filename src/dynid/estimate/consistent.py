@@ -10,9 +10,12 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit, fit, limits_from_shapes, limits_from_tables
-from dynid.consistency.central import barrier_size, fill
+from dynid.consistency.barrier import Barrier
+from dynid.consistency.central import barrier_size, fill_by_barrier
 from dynid.consistency.consistency import HEAVIEST, MARGIN, InertiaForm
+from dynid.consistency.fit import misfit_unit
 from dynid.consistency.limits import MassLimit
+from dynid.consistency.newton import minimise
 from dynid.consistency.prior import Nominal, nominal_model
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.border import constrained_covariance
@@ -35,6 +38,8 @@ _MAX_MASS_RATIO = 10.0  # times its file's masses: more than any robot weighs
 _LARGEST_LOSS = 10.0  # times the measured torque: more than friction or an offset can be
 # deviations of independent rows, which residuals that are correlated in time make several times larger
 _MAX_STANDARD_ERRORS_MOVED = 10.0
+# Share of the largest mass below which a robot is clearly not one that only a greater mass would fit.
+_CLEARLY_LIGHTER = 0.5
 _ZERO_COLUMN = 1e-12  # share of the largest column below which a column is rounding
 
 
@@ -208,27 +213,38 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
     """Return the estimate of a constrained fit of the problem's equations, see `inside_the_set`."""
     with one_blas_thread():
         solution = solve(problem.regression, stack_enough(problem.regression, weights))
-        found = inside_the_set(LinearFit.of(problem, solution, weights), name, problem.regression, weights, consistency,
-                               fill_with)
+        free = LinearFit.of(problem, solution, weights)
+        found = _best_inside(free, problem.regression, weights, consistency, fill_with)
 
     def refit(fewer: Regression) -> Array:
         less = replace(problem, regression=fewer.joined(1), data=(), recordings=())
-        return _refit(less, weights is not None, consistency, fill_with, found.theta)
+        return _refit(less, weights is not None, consistency, fill_with, found)
 
-    return replace(found, refit=refit)
+    return replace(_constrained_estimate(free, name, problem.regression, weights, consistency, found), refit=refit)
 
 
-def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with: Fill, near: Array | None) -> Array:
-    """Return theta (parameters,) of a constrained fit that starts at an earlier solution.
+def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with: Fill, earlier: Inside) -> Array:
+    """Return theta (parameters,) of a constrained fit, with the barrier of an earlier fit of similar equations.
 
-    It raises an error if the equations lack a parameter of the earlier fit.
+    Its weight is scaled by the misfit. The minimum is unique, and a few steps of Newton's method from the earlier one
+    find it. It raises an error if the equations lack a parameter of the earlier fit.
     """
     if unseen(problem).keys() - consistency.known.keys():
         raise NotPossibleError("without some of the data a parameter does not affect any torque")
     with one_blas_thread():
         weights = joint_weights(problem.regression) if weighted else None
+        if earlier.barrier is not None:
+            measured = problem.regression.stack(weights, prior=False)
+            barrier = earlier.barrier.times(misfit_unit(measured) / misfit_unit(earlier.measured))
+            matrix, rho = _rows(problem, measured, prior_rows(problem, weights, measured))
+            try:
+                theta = minimise(matrix, rho, barrier, earlier.theta, earlier.theta)
+            except NotPossibleError:
+                theta = None
+            if theta is not None and theta[consistency.places[:, 9]].sum() < _CLEARLY_LIGHTER * consistency.heaviest:
+                return consistency.with_known(theta)
         free = LinearFit.of(problem, solve(problem.regression, stack_enough(problem.regression, weights)), weights)
-        return _best_inside(free, problem.regression, weights, consistency, fill_with, near).theta
+        return _best_inside(free, problem.regression, weights, consistency, fill_with).theta
 
 
 def constrained_fit(problem: Problem, regression: Regression, weights: Array | None,
@@ -256,8 +272,14 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
         consistency: the consistent set.
         fill_with: criterion for undetermined parameters.
     """
-    problem, solution = free.problem, free.solution
     found = _best_inside(free, regression, weights, consistency, fill_with)
+    return _constrained_estimate(free, name, regression, weights, consistency, found)
+
+
+def _constrained_estimate(free: LinearFit, name: str, regression: Regression, weights: Array | None,
+                          consistency: Consistency, found: Inside) -> Estimate:
+    """Return the estimate of a constrained fit that was found; arguments as in `inside_the_set`."""
+    problem, solution = free.problem, free.solution
     best, measured, theta, stacked = found.best, found.measured, found.theta, regression.stack(weights)
     beta = problem.base.matrix @ theta
     held = replace(free, solution=replace(solution, beta=beta))
@@ -286,7 +308,8 @@ class Inside:
     """A constrained fit.
 
     It has the optimum, its equations without known values, the weighted sum of squares of the noise, theta
-    (parameters,) with undetermined parameters filled in, and the criterion by which these were chosen.
+    (parameters,) with undetermined parameters filled in, and the criterion by which these were chosen. `barrier` is
+    the one whose minimum theta is; None if there is none.
     """
 
     best: Fit
@@ -294,44 +317,46 @@ class Inside:
     noise_misfit: float
     theta: Array
     source: str
+    barrier: Barrier | None
 
 
 def _best_inside(free: LinearFit, regression: Regression, weights: Array | None, consistency: Consistency,
-                 fill_with: Fill, near: Array | None = None) -> Inside:
-    """Return the best fit of weighted equations inside the consistent set, with undetermined parameters filled in.
-
-    near (parameters,): the solution for similar equations, used as the start.
-    """
+                 fill_with: Fill) -> Inside:
+    """Return the best fit of weighted equations inside the consistent set, with undetermined parameters filled in."""
     stacked = regression.stack(weights)
     best, measured, prior = constrained_fit(free.problem, regression, weights, consistency)
     # Expected excess of the true robot's misfit over the least one: smaller differences are noise.
     noise_misfit = float(np.sum((stacked.r @ free.noise(None).covariance(free.solution)) * stacked.r))
     return Inside(best, measured, noise_misfit, *filled(free.problem, consistency, measured, best, noise_misfit,
-                                                        fill_with, prior, near))
+                                                        fill_with, prior))
 
 
 def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, noise_misfit: float,
-           fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None,
-           near: Array | None = None) -> tuple[Array, str]:
-    """Return full parameters (parameters,) of the optimum and the criterion for the undetermined ones.
+           fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None) -> tuple[Array, str, Barrier | None]:
+    """Return full parameters (parameters,) of the optimum, the criterion for the undetermined ones, and its barrier.
 
     Undetermined parameters are chosen by `fill` at a cost below `noise_misfit`, the weighted sum of squares of the
     noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques are those of the optimum.
     """
     nominal = _nominal(problem, consistency, fill_with)
-    matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
-    if prior is not None:
-        matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
+    matrix, rho = _rows(problem, stacked, prior)
     tolerance = _tolerance(best, noise_misfit, stacked)
     for source, matrices in (("nominal", None if nominal is None else nominal.matrices), ("central", None)):
         if source == "nominal" and matrices is None:
             continue
         try:
-            theta = fill(consistency, matrix, rho, best.theta, tolerance=tolerance, nominal=matrices, near=near)
+            theta, barrier = fill_by_barrier(consistency, matrix, rho, best.theta, tolerance=tolerance,
+                                             nominal=matrices)
         except NotPossibleError:
             continue
-        return consistency.with_known(theta), source
-    return consistency.with_known(best.theta), "none"
+        return consistency.with_known(theta), source, barrier
+    return consistency.with_known(best.theta), "none", None
+
+
+def _rows(problem: Problem, stacked: Stacked, prior: tuple[Array, Array] | None) -> tuple[Array, Array]:
+    """Return the equations of the standard parameters (k, parameters) and their values (k,), with those of a prior."""
+    matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
+    return (matrix, rho) if prior is None else (np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]]))
 
 
 def _tolerance(best: Fit, noise_misfit: float, stacked: Stacked) -> float:

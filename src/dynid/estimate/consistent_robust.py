@@ -30,7 +30,7 @@ def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | 
     """Return reweighted least squares over the consistent set, for torques with outliers: each step is a cone
     programme with weights from the previous residuals (Sousa, s. 8.1).
 
-    The start and the scale of each joint's noise are those of `irls`. Options as there and in `pc-wls`.
+    The start and the scale of each joint's noise are those of `irls`. The options are those of `irls` and `pc-wls`.
     """
     chosen = chosen_loss("pc-irls", loss, tuning)
     consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
@@ -52,7 +52,7 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
     """Return generalised least squares over the consistent set, alternating with the covariance S of the joints'
     residuals until both converge (Sousa, s. 8.1, citing Olsen and Petersen 2001).
 
-    Equations are whitened as in `ml`; each step is a cone programme. Options as there and in `pc-wls`.
+    Equations are whitened as in `ml`; each step is a cone programme. The options are those of `ml` and `pc-wls`.
     """
     consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
                                  intervals=intervals)

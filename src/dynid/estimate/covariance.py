@@ -21,9 +21,8 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
-from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.discontinuous_columns import dry_columns
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
 from dynid.estimate.penalty_errors import penalty_noise_matrix
@@ -71,7 +70,7 @@ class ScoreNoise:
         return solution.inverse @ self.middle @ solution.inverse
 
     def shifted(self, motion: MotionShift | None) -> ScoreNoise:
-        """Return the same noise with the square of a bias added."""
+        """Return the noise increased by the square of a bias."""
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
@@ -251,7 +250,7 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
 
 
 def _share(factors: Sequence[Factor], solution: Solution, weights: Array) -> tuple[Array, Array]:
-    """Return a block's share (base, base) of H, and its score (base,)."""
+    """Return the contribution of a block of rows to the normal matrix (base, base), and its score (base,)."""
     size = len(solution.beta)
     normal, score = np.zeros((size, size)), np.zeros(size)
     for weight, factor in zip(weights, factors, strict=True):

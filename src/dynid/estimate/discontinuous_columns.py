@@ -12,8 +12,7 @@ from dynid.regression.base import closed_postures
 
 def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
     """Return a mask (base,) of regressor columns with dry friction: those that are not polynomials of the velocity up
-    to degree 2.
-    """
+    to degree 2."""
     rng = np.random.default_rng(0)
     _, dq, ddq = rng.normal(size=(3, 20, model.dof))
     q = closed_postures(model, 20, rng)

@@ -1,9 +1,9 @@
-"""Estimate: the one result of every method."""
+"""Estimate: the one result of every method, and the numbers of its fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
-from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from dynid.estimate.block_cross_validation import BlockCrossValidation
     from dynid.estimate.draws.posterior import Draws
     from dynid.estimate.simulators.exports import Exported
+
 
 # Percent: a parameter with a larger standard error is not identified, only estimated. At 50 % a value is twice its
 # standard error, so that its sign is certain at a level of 95 %.
@@ -93,7 +93,7 @@ class Estimate:
 
     @property
     def covariance(self) -> Array:
-        """Covariance (base, base) of the values."""
+        """Covariance (base, base) of the base parameters."""
         return self.uncertainty.covariance
 
     @property
@@ -157,7 +157,7 @@ class Estimate:
         return residuals(TorqueEquations.of(self.model, samples, self.base), self.values)
 
     def score(self, samples: Samples | Sequence[Samples]) -> float:
-        """Return the explained share of the torques' variance about each joint's mean; 1 is all of it."""
+        """Return R^2: the explained share of the torques' variance about each joint's mean, at most 1."""
         total = np.sum([torque_sums(one) for one in self.residuals(samples)], axis=0)
         variation = float(np.sum(total[:, 0] - total[:, 1] ** 2 / np.maximum(total[:, 5], 1.0)))
         return 1.0 - float(total[:, 2].sum()) / variation if variation > 0 else float("nan")
@@ -175,7 +175,8 @@ class Estimate:
         return found
 
     def with_covariance(self, covariance: Array, **changes: Any) -> Estimate:
-        """Return the same values with another covariance (base, base). changes: other fields of its `Uncertainty`."""
+        """Return a copy of the estimate with another covariance (base, base). changes: other fields of its
+        `Uncertainty`."""
         return replace(self, uncertainty_of=self.uncertainty_of.then(
             lambda found: replace(found, covariance=covariance, **changes)))
 
@@ -260,3 +261,72 @@ class Estimate:
         from dynid.estimate.draws.posterior import PRIOR_SPREAD, posterior_draws
         return posterior_draws(self, count, seed, spread=PRIOR_SPREAD if spread is None else spread,
                                regression=regression)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics(Mapping[str, Any]):
+    """Numbers of a fit common to all methods, and `more` facts of one method; also readable as a mapping.
+
+    Attributes:
+        relative_error: 100 |tau - tau_hat| / |tau| over all joints, percent.
+        relative_error_per_joint: (dof,), percent.
+        residual_deviation_per_joint: (dof,), standard deviation of the residuals, N m or N.
+        rank: number of excited parameters.
+        rows_per_joint: (dof,), number of equations.
+        joints: their names.
+        condition: condition number of the weighted and scaled regressor.
+        weights: (dof,), of the joints, or None.
+        confounded: for each parameter that is not excited, those it cannot be distinguished from.
+        notes: on the fit; those on standard errors are in `Uncertainty`.
+    """
+
+    relative_error: float
+    relative_error_per_joint: list[float]
+    residual_deviation_per_joint: list[float]
+    rank: int
+    rows_per_joint: list[int]
+    joints: list[str]
+    condition: float | None = None
+    weights: list[float] | None = None
+    confounded: dict[str, list[str]] = field(default_factory=dict)
+    notes: Sequence[Note] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of_fit(regression: Regression, beta: Array, *, rank: int, **facts: Any) -> Diagnostics:
+        """Return the diagnostics of base values beta (base,) on compressed data, with further facts by name."""
+        rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
+        return Diagnostics.of({
+            "relative_error": regression.relative_error(beta),
+            "relative_error_per_joint": regression.relative_errors(beta).tolist(),
+            "residual_deviation_per_joint": np.sqrt(regression.misfits(beta) / rows).tolist(), "rank": rank,
+            "rows_per_joint": list(regression.rows), "joints": list(regression.joints), **facts})
+
+    @staticmethod
+    def of(facts: Mapping[str, Any]) -> Diagnostics:
+        """Return diagnostics from a mapping, such as one that was read from a file."""
+        core = {name: value for name, value in facts.items() if name in _CORE}
+        core["notes"] = tuple(note if isinstance(note, Note) else Note.of(note) for note in facts.get("notes", ()))
+        return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
+
+    def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:
+        """Return the diagnostics with further or changed facts."""
+        return Diagnostics.of({**self, **facts})
+
+    # -- as a mapping: what is there, by name ------------------------------------------------------
+    def __getitem__(self, name: str) -> Any:
+        if name in self.more:
+            return self.more[name]
+        if name in _CORE and getattr(self, name) is not None:
+            return getattr(self, name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name in _CORE if getattr(self, name) is not None and name not in self.more)
+        yield from self.more
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_CORE = tuple(one.name for one in fields(Diagnostics) if one.name != "more")

@@ -13,10 +13,9 @@ from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
 from dynid.model import Model, Payload, required_robot_model
 from dynid.robot.robot import JointFields, Robot
-from dynid.robot.table_urdf import plain_urdf
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_mjcf import to_mjcf
-from dynid.robot.write_urdf import encoding_of, urdf_with_inertias
+from dynid.robot.write_urdf import encoding_of, plain_urdf, urdf_with_inertias
 
 
 def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
@@ -109,7 +108,7 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
 
 def _values(estimate: Estimate, model: Model, fields: JointFields, file: str,
             tell: Callable[[str], object]) -> dict[str, float]:
-    """Return the parameters that the file format can store, by name, and report the others."""
+    """Return the parameters that a robot file can store, by name, and report those that it cannot store."""
     theta = dict(zip(model.parameters.names, estimate.full, strict=True))
     left = [one.name for one in model.parameters
             if one.body is None and one.name not in fields and theta[one.name] != 0]

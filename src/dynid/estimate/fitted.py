@@ -13,6 +13,7 @@ from dynid.model import DataContext, LinearModel, bound, robot_model
 from dynid.recording import Samples
 from dynid.recording.excerpts import excerpt
 from dynid.regression import BaseParameters, TorqueEquations, fold
+from dynid.regression.derived import CachedEquations
 
 # Rows after decimation:
 _ENOUGH_ROWS = 20000  # for the second estimate: the torque of a gear need not be known as well as its friction
@@ -50,7 +51,7 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
     few, some = (excerpt(logs, rows * decimated_by) for rows in (_FIRST_ROWS, _ENOUGH_ROWS))
     kept = np.flatnonzero(~own.loaded[base.independent])
     narrow = replace(base, independent=base.independent[kept], matrix=base.matrix[kept])
-    first = fold(TorqueEquations.of(model, few, narrow), blocks=1, threads=threads)
+    first = fold(CachedEquations.of(TorqueEquations.of(model, few, narrow)), blocks=1, threads=threads)
     weights = joint_weights(first)
     beta = solve(first, first.stack(weights)).beta
     tried = []
@@ -59,7 +60,7 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
         if split and np.array_equal(theta, first.base.expand(beta)):
             continue
         loaded = own.with_estimate(theta)
-        regression = fold(TorqueEquations.of(loaded, some, base), blocks=1, threads=threads)
+        regression = fold(CachedEquations.of(TorqueEquations.of(loaded, some, base)), blocks=1, threads=threads)
         stacked = regression.stack(weights)
         found = solve(regression, stacked).beta
         tried.append((stacked.misfit(found), split, loaded, found))

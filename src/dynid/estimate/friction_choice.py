@@ -232,7 +232,7 @@ def _tables(names: Sequence[str], every: Sequence[int], ridges: Mapping[str, flo
 
 def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, float],
                   kept: Mapping[str, Sequence[int]], couplings: Sequence[Coupling]) -> JointChoice:
-    """Return the benefit of each kind of term on a joint, given the others that were taken."""
+    """Return the reduction of a joint's cross-validation error by each kind of term, given the other chosen terms."""
     taken, left = list[Worth](), list[Worth]()
     for one in couplings:
         if j in (one.a, one.b):
@@ -327,7 +327,7 @@ class RidgeSearch:
 
     def fitted(self, regression: Regression, ridges: Mapping[str, float],
                without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the values (base,) from all data, zero for excluded columns."""
+        """Return the base parameters (base,) fitted to all data, zero for excluded columns."""
         ridge = np.zeros(len(regression.base))
         ridge[self.places] = self.ridge(ridges, without)
         own = np.flatnonzero(np.isfinite(ridge))
@@ -377,6 +377,6 @@ class RidgeSearch:
         return np.asarray(np.mean([part.values(ridge) for part in self.parts], axis=0)[self.columns[name]])
 
     def worth(self, term: str, j: int, without: Mapping[str, float], with_: Mapping[str, float]) -> Worth:
-        """Return the benefit of a term on joint j."""
+        """Return the reduction of joint j's cross-validation error by a kind of term."""
         before, after = self.losses(without), self.losses(with_)
         return worth_of_gains(term, (before - after)[:, j], float(before[:, j].sum()), float(self.powers[j]))

@@ -69,6 +69,6 @@ class Part:
         return found
 
     def losses(self, ridge: Array) -> Array:
-        """Return the weighted squared errors (dof,) of these values on the block."""
+        """Return the weighted squared errors (dof,) on the excluded block for given values of the columns."""
         x = self.values(ridge)
         return np.asarray(self.powers - 2.0 * self.sides @ x + (self.grams @ x) @ x)

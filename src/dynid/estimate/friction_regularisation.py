@@ -74,8 +74,7 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
 
 def _off(errors: NominalErrors, pulled: Bools) -> Array:
     """Return the estimated RMS error (parameters,) of nominal friction values; zero for parameters that are not
-    regularised.
-    """
+    regularised."""
     square = sum((variance * np.sum(group.half ** 2, axis=1)
                   for variance, group in zip(errors.variances, errors.groups, strict=True)), np.zeros(len(pulled)))
     return np.where(pulled, np.sqrt(square), 0.0)

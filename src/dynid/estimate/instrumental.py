@@ -25,8 +25,7 @@ from dynid.estimate.closed_loop import (
     tracking,
 )
 from dynid.estimate.consistent import consistency_of, filled
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instruments import (
     WINDOW,
     Instrumented,
@@ -138,7 +137,7 @@ class InstrumentalState:
 
 @dataclass(frozen=True, eq=False)
 class InstrumentalSolution:
-    """One solution: the projected equations, their residuals, the weights and the rows that counted."""
+    """Solution of one iteration: the projected equations, their residuals, the joint weights and the used rows."""
 
     projected: Projected
     low: LowRate
@@ -322,8 +321,7 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
 
 def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
     """Return the estimate of a robot with flexible joints: instruments are the references of its motors, unchanged or
-    filtered by the identified loops, with link deflections from least squares.
-    """
+    filtered by the identified loops, with link deflections from least squares."""
     if not problem.recordings or any(log.reference is None for log in problem.recordings):
         raise ModelError(f"method '{name}' takes the instruments of "
                          "flexible joints from the references of the "

@@ -18,8 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.iteration import motion_under_torques
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
@@ -268,8 +267,7 @@ class Filter:
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
         """Return the record of a pass through the logs: parameter values at some times, and the final simulated motion
         under the measured torques.
-        power: of the innovations, which scales the standard errors; before: number of earlier passes.
-        """
+        power: of the innovations, which scales the standard errors; before: number of earlier passes."""
         found = []
         for k, one in enumerate([*trail, end], start=1):
             std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))

@@ -69,8 +69,8 @@ class LoopFit:
 
     @property
     def serves(self) -> Serves:
-        """Use for which the references are suitable: unchanged, as instruments, only filtered by H, or "unknown" if the
-        loop is not linear.
+        """How references may replace positions: unchanged, as instruments, only filtered by H, or "unknown" for a
+        nonlinear loop.
 
         See Ardiani, s. 3.3.5, remark 2, and Janot, Vandanjon, Gautier, s. 4.3.
         """

@@ -65,6 +65,6 @@ def consistent_robot(problem: Problem, estimate: Estimate) -> ConsistentRobot:
         target = replace(stacked, rho=stacked.r @ np.where(np.isfinite(estimate.values), estimate.values, 0.0))
         consistency = consistency_of(problem)
         best = fit(consistency, base, target)
-        theta, _ = filled(problem, consistency, target, best, noise_misfit=float(len(base)))  # one for each parameter
+        theta, *_ = filled(problem, consistency, target, best, noise_misfit=float(len(base)))  # one for each parameter
     error = problem.regression.relative_error
     return ConsistentRobot(theta, error(base.matrix @ theta), error(estimate.values))

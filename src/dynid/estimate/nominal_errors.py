@@ -53,8 +53,7 @@ class ErrorGroup:
 @dataclass(frozen=True, eq=False)
 class NominalErrors:
     """Estimated errors of nominal values, by group: posterior mean squares v (groups,) of the relative errors, and the
-    likely relative errors (groups,) of each kind.
-    """
+    likely relative errors (groups,) of each kind."""
 
     groups: tuple[ErrorGroup, ...]
     variances: Array
@@ -152,14 +151,11 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
     size, direction = np.linalg.eigh(noise)
     whiten = (direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T
     halves, score = [whiten @ half for half in halves], whiten @ score
-    squares = [half @ half.T for half in halves]
+    squares = np.array([half @ half.T for half in halves]).reshape(len(halves), len(score), len(score))
     variances, shares = np.full(len(halves), _START_ERROR ** 2), np.full(len(halves), _START_ERROR)
 
     def update(members: Bools, prior: Array) -> None:
-        rest = np.eye(len(score))
-        for v, square, inside in zip(variances, squares, members, strict=True):
-            if not inside:
-                rest += v * square
+        rest = np.eye(len(score)) + np.tensordot(np.where(members, 0.0, variances), squares, 1)
         own = np.hstack([half for half, inside in zip(halves, members, strict=True) if inside])
         weight = _weights(own, score, rest, prior)
         variances[members] = np.sum(weight * _ERROR_GRID ** 2)

@@ -70,8 +70,7 @@ def _eliminated(columns: Array, first: int) -> Array:
 def _likely_share(matrix: Array, target: Array) -> float:
     """Return the likely standard deviation of x, for target = matrix x + noise of unit variance: the geometric mean,
     weighted by evidence. A mean is used because few joints determine it poorly, and its most likely value could be
-    zero.
-    """
+    zero."""
     left, singular, _ = np.linalg.svd(matrix)
     variance = 1.0 + (SHARES_OF_TORQUE[:, None] * singular) ** 2
     evidence = -0.5 * np.sum(np.log(variance) + (left.T @ target) ** 2 / variance, axis=1)

@@ -10,9 +10,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.closed_loop import Log, Loop, LoopOptions, at_samples, closed_loop_facts, make_loop, tracking
-from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.direct import direct_inverse
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instrumental import instrumental_variables
 from dynid.estimate.instruments.projection import low_decimation
 from dynid.estimate.iteration import refusals_of, step_motion
@@ -149,7 +148,7 @@ class Linearisation:
 
     @property
     def weights(self) -> Array:
-        """1 / standard deviation of each joint (dof,)."""
+        """Weight of each joint (dof,): 1 / standard deviation of its error."""
         return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
 
 
@@ -195,7 +194,7 @@ def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping:
 
 
 def _first(problem: Problem, options: LoopOptions) -> Array:
-    """Return the base values (base,) of the start."""
+    """Return the initial base parameters (base,) of the search."""
     start = options.start
     if start == "iv":
         return instrumental_variables(problem, controller=options.controller, step=options.step).values

@@ -17,8 +17,7 @@ from dynid.datasets import Dataset
 from dynid.datasets.log_folds import FoldedLogs
 from dynid.errors import ModelError
 from dynid.estimate.bounded import nearest_within
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
@@ -82,7 +81,7 @@ class Problem:
                              code="data-of-another-regression")
 
     def whole(self) -> Problem:
-        """Return the same problem with all data in memory, for methods that need the rows again."""
+        """Return the problem with all samples in memory, for methods that need a second pass over them."""
         if not self.is_excerpt or self.dataset is None:
             return self
         gone = () if self.folded is None else tuple(failure.source for failure in self.folded.left_out)
@@ -105,7 +104,7 @@ class Problem:
 
     @cached_property
     def equations(self) -> Equations:
-        """The rows of the data, for methods that compress them again with other weights."""
+        """Equations of the samples, for methods that compress them again with other weights."""
         return CachedEquations.of(equations_of(self.model, self.data, self.base))
 
     @property
@@ -116,8 +115,7 @@ class Problem:
 
     @cached_property
     def torques(self) -> Problem:
-        """Return the same data as torque equations, in the same number of blocks; this problem if it has torque
-        equations already."""
+        """Return the problem with torque equations instead of filtered ones, in the same number of blocks."""
         if self.filtered is None:
             return self
         data = tuple(replace(log, filtered=None) for log in self.data)

@@ -280,13 +280,13 @@ class KeptParameters(NamedTuple):
 
     @property
     def relative(self) -> Array:
-        """Relative standard errors (kept,), percent."""
+        """Relative standard errors (kept,) of the kept parameters, percent."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.deviations / np.where(size > 0, size, 1.0), np.inf)
 
 
 class View(Protocol):
-    """A fit with only some of its parameters, given by their indices."""
+    """Protocol of a fit that can be evaluated with only some of its parameters, given by their indices."""
 
     def __call__(self, kept: Ints) -> KeptParameters: ...
 
@@ -339,8 +339,7 @@ Choose = Callable[[Ints, Array], int | None]  # of the kept and their relative d
 def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
            allowed: Callable[[int, float], bool] = lambda gone, statistic: True) -> tuple[Ints, list[Removal]]:
     """Return the indices of the kept parameters, ascending, and the removed parameters in order of removal. allowed:
-    function of the number of removals and the F-statistic that accepts a removal.
-    """
+    function of the number of removals and the F-statistic that accepts a removal."""
     kept, removed = first, list[Removal]()
     while len(kept) > 1:
         relative = view(kept).relative

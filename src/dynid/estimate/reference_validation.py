@@ -32,7 +32,8 @@ def reference_errors(problem: Problem, seen: Mapping[str, BlockCrossValidation])
                                tuple(taper(log.samples, 0.0) for log in loop.logs))
     whole = fold(instruments, blocks=len(problem.regression.blocks), threads=problem.threads)
     if [block.spans for block in whole.blocks] != [block.spans for block in problem.regression.blocks]:
-        raise NotPossibleError("the blocks of time differ from those of the references")
+        raise NotPossibleError("the regressions of measured motion and references have different blocks of time; "
+                               "compute both with the same blocks")
     b, parts = len(problem.base), []
     for k in range(len(whole.blocks)):
         stacked = whole.only(k).stack()

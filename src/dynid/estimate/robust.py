@@ -79,7 +79,7 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
 
 
 def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
-    """Return the requested loss of a method."""
+    """Return the loss function that the user requested for a method."""
     if loss not in LOSSES:
         raise ModelError(f"method '{name}' has no loss '{loss}'; it has {', '.join(LOSSES)}", code="unknown-loss")
     if tuning is not None and not tuning > 0:

@@ -150,8 +150,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, unmea
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
     """Return log s (shapes,) with the smallest error, searched on a wide grid about `center` and on narrow grids about
-    its deepest minima.
-    """
+    its deepest minima."""
     logs = _without_known(problem)
     samples = list(excerpt(logs, _ENOUGH_ROWS * max(log.decimated_by for log in logs)))
     found, _, step = _grid(problem, dependence, samples, center, reach)
@@ -339,7 +338,7 @@ class Descent:
         return self.inside(replace(self.problem, model=shaped, regression=plain), stacked)
 
     def point(self, log_shape: Array, plain: Regression, weights: Array) -> Point:
-        """Return the regressions and solutions at a shape, with derivatives at the parameters that are best for it."""
+        """Return the regressions and solutions for given shape parameters, with derivatives by the shape."""
         base, dependence, count = self.base, self.dependence, len(log_shape)
         b = len(base)
         stacked = stack_enough(plain, weights)

@@ -11,8 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array, load_arrays, save_arrays
 from dynid.errors import ModelError
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.iterations import Iteration, StepMotion
 from dynid.estimate.uncertainty import EARLIER_FACTS, OnDemand, Uncertainty
 from dynid.files import write_whole
@@ -27,7 +26,7 @@ _MAX_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}
 
 
 def save(estimate: Estimate, path: str | Path) -> None:
-    """Write to an .npz file atomically."""
+    """Write an estimate to an .npz file atomically."""
     found = estimate.uncertainty
     facts = {"dynid": __version__, "format": ESTIMATE_FORMAT, "method": estimate.method,
              "known": dict(estimate.base.known), "diagnostics": dict(estimate.diagnostics),

@@ -10,7 +10,7 @@ from dynid.errors import optional_package
 from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.estimate.uncertainty import CovType
 from dynid.html_tables import card, paragraph, table
-from dynid.recording.frames import pandas
+from dynid.recording.write import pandas
 
 # How deviations were found, as the end of "deviations ...".
 UNCERTAINTY: dict[CovType, str] = {
@@ -59,7 +59,7 @@ def summary(estimate: Estimate) -> str:
 
 
 def summary_html(estimate: Estimate) -> str:
-    """Return the same table as HTML for notebooks, with units."""
+    """Return the table of an estimate as HTML for notebooks, with units."""
     lines = [(name, value, unit, *rest) for (name, value, *rest), unit in zip(rows(estimate), estimate.base.units,
                                                                               strict=True)]
     shown = table(("", "value", "unit", "deviation", "relative", "expression"), lines, words=(0, 2, 5))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.problem import Problem
 
 _OF_ROWS = ("effective_rows_per_joint", "autocovariance", "autocovariance_rate")

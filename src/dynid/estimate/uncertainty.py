@@ -73,7 +73,7 @@ class OnDemand:
         return self._found["it"]
 
     def by(self, cov_type: CovType) -> OnDemand:
-        """Return the same estimate's uncertainty of a named type."""
+        """Return the uncertainty of the estimate with a covariance of a named type."""
         if cov_type not in get_args(CovType):
             raise ModelError(f"there is no cov_type '{cov_type}'; there are {', '.join(get_args(CovType)[:3])}",
                              code="unknown-cov-type")
@@ -85,5 +85,5 @@ class OnDemand:
         return OnDemand(lambda cov_type: change(self() if cov_type is None else self.by(cov_type)()))
 
     def __reduce__(self) -> tuple[Callable[[Uncertainty], OnDemand], tuple[Uncertainty]]:
-        """Return a form for other processes and files that holds the result instead of the data."""
+        """Support pickling: the computed uncertainty is stored instead of the data."""
         return OnDemand.known, (self(),)

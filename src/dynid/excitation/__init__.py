@@ -1,8 +1,6 @@
 """Excitation: trajectories, their information on a model, limits, and optimal experiment design."""
 
-from dynid.excitation.assessment import assess, slow_enough
-from dynid.excitation.exciting_motion import ExcitingMotion
-from dynid.excitation.home_connection import approach
+from dynid.excitation.exciting_motion import ExcitingMotion, assess, slow_enough
 from dynid.excitation.information import Information, magnitudes
 from dynid.excitation.limits import (
     Capsule,
@@ -47,7 +45,7 @@ from dynid.excitation.trajectories import (
     read_trajectory,
     write_trajectory,
 )
-from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
+from dynid.excitation.waypoints import approach, quintics, quintics_within, trapezoids
 
 __all__ = [
     "CRITERIA", "BSpline", "Capsule", "Criterion", "ExcitingMotion", "Family", "Fourier", "FourierPlusQuintic",

@@ -173,7 +173,7 @@ def _triangle(limits: Limits, j: int, middle: float, reach: float) -> tuple[floa
 
 
 def _visited(home: Array, joints: tuple[int, ...], places: Sequence[tuple[float, ...]]) -> list[Array]:
-    """Return the postures: home, then single joints at these positions, then home again."""
+    """Return a sequence of postures: home, then one joint after the other at given positions, then home again."""
     rows = [home]
     for place in places:
         row = home.copy()
@@ -183,7 +183,7 @@ def _visited(home: Array, joints: tuple[int, ...], places: Sequence[tuple[float,
 
 
 def _through(rows: Sequence[Array], limits: Limits) -> Piecewise:
-    """Return the motion through postures, without repeated ones."""
+    """Return the motion through a sequence of postures, without postures that repeat the previous one."""
     kept = [rows[0], *(row for before, row in pairwise(rows) if np.any(row != before))]
     points = np.array(kept)
     return quintics_within(points, limits) if np.isfinite(limits.jerk).any() else trapezoids(points, limits)

@@ -1,24 +1,34 @@
-"""Full parameter vector with given base values, and its violations."""
+"""Base values, for any set of combinations, and a full parameter vector with them and its violations."""
 
 from __future__ import annotations
 
+import csv
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools, Ints
 from dynid.consistency import Violation
-from dynid.extraction.base_values import BaseValues
+from dynid.errors import ModelError
 from dynid.extraction.bounds import BODY, BODY_UNITS, Bounds
 from dynid.extraction.conditions import Conditions
+from dynid.files import read_small, toml_table
 from dynid.findings import VIOLATION
+from dynid.model import LinearModel
 from dynid.output_fields import array_of, output_fields
+from dynid.regression import BaseParameters, Stacked
+from dynid.regression.base import parsed
 
 Reason = Literal["feasible", "inertia", "centres", "both", "other"]
 _INERTIA = {"mass", "not-positive-definite", "triangle"}
 _CENTRES = {"centre-of-mass"}
 INTERVAL_TOLERANCE = 1e-9  # share of an interval by which a value may be out of it
+_DEPENDENT_ROW = 1e-9  # share of a row that is left beside the others, below which it says nothing new
+MAX_BASE_VALUE = 1e9  # of factors and values, in SI units: more than any machine has, and far from overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,3 +158,149 @@ def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
         item = conditions.consistency.parameters.items[conditions.rest[k]]
         found.append(f"{item.name} is {theta[conditions.rest[k]]:.4g} {item.unit}, outside {least[k]:g} to {most[k]:g}")
     return tuple(found)
+
+
+class Identified(Protocol):
+    """Protocol of an estimate: base values of a model, and which of them are identified."""
+
+    @property
+    def model(self) -> LinearModel: ...
+    @property
+    def base(self) -> BaseParameters: ...
+    @property
+    def values(self) -> Array: ...
+    @property
+    def identified(self) -> Bools: ...
+
+
+@dataclass(frozen=True, eq=False)
+class BaseValues:
+    """Known combinations of standard parameters: matrix (k, parameters) theta = values (k,).
+
+    Attributes:
+        known: exact values of standard parameters (parameters,), nan where none is given.
+        stacked: QR factor of the data on the same combinations, for the one-step loss (Simionato, eq. 2.29), or None.
+    """
+
+    model: LinearModel
+    matrix: Array
+    values: Array
+    known: Array
+    names: tuple[str, ...]
+    stacked: Stacked | None = None
+
+    def __post_init__(self) -> None:
+        rows, width = len(self.values), len(self.model.parameters)
+        if self.matrix.shape != (rows, width) or self.known.shape != (width,) or len(self.names) != rows:
+            raise ModelError(f"{rows} base values need a matrix of {rows} x {width} coefficients and as many names, "
+                             f"got shape {self.matrix.shape} and {len(self.names)} names")
+        if not np.isfinite(self.values).all():
+            raise ModelError(f"base value '{self.names[int(np.argmin(np.isfinite(self.values)))]}' is not finite")
+
+    @staticmethod
+    def of(estimate: Identified, stacked: Stacked | None = None) -> BaseValues:
+        """Return the base values of an estimate that the data determine. `stacked` is the QR factor of its data, all
+        joints in one."""
+        shown, base = estimate.identified, estimate.base
+        known = np.full(len(base.parameters), np.nan)
+        for name, value in base.known.items():
+            known[base.parameters.index(name)] = value
+        names = tuple(name for name, one in zip(base.names, shown, strict=True) if one)
+        return BaseValues(estimate.model, base.matrix[shown], estimate.values[shown], known, names,
+                          stacked if bool(shown.all()) else None)
+
+    @staticmethod
+    def of_base(model: LinearModel, base: BaseParameters, values: Array) -> BaseValues:
+        """Return the base values of the model's own base parameters, from values (base,)."""
+        known = np.full(len(base.parameters), np.nan)
+        for name, value in base.known.items():
+            known[base.parameters.index(name)] = value
+        return BaseValues(model, base.matrix, np.asarray(values, dtype=float), known, base.names)
+
+    @staticmethod
+    def of_expressions(model: LinearModel, table: Mapping[str, float]) -> BaseValues:
+        """Return base values from independent combinations as text and their values: {"ZZ1 + 0.25 M2": 0.31}."""
+        matrix = np.array([parsed(text, model.parameters) for text in table]).reshape(-1, len(model.parameters))
+        values = np.array(list(table.values()), dtype=float)
+        for name, row, value in zip(table, matrix, values, strict=True):
+            if not (np.all(np.abs(row) <= MAX_BASE_VALUE) and abs(value) <= MAX_BASE_VALUE):
+                raise ModelError(f"the combination '{name[:60]}' has a factor or value that is above "
+                                 f"{MAX_BASE_VALUE:g} or not a number, which is not plausible; use SI units")
+        _refuse_dependent(matrix, tuple(table))
+        return BaseValues(model, matrix, values, np.full(len(model.parameters), np.nan), tuple(table))
+
+    @staticmethod
+    def load(path: str | Path, model: LinearModel) -> BaseValues:
+        """Read base values from a table: CSV with one combination and value per row, TOML with one per entry, or
+        parameters.toml."""
+        return BaseValues.of_expressions(model, _read_table(Path(path)))
+
+    @property
+    def free(self) -> Ints:
+        """Indices of the standard parameters without exact values."""
+        return np.flatnonzero(np.isnan(self.known))
+
+    def distance(self, theta: Array) -> float:
+        """Return the Euclidean distance of the combinations of a full vector (parameters,) from the values."""
+        return float(np.linalg.norm(self.matrix @ theta - self.values))
+
+
+def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
+    """Raise an error for a combination that depends linearly on the others."""
+    found = np.empty((0, matrix.shape[1]))
+    for row, name in zip(matrix / np.linalg.norm(matrix, axis=1)[:, None], names, strict=True):
+        rest = row - (found @ row) @ found
+        rest -= (found @ rest) @ found
+        size = float(np.linalg.norm(rest))
+        if size < _DEPENDENT_ROW:
+            raise ModelError(f"the combination '{name}' depends linearly on those before it; give each value once",
+                             code="dependent-combination")
+        found = np.vstack([found, rest / size])
+
+
+def _read_table(path: Path) -> dict[str, float]:
+    try:
+        text = read_small(path).decode("utf-8")
+    except OSError as problem:
+        raise ModelError(f"cannot read the table of base values {path}: {problem.strerror}",
+                         code="no-such-file") from None
+    except UnicodeDecodeError:
+        raise ModelError(f"{path} is not a text file; a table of base values is CSV or TOML") from None
+    if path.suffix.lower() == ".toml":
+        return _from_toml(text, path)
+    found: dict[str, float] = {}
+    for number, row in enumerate(csv.reader(text.splitlines()), 1):
+        cells = [cell.strip() for cell in row if cell.strip()]
+        if not cells or cells[0].startswith("#") or (number == 1 and _number(cells[-1]) is None):
+            continue
+        value = _number(cells[1]) if len(cells) == 2 else None
+        if value is None:
+            raise ModelError(f"row {number} of {path} must be a combination and its value, such as ZZ1 + 0.25 M2, "
+                             f"0.31; it is '{','.join(row)}'")
+        found[cells[0]] = value
+    if not found:
+        raise ModelError(f"{path} contains no base values")
+    return found
+
+
+def _from_toml(text: str, path: Path) -> dict[str, float]:
+    try:
+        table: dict[str, Any] = toml_table(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise ModelError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
+    table = table.get("base", table)
+    found: dict[str, float] = {}
+    for name, entry in table.items():
+        expression, value = (entry.get("expression", name), entry.get("value")) if isinstance(entry, dict) else (
+            name, entry)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ModelError(f"'{name}' in {path} needs a number, or a table with expression and value")
+        found[str(expression)] = float(value)
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

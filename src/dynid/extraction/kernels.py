@@ -16,7 +16,8 @@ from dynid.kernel_store import njit
 
 @njit(cache=True)
 def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest: Any) -> Any:
-    """Return theta (parameters,) of a candidate: offset + spread x, or by Steiner's theorem body by body."""
+    """Return the parameters (parameters,) of a candidate x: offset + spread x, or by Steiner's theorem for each body.
+    """
     if exact:
         theta = offset.copy()
         for i in range(len(theta)):
@@ -114,8 +115,8 @@ def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: A
 
 @njit(cache=True)
 def loss(x: Any, weight: float, space: Any, base: Any, conditions: Any) -> float:
-    """Return |A theta - b|^2 (penalty form, eq. 2.28 or 2.29) + violated bounds + weight * violated
-    physics (eq. 2.30)."""
+    """Return the penalty of a candidate: |A theta - b|^2 (eq. 2.28 or 2.29), violated bounds, and violated physics
+    times a weight (eq. 2.30)."""
     exact, offset, spread, places, rest = space
     theta = full_vector(x, exact, offset, spread, places, rest)
     matrix, values = base

@@ -13,13 +13,9 @@ from dynid.arrays import Array
 from dynid.consistency import Box, Consistency, MassLimit, nearest
 from dynid.consistency.limits import CentreLimit
 from dynid.errors import ModelError, NotPossibleError
-from dynid.extraction.base_values import BaseValues, Identified
-from dynid.extraction.bounds import Bounds
-from dynid.extraction.bounds_file import load_bounds
+from dynid.extraction.bounds import WIDTHS, Bounds, load_bounds, robot_bounds
 from dynid.extraction.conditions import Conditions
-from dynid.extraction.descent import Slope, Weights, descend
-from dynid.extraction.extraction import ConeAnswer, Extraction, outside_bounds
-from dynid.extraction.nominal_bounds import WIDTHS, robot_bounds
+from dynid.extraction.extraction import BaseValues, ConeAnswer, Extraction, Identified, outside_bounds
 from dynid.extraction.searches import Landscape, Search, search_of, solve
 from dynid.extraction.space import Form, SearchSpace, make_space
 from dynid.model import required_robot_model
@@ -37,6 +33,9 @@ _INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)
 _INTERVAL_MARGIN = 1e-3  # share of intervals that the penalty form keeps inside them, where base values pull outward
 _MAX_INFEASIBLE_RUNS = 3  # runs where the cone programme has shown that none can break nothing
 _PHYSICS_WEIGHT = 1e2  # weight of physics beside bounds where both cannot be had
+MAX_DESCENT_STEPS = 100  # of one descent
+_CONVERGED_GAIN = 1e-6  # relative gain of a step below which the descent has arrived
+_DAMPING_RANGE = (1e-12, 1e12)
 
 
 @dataclass(frozen=True)
@@ -206,8 +205,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
 
 def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array, Array]:
     """Return rows whose sum of squares is the distance from the given base values; none in the exact form, in which it
-    is zero.
-    """
+    is zero."""
     if options.form == "exact":
         return np.zeros((0, given.matrix.shape[1])), np.zeros(0)
     if options.step == "one" and given.stacked is not None:
@@ -281,3 +279,70 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0, boxes
     why = "" if found.possible else ("no robot within these bounds has the given base values: the nearest differs by "
                                      f"{found.distance:.3g}, because of {'; '.join(found.reasons[:3])}")
     return ConeAnswer(found.possible, found.distance, found.theta, time.perf_counter() - start, why)
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of base values, bounds and physics in the sum of squares."""
+
+    base: float
+    bounds: float
+    physics: float
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """Variables of a descent: theta = start + spread y, each y in units of `unit`.
+
+    The rows |matrix theta - values|^2 are added to the conditions.
+    """
+
+    spread: Array
+    unit: Array
+    matrix: Array
+    values: Array
+
+
+def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights,
+            goal: Conditions | None = None) -> tuple[Array, float]:
+    """Return a full vector (parameters,) with the smallest sum of squares near the start, and that sum.
+
+    goal: conditions at which the descent stops: zero is reached if none of them is violated.
+    """
+    spread = slope.spread * slope.unit
+    damping = 1e-3
+    residual, jacobian = _rows(conditions, theta, slope, spread, weights)
+    now = float(residual @ residual)
+    for _ in range(MAX_DESCENT_STEPS):
+        if goal is not None and not goal.residuals(theta)[0].any():
+            return theta, 0.0
+        if now == 0.0 or not jacobian.shape[1]:
+            break
+        normal, gradient = jacobian.T @ jacobian, jacobian.T @ residual
+        before = now
+        while damping < _DAMPING_RANGE[1]:
+            # The unit matrix holds still what the broken conditions do not see.
+            held = np.diag(np.diag(normal) + 1e-9)
+            step = np.linalg.solve(normal + damping * held, -gradient)
+            trial = theta + spread @ step
+            new, slopes = _rows(conditions, trial, slope, spread, weights)
+            value = float(new @ new)
+            if value < now:
+                theta, residual, jacobian, now = trial, new, slopes, value
+                damping = max(0.2 * damping, _DAMPING_RANGE[0])
+                break
+            damping *= 5.0
+        if damping >= _DAMPING_RANGE[1] or before - now <= _CONVERGED_GAIN * before:
+            break
+    return theta, now
+
+
+def _rows(conditions: Conditions, theta: Array, slope: Slope, spread: Array, weights: Weights) -> tuple[Array, Array]:
+    broken, rows, count = conditions.residuals(theta)
+    weight = np.sqrt(np.where(np.arange(len(broken)) < count, weights.bounds, weights.physics))
+    residual, jacobian = weight * broken, (weight[:, None] * rows) @ spread
+    if len(slope.values):
+        root = float(np.sqrt(weights.base))
+        residual = np.concatenate([root * (slope.matrix @ theta - slope.values), residual])
+        jacobian = np.vstack([root * (slope.matrix @ spread), jacobian])
+    return residual, jacobian

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.extraction.base_values import BaseValues
 from dynid.extraction.conditions import Conditions
+from dynid.extraction.extraction import BaseValues
 from dynid.extraction.kernels import full_vector
 
 Form = Literal["exact", "penalty"]
@@ -45,7 +45,7 @@ class SearchSpace:
 
     @property
     def arrays(self) -> tuple[bool, Array, Array, Ints, Ints]:
-        """Return the arguments of the kernels."""
+        """Return the arguments that describe this space to the compiled loss functions."""
         return self.exact, self.offset, self.spread, self.places, self.rest
 
     def theta(self, x: Array) -> Array:

@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states the difference."""
+        """Sentence that states in which part the robot differs from its fleet."""
         name, value, mean, sigmas = self.parameters[0]
         more = "" if not mean else f" ({100.0 * (value - mean) / abs(mean):+.0f} %)"
         return (f"{self.robot}: {self.part} differs: {name} is {value:.4g}, that of the fleet {mean:.4g}{more}, "

@@ -130,7 +130,8 @@ def pool(
 def pool_known(
     base: BaseParameters, data: Sequence[RobotInformation], groups: Ints, near: Pooling | None = None
 ) -> Pooling:
-    """Return the same from the information of each robot's data; near: a similar fleet, used as the start."""
+    """Return mean and spread of a fleet from the information of each robot's data. near: a similar fleet, used as the
+    start."""
     from scipy.optimize import minimize
 
     together = _together(data)

@@ -9,17 +9,14 @@ import numpy as np
 
 from dynid.datasets.log_fold import ManifestEntry
 from dynid.datasets.log_folds import FoldedLogs
-from dynid.fleet.change_detection import PartChange
-from dynid.fleet.command_comparison import Commanded
-from dynid.fleet.log_estimates import LogEstimates
+from dynid.fleet.change_detection import LogEstimates, PartChange
 from dynid.fleet.outliers import StandingOut
 from dynid.fleet.pooling import PooledRobot
-from dynid.fleet.prediction_errors import ApartRobot, CrossPrediction, robots_apart
+from dynid.fleet.prediction_errors import ApartRobot, Commanded, CrossPrediction, robots_apart
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.robot_scatter import Scatter
+from dynid.fleet.robot_scatter import Scatter, TwoWay
 from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate
-from dynid.fleet.variance_analysis import TwoWay
 from dynid.model import LinearModel
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite, plain

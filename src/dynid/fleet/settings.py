@@ -70,7 +70,7 @@ class FleetSettings(SettingsFile):
         return self
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """Return the same fleet with paths relative to `origin` made relative to `target`."""
+        """Return the settings with paths converted from relative to `origin` to relative to `target`."""
         def move(name: str) -> str:
             return name if "://" in name else moved_path(name, origin, target)
 

@@ -7,16 +7,21 @@ With a robot's own columns first, the triangular factor of its weighted equation
 
 For any common values s, its own o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. The remaining rows [R_ss
 rho_s] have the size of the common columns, and those of all robots are summed.
+
+Own parameters with the right sign are eliminated as without constraints. The others are fixed at zero and released
+again according to their multipliers: an active-set method for one convex problem, in which only the links need a cone
+programme.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
+from dynid.consistency import Consistency, fit
 from dynid.errors import ModelError, NotPossibleError
 from dynid.fleet.robot_fold import RobotFold
 from dynid.lapack import solve_triangular
@@ -26,6 +31,8 @@ from dynid.workers import tree_sum
 
 OWN_GROUPS = ("friction", "offset", "stiffness", "other")  # of a robot of its own; links and rotors are the type's
 _NOT_EXCITED = 1e-9  # share of a column that is independent of the others, below which its value is not looked for
+_MOST_ROUNDS = 60
+_MIN_MULTIPLIER_SHARE = 1e-9  # share of the torques' squares that a multiplier must be worth
 
 
 def shared_columns(base: BaseParameters, own: Sequence[str] = OWN_GROUPS) -> Bools:
@@ -180,7 +187,7 @@ class SharedEstimate:
 
     @property
     def type_values(self) -> Array:
-        """The common values (shared,)."""
+        """Values (shared,) of the parameters that all robots have in common."""
         return self.values[0, self.shared]
 
 
@@ -257,3 +264,64 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
         spread.append(whole[:base, :base])
     return SharedEstimate(tuple(robot.name for robot in robots), robots[0].regression.base, shared, np.array(found),
                           covariance, tuple(spread), np.array(factors), total.rows, theta)
+
+
+def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
+                               gains: float | None = None) -> SharedEstimate:
+    """Return least squares of a whole fleet over consistent parameters; standard errors are those without
+    constraints.
+
+    An own base parameter that is a single positive standard parameter is kept non-negative.
+    """
+    check_alike(robots)
+    base = robots[0].regression.base
+    shared = shared_columns(base, own)
+    alone = np.count_nonzero(base.matrix, axis=1) == 1
+    positive = [int(c) for c in np.flatnonzero(~shared & alone) if base.parameters.items[base.independent[c]].positive]
+    held: list[set[int]] = [set() for _ in robots]
+    for _ in range(_MOST_ROUNDS):
+        parts = [Eliminated.of(robot, shared, gains, sorted(zero)) for robot, zero in zip(robots, held, strict=True)]
+        total = summed(parts)
+        theta, values = _links(base, shared, total, own)
+        if not _changed(robots, parts, held, values, positive, shared):
+            found = completed(robots, parts, total, shared, values, gains, theta)
+            rows = found.values.copy()
+            for row, zero in zip(rows, held, strict=True):
+                row[sorted(zero)] = 0.0
+            return replace(found, values=rows)
+    raise NotPossibleError("the consistent estimate of the fleet did not converge on which friction is zero")
+
+
+def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[str]) -> tuple[Array, Array]:
+    """Return standard parameters (parameters,) of the type, with zeros for parameters of individual robots, and shared
+    values."""
+    places = np.flatnonzero(shared)
+    r, rho = np.zeros((len(base), len(base))), np.zeros(len(base))
+    r[:len(places), places], rho[:len(places)] = total.r, total.rho
+    items = base.parameters.items
+    mine = {item.name: 0.0 for item in items if item.kind.group in own or item.name in own}
+    consistency = Consistency(base.parameters, known={**mine, **base.known})
+    theta = fit(consistency, base, Stacked(r, rho, total.rest, total.rows)).theta
+    return theta, (base.matrix @ theta)[places]
+
+
+def _changed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], held: list[set[int]], shared_values: Array,
+             positive: Sequence[int], shared: Bools) -> bool:
+    """Fix negative parameters at zero and release those that would become positive. Return whether anything changed."""
+    changed = False
+    for robot, part, zero in zip(robots, parts, held, strict=True):
+        values = dict(zip(part.columns.tolist(), part.values(shared_values).tolist(), strict=True))
+        below = {c for c in positive if values.get(c, 0.0) < 0.0}
+        full = np.zeros(len(shared))
+        full[np.flatnonzero(shared)] = shared_values
+        for c, value in values.items():
+            if c < len(full):
+                full[c] = value
+        stacked = robot.stacked
+        slope = stacked.r.T @ (stacked.rho - stacked.r @ full)  # of half the misfit, downwards
+        size = np.linalg.norm(stacked.r, axis=0) * np.sqrt(float(stacked.rho @ stacked.rho) + stacked.rest)
+        back = {c for c in zero if slope[c] > _MIN_MULTIPLIER_SHARE * size[c]} if not below else set()
+        zero -= back
+        zero |= below
+        changed = changed or bool(below or back)
+    return changed

@@ -1,7 +1,7 @@
 """Robots with a free base: logs, contacts, and the four kinds of equations that identify them."""
 
+from dynid.floating.base_signals import FloatingLog, FootWrench, Imu
 from dynid.floating.contacts import Contact, contact_jacobian
-from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
 from dynid.floating.identifiable import floating_base_parameters
 from dynid.floating.preparation import FloatingEquations, prepare_floating
 

@@ -1,20 +1,24 @@
-"""Signals of the base as recorders write them: values that are repeated, angular rates in degrees, and the order of a
-quaternion's components.
+"""Signals of a robot with a free base: a log of them, their form in recordings, and constant errors of an IMU.
 
-Each is recognised by comparison with another signal of the same log.
+Repeated values, angular rates in degrees and the order of a quaternion are recognised by comparison with another signal
+of the same log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeVar
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
 from dynid import dynamics
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools, first_not_finite
 from dynid.dynamics.root_frame import quaternions
 from dynid.errors import RecordingError
+from dynid.floating.contacts import Contact
+from dynid.robot import Robot
 
 QuaternionOrder = Literal["xyzw", "wxyz"]
 Order = TypeVar("Order", bound=str)
@@ -25,10 +29,17 @@ RATE_WINDOW = 0.2  # s over which angular rates are integrated: long for the noi
 MIN_TURN = 0.01  # rad in such a window, below which the noise of an orientation decides
 DEGREES_RATIO = 8.0  # of logged over actual rates: between one and the 57 of degrees
 WRONG_ORDER = 4.0  # ratio of the squared errors of two orders, above which only one of them is possible
+BIAS_WINDOW = 0.5  # s over which specific force is integrated
+MIN_BIAS_WINDOWS = 6  # below which a bias has no standard error worth using
+TYPICAL_BIAS = np.array([0.005] * 3 + [0.05] * 3)  # rad/s and m/s^2: of MEMS sensors, where nothing shows the bias
+REST_SPEED = 0.02  # rad/s of every joint below which the robot rests
+MIN_REST = 0.5  # s of rest that the bias of angular rates is taken from
+GRAVITY_RANGE = (0.85, 1.15)  # of the mean specific force over gravity, within which an IMU is not mistaken
 
 
 def without_repetition(t: Array, signals: Mapping[str, Array], notes: list[str]) -> dict[str, Array]:
-    """Return signals with those of the base interpolated that are logged at a lower rate, each value several times."""
+    """Return signals in which base values that were logged at a lower rate, and so repeated in several rows, are
+    interpolated."""
     found = dict(signals)
     for name, word in REPEATED_SIGNALS.items():
         if name not in found:
@@ -122,3 +133,232 @@ def check_order(t: Array, rate: Array | None, chosen: Array, choices: Mapping[Qu
         raise RecordingError(f"{source}: the orientation of the base contradicts the angular rates, but not if its "
                              f"columns are read in the order {best}", f"add --set log.quaternion={best}, or map its "
                              "columns x, y, z, w with --set 'log.base_orientation=[...]'", code="quaternion-order")
+
+
+def specific_force_ratio(robot: Robot, specific_force: Array) -> float:
+    """Return the mean magnitude of the specific force over that of gravity; near one for an accelerometer."""
+    size = float(np.linalg.norm(robot.gravity)) or 9.81
+    return float(np.median(np.linalg.norm(specific_force, axis=1))) / size
+
+
+def with_bias(robot: Robot, log: FloatingLog) -> tuple[FloatingLog, str]:
+    """Return the log with the bias of its IMU and its standard error, and a sentence on it.
+
+    With an orientation, angular rates are compared with its derivative, and specific force with gravity: the integral
+    over a window, in world axes, is the change of velocity, which is small for a robot on its feet. Without an
+    orientation the angular rates at rest are taken, and no bias of the specific force.
+    """
+    found, std, said = _bias(robot, log)
+    assert log.imu is not None
+    return replace(log, imu=replace(log.imu, bias=found, bias_std=std)), said
+
+
+def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
+    """Return the bias (6,) of angular rate and specific force, its standard errors, and a sentence."""
+    assert log.imu is not None
+    rate, force, bias = np.asarray(log.imu.angular_rate), np.asarray(log.imu.specific_force), np.zeros(6)
+    t = np.asarray(log.t, dtype=float)
+    step = np.gradient(t)
+    if log.orientation is None:
+        speed = np.abs(np.gradient(np.asarray(log.q), t, axis=0)).max(axis=1)
+        window = max(1, round(0.1 / float(np.median(step))))
+        smooth = np.convolve(speed, np.ones(window) / window, mode="same")
+        rest = smooth < REST_SPEED
+        if step[rest].sum() < MIN_REST:
+            return bias, TYPICAL_BIAS, ("the bias of the imu is not estimated, because the log has neither an "
+                                        f"orientation of the base nor rest; {TYPICAL_BIAS[3]:g} m/s^2 is taken as its "
+                                        "standard error")
+        bias[:3] = rate[rest].mean(axis=0)
+        return bias, TYPICAL_BIAS, (f"bias of the angular rate from rest: {_triple(bias[:3])} rad/s; that of the "
+                                    "specific force is not estimated, because the log has no orientation of the base; "
+                                    f"{TYPICAL_BIAS[3]:g} m/s^2 is taken as its standard error")
+    turn = robot.frame(log.imu.frame).pose[:3, :3]
+    turns = dynamics.rotations(quaternions(dynamics.rotations(log.orientation))) @ turn
+    edges = np.searchsorted(t, np.arange(t[0], t[-1], BIAS_WINDOW))
+    spans = [slice(a, b) for a, b in pairwise(edges) if b - a > 2]
+    if len(spans) < MIN_BIAS_WINDOWS:
+        return bias, TYPICAL_BIAS, "the bias of the imu is not estimated, because the log is short"
+    # Rotation over each window, measured after integrated: to first order minus the bias, turned to the window's end.
+    turned = np.array([_turned(_integrated(rate[one], step[one]).T @ turns[one.start].T @ turns[one.stop - 1])
+                       for one in spans])
+    carried = np.array([np.einsum("ji,sjk,s->ik", turns[one.stop - 1], turns[one][:-1], step[one][:-1])
+                        for one in spans])
+    rates, rates_std = _solved(carried, -turned)
+    matrices = np.array([(turns[one] * step[one, None, None]).sum(axis=0) for one in spans])
+    gained = np.array([np.einsum("sij,sj,s->i", turns[one], force[one], step[one])
+                       + np.asarray(robot.gravity) * step[one].sum() for one in spans])
+    if log.position is not None:  # the change of velocity is known
+        velocity = np.gradient(np.asarray(log.position), t, axis=0)
+        gained -= np.array([velocity[min(one.stop, len(t) - 1)] - velocity[one.start] for one in spans])
+    forces, forces_std = _solved(matrices, gained)
+    bias, error = np.concatenate([rates, forces]), np.concatenate([rates_std, forces_std])
+    return bias, error, (f"bias of the imu from the orientation of the base, which is removed: angular rate "
+                         f"{_triple(bias[:3])} rad/s, specific force {_triple(bias[3:])} m/s^2 (standard errors "
+                         f"{_triple(error[:3])} rad/s, {_triple(error[3:])} m/s^2)")
+
+
+def _solved(matrices: Array, values: Array) -> tuple[Array, Array]:
+    """Return the solution (3,) of stacked equations (windows, 3, 3) x = values (windows, 3), and its
+    standard errors."""
+    stacked, right = matrices.reshape(-1, 3), values.ravel()
+    found: Array = np.asarray(np.linalg.lstsq(stacked, right, rcond=None)[0], dtype=float)
+    left = right - stacked @ found
+    variance = float(left @ left) / max(1, len(left) - 3)
+    return found, np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)) * variance)
+
+
+def _turned(rotation: Array) -> Array:
+    """Return the rotation vector (3,) of a rotation matrix of less than half a turn."""
+    vector = 0.5 * np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0],
+                             rotation[1, 0] - rotation[0, 1]])
+    sine, cosine = np.linalg.norm(vector), 0.5 * (np.trace(rotation) - 1.0)
+    return np.asarray(vector * (np.arctan2(sine, cosine) / sine if sine > 1e-9 else 1.0))
+
+
+def _integrated(rate: Array, step: Array) -> Array:
+    """Return the rotation (3, 3) from the first sample to the last of angular rates (samples, 3) in body axes."""
+    total = np.eye(3)
+    middle = 0.5 * (rate[1:] + rate[:-1]) * step[:-1, None]
+    for x, y, z in middle:
+        angle = np.sqrt(x * x + y * y + z * z)
+        cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        a = np.sinc(angle / np.pi)
+        b = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
+        total = total @ (np.eye(3) + a * cross + b * cross @ cross)
+    return total
+
+
+def _triple(values: Array) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)
+
+
+BaseMotion = Literal["imu", "pose", "velocity"]
+
+
+@dataclass(frozen=True, eq=False)
+class FootWrench:
+    """A measured force, or force and moment, that acts on the robot from outside.
+
+    Attributes:
+        frame: named frame at whose origin it acts.
+        values: force (samples, 3), N, or force and moment (samples, 6), N and N m.
+        axes: "frame" for the axes of that frame, as of a sensor in the foot, or "world".
+        radius: of a round foot, m, for a force without moment: it acts at the lowest point of the foot.
+    """
+
+    frame: str
+    values: Array
+    axes: Literal["frame", "world"] = "frame"
+    radius: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Imu:
+    """An inertial measurement unit (IMU) at a named frame.
+
+    Attributes:
+        angular_rate: (samples, 3), rad/s, in its axes.
+        specific_force: (samples, 3), m/s^2, in its axes; at rest it points upward.
+        bias: (6,), constant errors that are subtracted from the angular rate and the specific force.
+        bias_std: (6,), their standard errors, for the uncertainty.
+    """
+
+    frame: str
+    angular_rate: Array
+    specific_force: Array
+    bias: Array | None = None
+    bias_std: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingLog:
+    """One log of a robot with a free base and n joints.
+
+    The motion of the base is that of an IMU, or its pose (motion capture or a state estimator), or its orientation and
+    velocity.
+
+    Attributes:
+        t: time (samples,), s.
+        q: joint positions (samples, n), rad or m.
+        tau: joint torques (samples, n), N m, or None where they are not measured.
+        position: position of the root link in the world (samples, 3), m.
+        orientation: unit quaternion of the root link, x y z w (samples, 4).
+        imu: an IMU, which is used for the motion of the base if there is one.
+        wrenches: measured forces on the robot.
+        contacts: places that stand still while they touch the ground.
+        standing: which contacts stand (samples, contacts).
+        source: name of the log for messages.
+        velocity: velocity of the root link's origin in the world (samples, 3), m/s.
+        motion: "imu", "pose" or "velocity", if the log holds several; default the first of these that it holds.
+    """
+
+    t: Array
+    q: Array
+    tau: Array | None = None
+    position: Array | None = None
+    orientation: Array | None = None
+    imu: Imu | None = None
+    wrenches: tuple[FootWrench, ...] = ()
+    contacts: tuple[Contact, ...] = ()
+    standing: Bools | None = None
+    source: str = "memory"
+    velocity: Array | None = None
+    motion: BaseMotion | None = None
+
+    @property
+    def base_motions(self) -> tuple[BaseMotion, ...]:
+        """Sources of the motion of the base that the log holds."""
+        turned = self.orientation is not None
+        found = {"imu": self.imu is not None, "pose": turned and self.position is not None,
+                 "velocity": turned and self.velocity is not None}
+        return tuple(name for name in get_args(BaseMotion) if found[name])
+
+    @property
+    def base_motion(self) -> BaseMotion:
+        """Signals from which the motion of the base is computed: "imu", "pose" or "velocity"."""
+        return self.motion or self.base_motions[0]
+
+    def pose_at(self, t: Array) -> Array | None:
+        """Return position (nan where it is not logged) and quaternion of the base (samples, 7) in the rows nearest to
+        times t (samples,); None without an orientation."""
+        if self.orientation is None:
+            return None
+        rows = np.clip(np.searchsorted(0.5 * (self.t[1:] + self.t[:-1]), t), 0, len(self.t) - 1)
+        position = np.full((len(self.t), 3), np.nan) if self.position is None else np.asarray(self.position)
+        return np.hstack([position, np.asarray(self.orientation)])[rows]
+
+    def __post_init__(self) -> None:
+        rows = len(self.t)
+        wanted = {"q": self.q, "tau": self.tau, "position": self.position, "orientation": self.orientation,
+                  "velocity": self.velocity}
+        widths = {"position": 3, "orientation": 4, "velocity": 3}
+        for k, one in enumerate(self.wrenches):
+            wanted[f"wrench {k + 1} ({one.frame})"] = one.values
+        if self.imu is not None:
+            wanted |= {"imu.angular_rate": self.imu.angular_rate, "imu.specific_force": self.imu.specific_force}
+            widths |= {"imu.angular_rate": 3, "imu.specific_force": 3}
+        for name, array in wanted.items():
+            if array is None:
+                continue
+            width = widths.get(name, np.shape(self.q)[1] if name == "tau" else None)
+            if np.ndim(array) != 2 or len(array) != rows or (width is not None and np.shape(array)[1] != width):
+                raise RecordingError(f"{self.source}: {name} has shape {np.shape(array)}, expected ({rows}, "
+                                     f"{width or 'k'})", code="wrong-shape")
+            wrong = first_not_finite(np.asarray(array, dtype=float))
+            if wrong is not None:
+                raise RecordingError(f"{self.source}: {name} is not finite in row {wrong[0]}", code="not-finite")
+        if not self.base_motions:
+            raise RecordingError(f"{self.source} has no motion of the base; give position and orientation, or an imu",
+                                 "map them with --set 'log.base_position=[...]' and --set 'log.base_orientation=[...]',"
+                                 " or with --set 'log.imu_specific_force=[...]' and --set 'log.imu_angular_rate=[...]'",
+                                 code="no-base-motion")
+        if self.motion is not None and self.motion not in self.base_motions:
+            raise RecordingError(f"{self.source} holds no motion of the base by '{self.motion}', only by "
+                                 f"{', '.join(self.base_motions)}", code="no-base-motion")
+        if self.standing is not None and np.shape(self.standing) != (rows, len(self.contacts)):
+            raise RecordingError(f"{self.source}: standing has shape {np.shape(self.standing)}, expected ({rows}, "
+                                 f"{len(self.contacts)}), a column for each contact", code="wrong-shape")
+        wide = [one.frame for one in self.wrenches if np.shape(one.values)[1] not in (3, 6)]
+        if wide:
+            raise RecordingError(f"{self.source}: the wrench of '{wide[0]}' must have 3 or 6 columns",
+                                 code="wrong-shape")

@@ -23,8 +23,8 @@ from dynid import dynamics
 from dynid.arrays import Array, Bools
 from dynid.dynamics.root_frame import quaternions
 from dynid.errors import NotPossibleError, RecordingError
+from dynid.floating.base_signals import FloatingLog, FootWrench
 from dynid.floating.contacts import null_rows, standing_jacobian
-from dynid.floating.floating_log import FloatingLog, FootWrench
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import FREE_COORDINATES as SIX
@@ -251,7 +251,7 @@ def _lowest(robot: Robot, log: FloatingLog) -> Array | None:
 
 
 def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | None, down: Array | None = None) -> Array:
-    """Return J' f of a measured wrench (samples, 6 + n).
+    """Return the generalised forces J' f (samples, 6 + n) of a measured wrench.
 
     q is in the axes of the root; turns: rotations of the root; down: unit vector to the ground there, for round feet.
     """

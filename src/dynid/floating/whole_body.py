@@ -11,17 +11,21 @@ from dynid import dynamics
 from dynid.arrays import Array, Bools
 from dynid.errors import RecordingError
 from dynid.floating.base_signals import (
+    GRAVITY_RANGE,
+    BaseMotion,
+    FloatingLog,
+    FootWrench,
+    Imu,
     QuaternionOrder,
     check_order,
     order_errors,
     rates_in_radians,
+    specific_force_ratio,
+    with_bias,
     without_repetition,
 )
-from dynid.floating.contacts import Contact
-from dynid.floating.feet import assign_feet, find_feet, standing_from_loads
-from dynid.floating.floating_log import BaseMotion, FloatingLog, FootWrench, Imu
+from dynid.floating.contacts import Contact, assign_feet, find_feet, standing_from_loads
 from dynid.floating.identifiable import floating_base_parameters
-from dynid.floating.imu_bias import GRAVITY_RANGE, specific_force_ratio, with_bias
 from dynid.floating.preparation import DEFAULT_GUARD, FloatingEquations, WholeBody, expanded
 from dynid.model import LinearModel, robot_model
 from dynid.recording import Recording

@@ -1,9 +1,8 @@
 """Models: terms linear in named parameters, and their sums."""
 
-from dynid.model.breakaway import BreakawayFriction
-from dynid.model.closed_forms import Scara
 from dynid.model.completion import (
     CompleteModel,
+    LinearModel,
     bound,
     complete,
     least_inertia,
@@ -14,8 +13,7 @@ from dynid.model.completion import (
 from dynid.model.dahl import Dahl
 from dynid.model.data_context import DataContext
 from dynid.model.delay import Delay
-from dynid.model.differential_drive import DifferentialDrive, MobileBase
-from dynid.model.drift import Drift
+from dynid.model.differential_drive import DifferentialDrive, MobileBase, Scara
 from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
 from dynid.model.flexible import FlexibleModel
 from dynid.model.friction import (
@@ -29,18 +27,15 @@ from dynid.model.friction import (
     Viscous,
 )
 from dynid.model.friction_curve import FrictionCurve, ViscousDifference
-from dynid.model.harmonics import Cable, RippleTorque
-from dynid.model.kinds import Kind
-from dynid.model.linear_model import LinearModel
 from dynid.model.load_friction import LoadFriction
 from dynid.model.lugre_friction import LuGreFriction
 from dynid.model.model import Model
-from dynid.model.parameters import Parameter, Parameters
+from dynid.model.parameters import Kind, Parameter, Parameters
 from dynid.model.registry import make_terms, register_term, term_from_table
-from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
+from dynid.model.shaped_friction import BreakawayFriction, ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
-from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
-from dynid.model.temperature import TemperatureFriction
+from dynid.model.springs import Cable, Counterbalance, GasSpring, PolynomialSpring, RippleTorque
+from dynid.model.temperature import Drift, TemperatureFriction
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
 

@@ -1,4 +1,4 @@
-"""Completion of a user's model: all methods of `Model`, derived from the regressor if necessary."""
+"""The smallest model that can be identified, and its completion by all methods of `Model`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,26 @@ from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
 from dynid.model.data_context import DataContext
 from dynid.model.elements import Element
-from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
 from dynid.model.parameters import Parameters
 from dynid.model.term import MotionSegment, differences
 from dynid.robot import Robot, numbered_joints
+
+
+class LinearModel(Protocol):
+    """Protocol of the simplest model: identification needs only these three members.
+
+    `regressor` takes arrays (samples, dof) and returns (samples, dof, parameters).
+    """
+
+    @property
+    def dof(self) -> int: ...
+
+    @property
+    def parameters(self) -> Parameters: ...
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array: ...
+
 
 Values = ArrayLike | Mapping[str, float]
 
@@ -76,8 +91,7 @@ def complete(model: LinearModel) -> CompleteModel:
 
 def bound(model: LinearModel, context: DataContext) -> LinearModel:
     """Return the model with the data-dependent settings of its terms; a model without a method `bind` is returned
-    unchanged.
-    """
+    unchanged."""
     bind = getattr(model, "bind", None)
     found: LinearModel = model if bind is None else bind(context)
     return found
@@ -117,6 +131,9 @@ def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Arr
 
 def can_compile(model: LinearModel) -> bool:
     """Return whether all terms have elements, so that compiled code can simulate the model."""
+    own = robot_model(model)
+    if own is not None:
+        return own.has_elements
     return complete(model).robot is not None and complete(model).elements(np.zeros(len(model.parameters))) is not None
 
 

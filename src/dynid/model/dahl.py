@@ -13,8 +13,7 @@ from dynid.dynamics.compiled import INLINED, OPTIONS
 from dynid.errors import ModelError
 from dynid.kernel_store import njit
 from dynid.model.elements import Bristles
-from dynid.model.kinds import DRY
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import DRY, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
@@ -23,15 +22,16 @@ from dynid.robot import Robot
 
 @njit(**INLINED)
 def bend(z: float, way: float, reach: float) -> float:
-    """Return z after a displacement `way` (rad or m) in one direction: z - s decays by exp(-|way| / reach), with s
-    the sign of the displacement."""
+    """Return the Dahl state after a displacement `way` (rad or m): its distance from sign(way) decays by exp(-|way| /
+    reach)."""
     s = np.sign(way)
     return s + (z - s) * np.exp(-np.abs(way) / reach)
 
 
 @njit(**OPTIONS)
 def bent(q: Array, reach: float, z: Array) -> None:
-    """Compute z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach, from z = 0.
+    """Compute the Dahl state z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach,
+    from z = 0.
 
     The solution is exact from row to row.
     """
@@ -77,7 +77,7 @@ class Dahl:
         return len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Return z (samples, joints) along the motion."""
+        """Return the friction state z (samples, joints), between -1 and 1, along a motion."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((len(motion.t), len(own)))
         for k, (j, reach) in enumerate(zip(own, self._reaches(model.robot), strict=True)):
@@ -87,7 +87,7 @@ class Dahl:
         return found
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
-        """Yield z of each joint from that of the previous sample."""
+        """Yield the friction state z of each joint from that of the previous sample."""
         q_before, _, z = before
         for k, (j, reach) in enumerate(zip(chosen(robot, self.joints), self._reaches(robot), strict=True)):
             yield bend.py_func(z[:, k], q[:, j] - q_before[:, j], float(reach))

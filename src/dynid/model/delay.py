@@ -10,8 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.model.elements import Element
-from dynid.model.kinds import Kind
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import Kind, Parameter
 from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter
 from dynid.robot import Robot

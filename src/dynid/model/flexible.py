@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.model.data_context import learned_fields
-from dynid.model.kinds import Kind
 from dynid.model.model import Model
-from dynid.model.parameters import Parameter, Parameters
+from dynid.model.parameters import Kind, Parameter, Parameters
 from dynid.model.registry import FRICTION
 from dynid.model.term import Entries
 from dynid.model.term_capabilities import capabilities, term_name
@@ -119,7 +118,8 @@ class FlexibleModel:
 
     @cached_property
     def _spring_parameters(self) -> tuple[Parameter, ...]:
-        """Return K, D, Ko, and Ks if there is a skew, joint by joint."""
+        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for a delay of motor
+        positions."""
         robot = self.links.robot
         found = []
         for j in self.bending:

@@ -14,8 +14,7 @@ from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model import shape_values
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
-from dynid.model.kinds import DRY, FRICTION, OFFSET, ROTOR, VISCOUS, Kind
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import DRY, FRICTION, OFFSET, ROTOR, VISCOUS, Kind, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import DDQ, DQ, Entries, Slopes
 from dynid.model.terms import (

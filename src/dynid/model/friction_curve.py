@@ -14,8 +14,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
 from dynid.model.friction import two_slopes
-from dynid.model.kinds import DRY, FRICTION, VISCOUS
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import DRY, FRICTION, VISCOUS, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Slopes
 from dynid.model.terms import chosen, joint_parameter, joint_unit

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dynid.model.completion import robot_model
-from dynid.model.linear_model import LinearModel
-from dynid.robot.roles import held_bodies
+from dynid.model.completion import LinearModel, robot_model
+from dynid.robot.followers import held_bodies
 
 
 def held_values(model: LinearModel) -> dict[str, float]:

@@ -13,8 +13,7 @@ from dynid.arrays import Array
 from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.tree import tree_of
 from dynid.model.elements import Load
-from dynid.model.kinds import Kind
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import Kind, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Place, entry_differences
 from dynid.model.terms import chosen, joint_parameter
@@ -72,8 +71,7 @@ class LoadFriction:
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
         """Return a mask (samples,) for each parameter of a joint: while the motor drives the link, and while the link
-        drives the motor.
-        """
+        drives the motor."""
         if not self.apart:
             return (1.0,)
         drives = np.where(torque * velocity > 0, 1.0, 0.0)
@@ -92,7 +90,7 @@ class LoadFriction:
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
-        """Add d(|tau| s) = sign(tau) s dtau + |tau| ds with tau = Y numbers, by the adjoint kernel of the bodies."""
+        """Add the derivatives of load friction |tau| s, with tau = Y numbers: sign(tau) s dtau + |tau| ds."""
         if robot.followers is not None:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return

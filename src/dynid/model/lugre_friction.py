@@ -14,8 +14,7 @@ from dynid.dynamics.compiled import INLINED, OPTIONS
 from dynid.errors import ModelError
 from dynid.kernel_store import njit
 from dynid.model.elements import Bristles
-from dynid.model.kinds import DRY, FRICTION
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import DRY, FRICTION, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
@@ -30,7 +29,8 @@ def level(v: float, ratio: float, vs: float) -> float:
 
 @njit(**INLINED)
 def bend(z: float, way: float, g: float, reach: float) -> float:
-    """Return z after a displacement `way` (rad or m) in one direction with constant g."""
+    """Return the bristle deflection z after a displacement `way` (rad or m) in one direction, for a constant friction
+    level g."""
     end = np.sign(way) * g
     return end + (z - end) * np.exp(-np.abs(way) / (reach * g))
 
@@ -109,7 +109,7 @@ class LuGreFriction:
         return found.T
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
-        """Yield z and dz/dt of each joint in turn, from those of the previous sample."""
+        """Yield the bristle deflection z and its rate for each joint, from those of the previous sample."""
         q_before, dq_before, memory = before
         for k, (j, (reach, ratio, vs)) in enumerate(zip(chosen(robot, self.joints), self._shapes(robot).T.tolist(),
                                                         strict=True)):

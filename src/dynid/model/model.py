@@ -65,7 +65,7 @@ class Model:
 
     @property
     def robot_model(self) -> Model:
-        """The model itself: it consists of a robot and terms."""
+        """This model, which consists of a robot and terms; other kinds of models have None."""
         return self
 
     @property
@@ -182,6 +182,11 @@ class Model:
         """Return a copy in which every hard sign of a velocity is smooth over `width` (rad/s) and has a slope."""
         return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
 
+    @property
+    def has_elements(self) -> bool:
+        """Whether all terms have elements of a compiled simulation."""
+        return all(own.elements is not None for own in self._offers)
+
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
         """Return the elements of a compiled simulation with parameters theta; None if a term has none."""
         values, found = self.parameters.vector(theta), list[Element]()
@@ -294,7 +299,7 @@ class Model:
         return matrix
 
     def bias(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike) -> Array:
-        """Return torques (samples, dof) without acceleration."""
+        """Return the bias torques (samples, dof): those of all terms at zero acceleration."""
         return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(dq)))
 
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,

@@ -20,9 +20,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.model.completion import complete, robot_model
+from dynid.model.completion import LinearModel, complete, robot_model
 from dynid.model.data_context import depends_on_estimate
-from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
 from dynid.model.term import (
     Entries,
@@ -124,7 +123,7 @@ class MomentumForm:
 
 def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
           share: float) -> None:
-    """Compute P and r - share D of a term without its own kernels, into the rows of `place`."""
+    """Compute momentum P and force r - share D of a term without compiled kernels, into the rows of `place`."""
     still, rows = np.zeros_like(q), place[place >= 0]
     part.fill(q, dq, still, place, force, memory)
     if not part.accelerating:
@@ -144,7 +143,7 @@ def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, fo
 
 
 def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
-    """Return P (rows, samples): the entries at rest with velocities in place of accelerations."""
+    """Return the momentum P (rows, samples): the entries at rest with velocities in place of accelerations."""
     still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
     part.fill(q, still, dq, place, with_, memory)
     part.fill(q, still, still, place, without, memory)
@@ -226,5 +225,6 @@ def _part(
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:
-    """Return motion . M a of each column (columns, samples), from M a (dof columns, samples)."""
+    """Return the scalar product of the motion and M a for each column (columns, samples), from M a (dof columns,
+    samples)."""
     return np.einsum("jcs,sj->cs", entries.reshape(dof, -1, len(motion)), motion)

@@ -7,10 +7,8 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from dynid.errors import ModelError
-from dynid.model.breakaway import BreakawayFriction
 from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
-from dynid.model.drift import Drift
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -22,13 +20,12 @@ from dynid.model.friction import (
     Viscous,
 )
 from dynid.model.friction_curve import FrictionCurve, ViscousDifference
-from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.load_friction import LoadFriction
 from dynid.model.lugre_friction import LuGreFriction
-from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
+from dynid.model.shaped_friction import BreakawayFriction, ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
-from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
-from dynid.model.temperature import TemperatureFriction
+from dynid.model.springs import Cable, Counterbalance, GasSpring, PolynomialSpring, RippleTorque
+from dynid.model.temperature import Drift, TemperatureFriction
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring
 from dynid.plugins import load_plugin, plugin_names

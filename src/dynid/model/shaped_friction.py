@@ -1,4 +1,4 @@
-"""Friction over velocity by formula: a polynomial, and the Stribeck effect as an exponential."""
+"""Friction over velocity by formula: a polynomial, the Stribeck effect, and larger dry friction at rest."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import shape_values
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
-from dynid.model.kinds import DRY, FRICTION, VISCOUS
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import DRY, FRICTION, VISCOUS, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Slopes
-from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
 from dynid.robot import Robot
 
 _NOT_BELOW_ZERO = (0.0, np.inf)
@@ -25,7 +24,7 @@ _NOT_BELOW_ZERO = (0.0, np.inf)
 
 @curve
 def speed_powers(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return sum_k F_k |dq|^k sign(dq), k from 1; `values` are the number of terms, then F_1, F_2, .."""
+    """Return the friction torque sum_k F_k |dq|^k sign(dq), k from 1; `values`: number of terms, then F_1, F_2, .."""
     total, power = 0.0, 1.0
     for k in range(int(values[0])):
         power *= abs(dq)
@@ -154,3 +153,29 @@ class ExponentialStribeck:
     def with_shape(self, robot: Robot, values: Array) -> ExponentialStribeck:
         """Return the same term with other values of its free shape parameters."""
         return replace(self, **shape_values.changes(self, values))
+
+
+@dataclass(frozen=True)
+class BreakawayFriction:
+    """Dry friction Fc sign(dq) in motion, and up to Fc + Fb at rest, until the joint starts to move (Ardiani, fig.
+    1.4d).
+
+    Rows in motion determine Fc but not Fb, which acts at the last instant before a joint starts (see
+    `dynid.terms.breakaway`). Fb is not negative.
+    """
+
+    kind = "breakaway"
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m", "N"), positive=True,
+                                             kind=DRY if symbol == "Fc" else DRY.unwritten()), bounds=(0.0, np.inf))
+                     for j in chosen(robot, self.joints) for symbol in ("Fc", "Fb"))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        return sign_entries(robot, self.joints, self.sign, dq, 2)
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Dry]:
+        for j, (dry, more) in zip(chosen(robot, self.joints), values.reshape(-1, 2).tolist(), strict=True):
+            yield Dry(axis(robot.dof, j), dry, dry, self.sign, static=more)

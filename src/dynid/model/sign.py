@@ -32,7 +32,7 @@ class Sign:
             raise ModelError(f"the width of a smooth sign must be above zero, got {self.width}")
 
     def of_joint(self, j: int) -> Sign:
-        """Return the sign of one joint, counted from 0."""
+        """Return the sign function with the width of one joint, counted from 0."""
         if not isinstance(self.width, tuple):
             return self
         if not j < len(self.width):

@@ -18,8 +18,7 @@ from dynid.dynamics.physics import regressor_of_checked
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
 from dynid.model.elements import Bodies, Linear, on_joints
-from dynid.model.kinds import BODY, OTHER, ROTOR, SPRING, Kind
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import BODY, OTHER, ROTOR, SPRING, Kind, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, Place, entry_differences
 from dynid.robot import BASE, Robot

@@ -79,7 +79,7 @@ class CausalFilter:
 
     @property
     def delay(self) -> float:
-        """Delay of a row, s."""
+        """Delay of an equation row relative to the newest sample, s."""
         return (self.motion_late + self.late) / self.rate
 
 

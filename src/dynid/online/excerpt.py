@@ -30,7 +30,7 @@ class SampleSegment:
     blocks: list[tuple[Array, Array, Array]] = field(default_factory=list)
 
     def joined(self) -> tuple[Array, Array, Array]:
-        """Return all samples as one block."""
+        """Return all samples of the interval as one block."""
         if len(self.blocks) > 1:
             t, q, tau = (np.concatenate(parts) for parts in zip(*self.blocks, strict=True))
             self.blocks = [(t, q, tau)]
@@ -82,8 +82,7 @@ class Excerpt:
 
     def _begin(self) -> None:
         """Begin a new interval. Only one in `_every` intervals is kept; if there are too many, every second one is
-        dropped.
-        """
+        dropped."""
         if self._stretches and (not self._stretches[-1].blocks or self._stretches[-1].number % self._every):
             self._stretches.pop()
         if sum(len(one) for one in self._stretches) > self.most:

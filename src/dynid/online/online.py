@@ -26,8 +26,7 @@ from dynid.model.held import held_values
 from dynid.online.causal import TimedRows
 from dynid.online.change_explanations import Change, changes
 from dynid.online.feed import Feed, FeedOptions
-from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples
-from dynid.online.one_sample import OneSample
+from dynid.online.motion_rows import OneSample, RowEntries, checked_motion, fed_samples
 from dynid.online.streamed import Streamed
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
@@ -180,7 +179,7 @@ class Online(Streamed):
         return np.vstack([before, found])[np.searchsorted(used, np.arange(len(keep)), side="right")]
 
     def _keep(self, dq: Array) -> Bools:
-        """Return the mask of used rows (m, dof)."""
+        """Return the mask (m, dof) of equations that are used: joints that move fast enough."""
         if self.slow is not None:
             return np.abs(dq) >= self.slow
         keep = np.ones(dq.shape, dtype=bool)

@@ -130,7 +130,7 @@ class Losses:
     _last: float | None = None
 
     def add(self, t: float) -> None:
-        """Count the samples that are missing before a sample with stamp t (s)."""
+        """Count the samples that were lost before a sample with time stamp t (s)."""
         step = 0.0 if self._last is None else t - self._last
         self._last = t
         if not 0.0 < step < _PAUSE_LENGTH:

@@ -17,25 +17,28 @@ from dynid.model import Payload, required_robot_model
 from dynid.payloads.body import nearest_body, weighed
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged
-from dynid.payloads.live_unknowns import load_lever
-from dynid.payloads.loaded_equations import LABEL, LoadedEquations, change_by_load, loaded, with_torques
-from dynid.payloads.result import PayloadEstimate
-from dynid.payloads.uncertainty import changing_friction, covariances
+from dynid.payloads.load_recursion import load_lever
+from dynid.payloads.result import PayloadEstimate, changing_friction, covariances
 from dynid.payloads.ways import (
+    LABEL,
     WAYS,
     LinearPayloadFit,
+    LoadedEquations,
     Nuisance,
     Unloaded,
     Way,
+    change_by_load,
     difference,
+    loaded,
     pseudo_inverse,
     residual_fit,
     together_fit,
+    with_torques,
 )
 from dynid.recording import Samples
 from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression, fold
-from dynid.regression.projected import torque_equations
+from dynid.regression.derived import torque_equations
 from dynid.signals import fast_length
 
 # Of a motion's size: how far the same motion is off at most, root mean square; loads pull it away.

@@ -12,9 +12,8 @@ from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.model import required_robot_model
 from dynid.payloads.body import distance
-from dynid.payloads.loaded_equations import LoadedEquations
 from dynid.payloads.result import PayloadEstimate
-from dynid.payloads.ways import LinearPayloadFit, Nuisance, Unloaded, residual_fit
+from dynid.payloads.ways import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded, residual_fit
 from dynid.regression import Regression
 from dynid.robot import inertia as ten
 
@@ -193,7 +192,8 @@ def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class LoadChange:
-    """A change of the load: time, s of its log, and mass before and after, kg; std: scatter on both sides, relative."""
+    """A change of the load: time in its log, s, mass before and after, kg, and std, the relative scatter on both
+    sides."""
 
     log: str
     at: float
@@ -241,8 +241,7 @@ def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
 
 def _step(alpha: Array, weights: Array, k: int) -> tuple[float, int, float, float, float]:
     """Return the best step of the load: the explained sum of squares, the block k before which it occurs, the means on
-    both sides, and the standard error of their difference.
-    """
+    both sides, and the standard error of their difference."""
     sides = [(alpha[part], weights[part]) for part in (slice(None, k), slice(k, None))]
     if any(w.sum() <= 0 for _, w in sides):
         return 0.0, k, 0.0, 0.0, np.inf

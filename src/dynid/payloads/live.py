@@ -19,10 +19,9 @@ from dynid.online.streamed import Streamed
 from dynid.payloads.body import Parts, nearest_body
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged_alone
-from dynid.payloads.live_unknowns import Unknowns, largest_load, load_lever
-from dynid.payloads.load_recursion import LoadRecursion
-from dynid.payloads.loaded_equations import LABEL, LoadedModel
+from dynid.payloads.load_recursion import LoadRecursion, Unknowns, largest_load, load_lever
 from dynid.payloads.result import PayloadEstimate
+from dynid.payloads.ways import LABEL, LoadedModel
 from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression
 from dynid.regression.equations import Layout

@@ -132,7 +132,7 @@ def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
 
 
 def _first_mounting(columns: Array, measured: Array) -> tuple[Array, float]:
-    """Return rotation and sign from the best matrix s m R between weight and force."""
+    """Return rotation R and sign s of a force sensor, from the least-squares matrix s m R between weight and force."""
     weight = columns[:, :3, 9]
     known = np.column_stack([weight, np.ones(len(weight))])
     spread = np.linalg.svd(weight - weight.mean(axis=0), compute_uv=False)

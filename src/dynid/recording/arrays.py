@@ -12,8 +12,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from dynid.errors import DynidError, RecordingError
-from dynid.recording.hdf5_contents import Hdf5Dataset, datasets_of
-from dynid.recording.mat_structure import plain_variables
+from dynid.recording.mat_structure import Hdf5Dataset, datasets_of, plain_variables
 from dynid.recording.source import FileRows, Values, check_fields, need, reason
 from dynid.recording.unpacking import Measure, check_size
 

@@ -1,4 +1,4 @@
-"""Checks of a log: rate and gaps, repeated rows, joints at rest, implausible units."""
+"""Checks of a log: rate and gaps, repeated or copied rows, joints at rest, stuck encoders, implausible units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import RecordingError
-from dynid.order_statistics import median, quantile
+from dynid.order_statistics import distinct, median, quantile
 from dynid.quantities import RATE, check_quantity
 from dynid.recording.mapping import SECONDS
 from dynid.robot import Robot
@@ -19,6 +19,17 @@ JUMP_TIMES = 10.0  # a step over those beside it and over usual ones: motions ar
 JUMP_QUANTILE = 0.99  # of the steps of a joint that moves: nearly all of them
 JUMP_SIZE = 0.02  # rad or m: smaller steps are those of coarse encoders
 FEW = 100  # samples; below this nothing can be said about frequency or noise
+MIN_STUCK_SECONDS = 0.1  # s that a position has to stay the same
+_SPEED_WINDOW = 0.04  # s before and after, over which the speed is taken
+_MISSED_COUNTS = 8.0  # encoder counts that the joint would have made meanwhile
+_MIN_CHANGE_RATIO = 3.0  # times the largest change of speed over such a window elsewhere
+MIN_ROWS_FOR_COPIES = 100  # below this nothing is said
+_COMPARED_ROWS = 10  # rows to each side over which a motion is looked at
+_COUNTS_A_ROW = 2.0  # steps of an encoder that a joint has to make in each row to count as moving
+_LEAST_APART = 20  # rows between a row and its copy: nearer ones are rows that are held
+DECIMAL_STEP_TOLERANCE = 1e-6  # relative: how exactly a step has to be a decimal one, and positions multiples of it
+# steps in the range of a joint: with so many, rounding is below what a filter leaves of the motion
+_FINE_ROUNDING_STEPS = 1000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +46,7 @@ class Extremes:
         return Extremes(q.min(axis=0), q.max(axis=0), tau.min(axis=0), tau.max(axis=0))
 
     def __or__(self, other: Extremes) -> Extremes:
-        """Return the extremes over two parts of a log."""
+        """Return the smallest and largest values over two parts of a log."""
         return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high),
                         np.minimum(self.torque_low, other.torque_low), np.maximum(self.torque_high, other.torque_high))
 
@@ -172,3 +183,139 @@ def find_jumps(t: Array, q: Array) -> Jumps | None:
         return None
     joint = int(np.argmax(steps[rows[0]]))
     return Jumps(tuple(float(t[row]) for row in rows), joint, float(steps[rows[0], joint]))
+
+
+@dataclass(frozen=True)
+class Hang:
+    """A joint (from 0) with a stuck position from row `start` to before row `stop`."""
+
+    joint: int
+    start: int
+    stop: int
+
+
+def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
+    """Return the intervals in which positions q (samples, joints) at times t (samples,) are stuck.
+
+    A joint that comes to rest decelerates first; a stuck one stops or starts within one row. An interval of equal
+    values counts if the speed on one side is several encoder counts per row, and changes more suddenly than elsewhere
+    in the log.
+    """
+    if len(t) < 20:
+        return ()
+    step = float(median(np.diff(t)))
+    width, least = max(2, round(_SPEED_WINDOW / step)), max(5, round(MIN_STUCK_SECONDS / step))
+    found = []
+    for j in range(q.shape[1]):
+        column = q[:, j]
+        runs = _equal(column, least)
+        if not len(runs):
+            continue
+        size = np.abs(np.diff(column))
+        count = float(quantile(size[size > 0], 0.1)) if np.any(size > 0) else 0.0
+        usual = _usual_change(column, runs, width)
+        for start, stop in runs:
+            before = _speed(column, start - width, start) if start >= width else 0.0
+            after = _speed(column, stop - 1, stop - 1 + width) if stop - 1 + width < len(column) else 0.0
+            fastest = max(abs(before), abs(after))
+            if fastest * (stop - start) > _MISSED_COUNTS * max(count, 1e-12) and fastest > _MIN_CHANGE_RATIO * usual:
+                found.append(Hang(j, int(start), int(stop)))
+    return tuple(found)
+
+
+def _equal(column: Array, least: int) -> Array:
+    """Return row ranges (k, 2) over which a column is constant for at least `least` rows."""
+    same = np.concatenate([[False], np.diff(column) == 0.0, [False]])
+    starts = np.flatnonzero(~same[:-1] & same[1:])
+    stops = np.flatnonzero(same[:-1] & ~same[1:]) + 1
+    long = stops - starts >= least
+    return np.column_stack([starts[long], stops[long]])
+
+
+def _speed(column: Array, low: int, high: int) -> float:
+    """Return the mean change of a position per row, as a speed."""
+    return float(column[high] - column[low]) / (high - low)
+
+
+def _usual_change(column: Array, runs: Array, width: int) -> float:
+    """Return the largest change of speed (per row) between neighbouring windows, away from constant intervals."""
+    speed = (column[width:] - column[:-width]) / width
+    change = np.abs(speed[width:] - speed[:-width])
+    away = np.ones(len(change), dtype=bool)
+    for start, stop in runs:
+        away[max(start - 2 * width - 1, 0):stop + 1] = False
+    return float(quantile(change[away], 0.99)) if away.sum() > 10 else np.inf
+
+
+@dataclass(frozen=True)
+class Again:
+    """A repeated interval of a log. rows: number of copies. after: s between a row and its copy."""
+
+    rows: int
+    after: float
+
+
+def rows_in_motion(q: Array) -> Bools:
+    """Return rows (samples,) in which a joint of q (samples, joints) moves by several of its smallest steps per row."""
+    moving = np.zeros(len(q), dtype=bool)
+    if len(q) < 2 * _COMPARED_ROWS + 1:
+        return moving
+    for column in q.T:
+        steps = np.abs(np.diff(column))
+        steps = steps[steps > 0.0]
+        if len(steps):
+            way = np.abs(column[2 * _COMPARED_ROWS:] - column[:-2 * _COMPARED_ROWS])
+            moving[_COMPARED_ROWS:-_COMPARED_ROWS] |= way > 2 * _COMPARED_ROWS * _COUNTS_A_ROW * float(
+                quantile(steps, 0.01)
+            )
+    return moving
+
+
+def held_share(q: Array, tau: Array) -> float:
+    """Return the share of the rows in motion, of q and tau (samples, joints), that repeat the previous row in all
+    numbers; 0 if too few rows are in motion."""
+    if len(q) < MIN_ROWS_FOR_COPIES:
+        return 0.0
+    same = np.all(q[1:] == q[:-1], axis=1) & np.all(tau[1:] == tau[:-1], axis=1)
+    # Of rows that are held, the distinct ones show whether there is motion.
+    own = np.concatenate([[True], ~same])
+    moving = rows_in_motion(q[own])
+    rows = np.repeat(moving, np.diff(np.append(np.flatnonzero(own), len(q))))
+    return float(np.mean(same[rows[1:]])) if rows.sum() >= MIN_ROWS_FOR_COPIES else 0.0
+
+
+def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
+    """Return the longest interval in motion that is repeated exactly in t (samples,), q and tau (samples, joints), or
+    None."""
+    if len(t) < MIN_ROWS_FOR_COPIES:
+        return None
+    numbers = np.ascontiguousarray(np.column_stack([q, tau])).view(np.uint64)
+    factors = np.random.default_rng(0).integers(1, 2**63, numbers.shape[1], dtype=np.uint64) | np.uint64(1)
+    key = (numbers * factors).sum(axis=1, dtype=np.uint64)  # wraps around: a hash of each row
+    moving = np.flatnonzero(rows_in_motion(q))
+    _, first, inverse = np.unique(key[moving], return_index=True, return_inverse=True)
+    apart = moving - moving[first][inverse]
+    apart = apart[apart >= _LEAST_APART]
+    if not len(apart):
+        return None
+    distances, counts = np.unique(apart, return_counts=True)
+    most = int(np.argmax(counts))
+    later = int(distances[most])
+    return (Again(int(counts[most]), float(median(t[later:] - t[:-later])))
+            if counts[most] >= MIN_ROWS_FOR_COPIES else None)
+
+
+def decimal_step(column: Array) -> float | None:
+    """Return the step, 1, 2 or 5 times a power of ten, to which positions (samples,) of one joint are coarsely
+    rounded, or None."""
+    values = distinct(column)
+    if len(values) < 3:
+        return None
+    step = float(np.diff(values).min())
+    exponent = np.floor(np.log10(step * (1.0 + DECIMAL_STEP_TOLERANCE)))
+    lead = step / 10.0 ** exponent
+    nice = min((1.0, 2.0, 5.0), key=lambda one: abs(lead - one))
+    exact = nice * 10.0 ** float(exponent)
+    on_grid = np.abs(values / exact - np.round(values / exact)).max() < 1e-4
+    coarse = float(values[-1] - values[0]) / exact < _FINE_ROUNDING_STEPS
+    return exact if abs(lead / nice - 1.0) < 1e-3 and on_grid and coarse else None

@@ -16,11 +16,10 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 from dynid.order_statistics import median
-from dynid.recording.column_table import Column
-from dynid.recording.episodes import episode_rows
+from dynid.recording.columns import Column
+from dynid.recording.episodes import Cleaned, episode_rows, measurable, strays_by_order, strays_by_time, strays_by_value
 from dynid.recording.layout import LogLayout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
-from dynid.recording.order import Cleaned, measurable, strays_by_order, strays_by_time, strays_by_value
 from dynid.recording.recording import DroppedRow
 from dynid.recording.source import Fault, FileRows, Values, rechunk
 from dynid.recording.whole_body import WHOLE_BODY_SIGNALS, WITHOUT_JOINTS
@@ -169,7 +168,7 @@ def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: lis
 
 
 def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
-    """Return the rows (count,) without faults."""
+    """Return the numbers of the rows that have no fault."""
     return np.isin(np.arange(count), list(faults), invert=True)
 
 

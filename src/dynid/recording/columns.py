@@ -1,15 +1,21 @@
-"""Matching of the columns of a mapping to the fields of a file, joint by joint."""
+"""Matching of the columns of a mapping to the fields of a file, joint by joint, and the checks of the result."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
 
 from dynid.errors import RecordingError
+from dynid.recording.arrays import Arrays
 from dynid.recording.mapping import Names
 from dynid.recording.source import Source
+from dynid.recording.whole_body import WIDTHS, WITHOUT_JOINTS
 
 _PLACEHOLDER_PATTERN = re.compile(r"\{(joint|i)(?::(0\d+))?\}")
 
@@ -181,3 +187,56 @@ def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Seq
                              f"{column_option(signal, list(found.values()), wanted)}", where=f"log.{signal}")
     return Match(tuple(found[number] for number in range(first, first + wanted)), None,
                  tuple(f"number {number}" for number in sorted(found) if number >= first + wanted))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of numbers: its source (index into Layout.sources), its field, and its index within the field."""
+
+    source: int
+    field: str
+    part: int
+
+
+def source_columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]
+                   ) -> tuple[Column, ...]:
+    """Return one entry per column; arrays give several."""
+    if found.parts is not None:
+        return tuple(Column(index, name, part) for name, part in zip(found.fields, found.parts, strict=True))
+    columns: list[Column] = []
+    for name in found.fields:
+        shape = source.fields[name]
+        if isinstance(source, Arrays) and samples:
+            size = int(np.prod(shape))
+            if size % samples:
+                raise RecordingError(f"{source.path}: '{name}' is {' x '.join(map(str, shape))}, "
+                                     f"which does not fit the {samples} samples of the log", code="lengths-differ")
+            width = size // samples
+            if source.transposed(name, samples):
+                notes.append(f"'{name}' is {shape[0]} x {shape[1]}, with joints along the rows, and was transposed")
+        else:
+            width = shape[1] if len(shape) == 2 else 1
+        columns += [Column(index, name, part) for part in range(width)]
+    return tuple(columns)
+
+
+def check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
+    """Refuse signals whose number of columns does not fit that of the joints, or their own."""
+    count = len(columns["position"])
+    if not count:
+        raise RecordingError(f"{path}: no position columns are given", where="log.position")
+    for signal, found in columns.items():
+        if signal == "time" and len(found) not in (1, 2):
+            raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}",
+                                 where="log.time")
+        if signal == "wrench" and len(found) != 6:
+            raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}",
+                                 where="log.wrench")
+        if signal in WIDTHS and len(found) != WIDTHS[signal]:
+            raise RecordingError(f"{path}: {signal} needs {WIDTHS[signal]} columns, got {len(found)}",
+                                 where=f"log.{signal}")
+        if signal in ("temperature", "supply_voltage") and len(found) == 1:
+            continue
+        if signal not in WITHOUT_JOINTS and len(found) != count:
+            raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}",
+                                 where=f"log.{signal}", code="column-count")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dynid.errors import RecordingError
-from dynid.recording.bag_limits import check_bag
-from dynid.recording.hdf5_contents import datasets_of
+from dynid.recording.mat_structure import datasets_of
+from dynid.recording.rosbag import check_bag
 
 
 def check_contained(path: Path) -> None:

@@ -12,23 +12,15 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RecordingError
+from dynid.recording import whole_body
 from dynid.recording.arrays import Arrays
-from dynid.recording.column_table import Column, check_counts, source_columns
-from dynid.recording.columns import Match, by_prefix, listed, match, match_parts
+from dynid.recording.columns import Column, Match, by_prefix, check_counts, listed, match, match_parts, source_columns
 from dynid.recording.convert import Conversion, conversion
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, SignalPlace
 from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
 from dynid.recording.source import Fault, Source, check_fields, open_source, reading
-from dynid.recording.whole_body import (
-    ALWAYS,
-    NEVER,
-    WHOLE_BODY_SIGNALS,
-    WITHOUT_JOINTS,
-    check_motor_order,
-    find_columns,
-)
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
@@ -66,7 +58,7 @@ class LogLayout:
     def labels(self) -> dict[str, tuple[str, ...]]:
         """Names of the columns of signals of a free base, by signal."""
         return {signal: tuple(column.field for column in columns) for signal, columns in self.columns.items()
-                if signal in WHOLE_BODY_SIGNALS}
+                if signal in whole_body.WHOLE_BODY_SIGNALS}
 
     def setting(self, source: int, fault: Fault) -> str | None:
         """Return the setting that names the column of a fault; None for a whole row."""
@@ -80,7 +72,7 @@ class LogLayout:
 
 @dataclass
 class _Files:
-    """The sources opened so far, by file and width."""
+    """Files of a log that were opened so far, by path and number of lines per sample."""
 
     path: Path
     mapping: Mapping
@@ -159,7 +151,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
                              where="log.unmeasured")
     places = {signal: value if isinstance(value, SignalPlace) else SignalPlace(columns=value)
               for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None
-              and not (signal == "contact" and value in (ALWAYS, NEVER))}
+              and not (signal == "contact" and value in (whole_body.ALWAYS, whole_body.NEVER))}
     taken = frozenset(name for _, found in free.values() for name in found.fields)
     try:
         matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot, taken)
@@ -172,7 +164,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     matches = {**free, **matches}
     for signal, place in places.items():
         index = files.get(place)
-        whose = joints if signal not in WITHOUT_JOINTS else None
+        whose = joints if signal not in whole_body.WITHOUT_JOINTS else None
         source = files.sources[index]
         try:
             matches[signal] = (index, _placed(source, place, signal, whose, count))
@@ -311,7 +303,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]
     notes.append(f"read from the messages: {', '.join(said_so)}")
     return {signal: (index, match(main, main.defaults[signal], signal,
-                                  None if signal in WITHOUT_JOINTS else joints, count))
+                                  None if signal in whole_body.WITHOUT_JOINTS else joints, count))
             for signal in taken}, {}
 
 
@@ -321,10 +313,10 @@ def _of_free_base(files: _Files, mapping: Mapping, joints: Sequence[str], notes:
     index = files.get(SignalPlace())
     source = files.sources[index]
     if mapping.position is None and mapping.joints is None:
-        check_motor_order(source.fields, joints, str(files.path))
-    found = find_columns(source.fields, joints, source.base_fields if isinstance(source, Bag) else {})
+        whole_body.check_motor_order(source.fields, joints, str(files.path))
+    found = whole_body.find_columns(source.fields, joints, source.base_fields if isinstance(source, Bag) else {})
     own = {signal: columns for signal, columns in found.signals.items() if getattr(mapping, signal) is None}
-    notes += [note for note in found.notes if any(f" {signal} " in note for signal in WHOLE_BODY_SIGNALS
+    notes += [note for note in found.notes if any(f" {signal} " in note for signal in whole_body.WHOLE_BODY_SIGNALS
                                                   if getattr(mapping, signal) is None)]
     return {signal: (index, Match(columns)) for signal, columns in own.items()}
 

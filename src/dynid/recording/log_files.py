@@ -7,10 +7,11 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from dynid.errors import NotPossibleError, RecordingError
@@ -171,3 +172,29 @@ def _is_bag(path: Path) -> bool:
 
 def _files(path: Path) -> list[Path]:
     return sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+
+
+def short_name(source: str, among: Iterable[str] = ()) -> str:
+    """Return the last part of a log's path, with as many folders as distinguish it from the others."""
+    others = [other for other in dict.fromkeys(among) if other != source]
+    longest = max(len(PurePath(part).parts) for part in source.split(", "))
+    for count in range(1, longest + 1):
+        name = _tail(source, count)
+        if name and all(name != _tail(other, count) for other in others):
+            return name
+    return source
+
+
+def _tail(source: str, count: int) -> str:
+    """Return the last `count` parts of each path in a source, which may consist of several files."""
+    return ", ".join(str(PurePath(*PurePath(part).parts[-count:])) for part in source.split(", "))
+
+
+def distinct(sources: Sequence[str]) -> tuple[str, ...]:
+    """Return names without repetition: the second log of a name is called 'name (2)'."""
+    counts: Counter[str] = Counter()
+    found = []
+    for source in sources:
+        counts[source] += 1
+        found.append(source if counts[source] == 1 else f"{source} ({counts[source]})")
+    return tuple(found)

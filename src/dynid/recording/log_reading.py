@@ -21,7 +21,7 @@ from dynid.recording.measured import Measuring
 from dynid.recording.recording import SIGNAL_ATTRIBUTES, DroppedRow, Recording
 from dynid.recording.whole_body import WHOLE_BODY_SIGNALS
 from dynid.robot import Robot
-from dynid.robot.roles import as_logged
+from dynid.robot.followers import as_logged
 
 MAX_PLAIN_REACH = 4.0 * np.pi  # rad; servos that are commanded by position turn less than two turns either way
 MAX_NORMALISED = 100.0  # end of the normalised range of LeRobot

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, first_not_finite
 from dynid.errors import RecordingError
+from dynid.html_tables import card, paragraph, table
 from dynid.order_statistics import median
 
 # Signals as mappings call them, and as a recording does.
@@ -21,6 +22,7 @@ SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "refere
                      "duty": "duty"}
 _JOINT_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
             "target_torque", "target_current", "external_torque", "current", "voltage", "duty")
+_CARD_HEADER = ("joint", "lowest, rad or m", "highest", "torque rms, N m or N", "largest")
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,6 @@ class Recording:
                 f"{self.rate:.4g} Hz>")
 
     def _repr_html_(self) -> str:
-        from dynid.recording.card import recording_card
         return recording_card(self)
 
     def between(self, start: float, end: float) -> Recording:
@@ -194,15 +195,24 @@ class Recording:
         return replace(self[rows[0]:rows[-1] + 1], notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
 
     def to_frame(self) -> Any:
-        """Return a pandas table with one row per sample, see `dynid.recording.frames`."""
-        from dynid.recording.frames import to_frame
+        """Return a pandas table with one row per sample, see `dynid.recording.write`."""
+        from dynid.recording.write import to_frame
         return to_frame(self)
 
     @staticmethod
     def from_frame(frame: Any, mapping: Any = None, robot: Any = None, **overrides: Any) -> Recording:
-        """Return a recording from a pandas table, see `dynid.recording.frames.from_frame`.
+        """Return a recording from a pandas table, see `dynid.recording.write.from_frame`.
 
         Its columns are found as in `dynid.read`.
         """
-        from dynid.recording.frames import from_frame
+        from dynid.recording.write import from_frame
         return from_frame(frame, mapping, robot, **overrides)
+
+
+def recording_card(recording: Recording) -> str:
+    """Return the HTML of a recording: one row per joint, then its notes."""
+    names = recording.joints or tuple(f"joint {j + 1}" for j in range(recording.dof))
+    numbers = np.column_stack([recording.q.min(axis=0), recording.q.max(axis=0),
+                               np.sqrt(np.mean(np.square(recording.tau), axis=0)), np.abs(recording.tau).max(axis=0)])
+    rows = [(name, *(f"{value:.4g}" for value in row)) for name, row in zip(names, numbers, strict=True)]
+    return card(repr(recording)[1:-1], table(_CARD_HEADER, rows), *map(paragraph, recording.notes))

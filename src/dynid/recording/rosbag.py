@@ -1,18 +1,23 @@
 """Bags: ROS 1, ROS 2 (sqlite3 and mcap) and MCAP files with sensor_msgs/JointState of one topic or several, and
-beside it geometry_msgs/WrenchStamped and messages on the motion of a base (sensor_msgs/Imu, poses, odometry)."""
+beside it geometry_msgs/WrenchStamped and messages on the motion of a base (sensor_msgs/Imu, poses, odometry).
+
+The package rosbags unpacks a chunk of a bag to any size. Its table of decompressors is therefore replaced by functions
+that check the size.
+"""
 
 from __future__ import annotations
 
+import bz2
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from types import SimpleNamespace
+from typing import IO, Any
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import DynidError, RecordingError
-from dynid.recording.bag_limits import check_bag, limit_unpacking
 from dynid.recording.mapping import Names
 from dynid.recording.source import Fault, FileRows, Values, need
 from dynid.recording.topics import (
@@ -26,13 +31,14 @@ from dynid.recording.topics import (
     vector_parts,
     vectors_of,
 )
-from dynid.recording.unpacking import Measure
+from dynid.recording.unpacking import Measure, measured, unpacked, unpacked_limit
 from dynid.signals import at_times
 
 _TYPE = "sensor_msgs/msg/JointState"
 _WRENCH_TYPE = "geometry_msgs/msg/WrenchStamped"
 _MESSAGES_FOR_JOINTS = 200  # messages looked at to learn the joints of a topic
 _MESSAGES_AT_ONCE = 20_000
+_MOST_METADATA = 4 << 20  # bytes of metadata.yaml
 
 
 class Bag:
@@ -101,7 +107,7 @@ class Bag:
 
     @property
     def _topics(self) -> list[str]:
-        """Return the topics with joint states."""
+        """Return the topics of the bag with joint states."""
         return sorted({item.topic for item in self._reader.connections if item.msgtype == _TYPE})
 
     def _first_vector(self, topic: str) -> tuple[tuple[str, ...], bool]:
@@ -284,3 +290,49 @@ class Bag:
         place = np.cumsum(good) - 1
         return FileRows({name: array[good] for name, array in block.values.items()}, block.rows[good],
                      {int(place[row]): fault for row, fault in block.faults.items() if good[row]})
+
+
+def check_bag(path: Path) -> None:
+    """Refuse a ROS 2 bag whose metadata name a file outside its folder."""
+    metadata = path / "metadata.yaml"
+    if not path.is_dir() or not metadata.is_file():
+        return
+    if metadata.stat().st_size > _MOST_METADATA:
+        raise RecordingError(f"{metadata}: is larger than {_MOST_METADATA >> 20} MB, so it does not describe a bag")
+    yaml = need("ruamel.yaml", "ROS bags", path)
+    try:
+        table = yaml.YAML(typ="safe").load(metadata.read_text(encoding="utf-8", errors="replace"))
+        names = [str(name) for name in table["rosbag2_bagfile_information"]["relative_file_paths"]]
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
+        return  # damaged: whoever reads it reports that
+    folder = path.resolve()
+    for name in names:
+        parts = PurePosixPath(name.replace("\\", "/"))
+        if parts.is_absolute() or PureWindowsPath(name).drive or ".." in parts.parts or not (
+                folder / parts.name).resolve().is_relative_to(folder):
+            raise RecordingError(f"{metadata}: refers to the file '{name[:80]}', which is not in the bag's folder",
+                                 "copy all files of the bag into one folder and run: ros2 bag reindex FOLDER",
+                                 code="file-outside")
+
+
+def limit_unpacking(path: Path) -> None:
+    """Limit the size to which rosbags unpacks each chunk and message of a bag."""
+    names = ("rosbags.rosbag1.reader", "rosbags.rosbag2.reader", "rosbags.rosbag2.storage_mcap", "lz4.frame")
+    modules: list[Any] = [need(name, "ROS bags", path) for name in names]
+    ros1, ros2, mcap, lz4 = modules
+    zstd = mcap.zstd
+
+    def bounded(make: Any) -> Any:
+        def decompress(data: bytes, size: int | None = None) -> bytes:
+            limit = unpacked_limit(len(data))
+            return unpacked(make(), data, Measure(path, limit if size is None else min(limit, size)))
+
+        return decompress
+
+    def opened(file: IO[bytes], mode: str) -> IO[bytes]:
+        return measured(zstd.ZstdFile(file, mode), Measure(path))
+
+    make_lz4, make_zstd = bounded(lz4.LZ4FrameDecompressor), bounded(zstd.ZstdDecompressor)
+    ros1.decompressors.update({"bz2": bounded(bz2.BZ2Decompressor), "lz4": make_lz4})
+    mcap.DECOMPRESSORS.update({"lz4": make_lz4, "zstd": make_zstd})
+    ros2.zstd = SimpleNamespace(open=opened, decompress=make_zstd)

@@ -12,7 +12,7 @@ from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation, selection
 from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass, savitzky_golay
-from dynid.recording.preparation.plan import Plan, make_plan
+from dynid.recording.preparation.options import Plan, make_plan
 from dynid.recording.preparation.resample import Uniform, to_uniform
 from dynid.recording.preparation.row_signals import check_window, filtered_signals, per_joint, torque_limits
 from dynid.recording.preparation.selection import Mask
@@ -60,7 +60,7 @@ class Gridded:
     spectrum: Spectrum | None
 
     def averaged(self, times: int) -> Gridded:
-        """Return the same recording averaged over `times` neighbouring rows."""
+        """Return the recording with every `times` neighbouring rows averaged to one."""
         return self if times < 2 else replace(self, grid=self.grid.averaged(times))
 
 

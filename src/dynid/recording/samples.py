@@ -222,8 +222,8 @@ class Samples:
                                 *map(html_tables.paragraph, self.steps))
 
     def to_frame(self) -> Any:
-        """Return a pandas table with one row per sample, see `dynid.recording.frames`."""
-        from dynid.recording.frames import to_frame
+        """Return a pandas table with one row per sample, see `dynid.recording.write`."""
+        from dynid.recording.write import to_frame
         return to_frame(self)
 
 

@@ -41,7 +41,7 @@ class FileRows:
         return len(self.rows)
 
     def cut(self, start: int, stop: int) -> FileRows:
-        """Return rows start to stop of the block."""
+        """Return the rows from start to stop of the block."""
         return FileRows({name: array[start:stop] for name, array in self.values.items()}, self.rows[start:stop],
                      {row - start: fault for row, fault in self.faults.items() if start <= row < stop})
 
@@ -81,7 +81,7 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the log file."""
         ...
 
 
@@ -125,7 +125,7 @@ def check_fields(source: Source, names: Iterable[str]) -> None:
 
 
 def join(blocks: Sequence[FileRows]) -> FileRows:
-    """Return consecutive blocks as one."""
+    """Return consecutive blocks of rows as one block."""
     if len(blocks) == 1:
         return blocks[0]
     faults: dict[int, Fault] = {}

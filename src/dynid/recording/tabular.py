@@ -108,8 +108,7 @@ class Text:
     def _quick(self, indices: Sequence[int], names: Sequence[str], rows: int | None) \
             -> Generator[FileRows, None, tuple[int, bool]]:
         """Return the rows up to the first batch with text that is not a number, their count, and whether the file
-        ended.
-        """
+        ended."""
         done = 0
         if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices) or self._encoding == "utf-16":
             return done, False

@@ -62,8 +62,7 @@ class _Name:
 
 def legacy_words(start: bytes) -> str:
     """Return words for an error message if these first bytes are those of a file from an old version of PyTorch;
-    otherwise empty.
-    """
+    otherwise empty."""
     return " that PyTorch wrote in its format before version 1.6" if start.startswith(LEGACY_START[:len(start)]) else ""
 
 
@@ -85,7 +84,8 @@ def open_torch(path: Path) -> Arrays:
             pickled = next(name for name in archive.namelist() if name.endswith("/data.pkl") or name == "data.pkl")
             root = pickled.removesuffix("data.pkl")
             if archive.getinfo(pickled).file_size > MAX_PICKLE_BYTES:
-                raise RecordingError(f"{path}: the description of its tensors is larger than a log has", SAVE_REMEDY)
+                raise RecordingError(f"{path}: the description of its tensors is larger than that of any "
+                                     f"log", SAVE_REMEDY)
             order = f"{root}byteorder"
             if order in archive.namelist() and _content(archive, order, measure).strip() != b"little":
                 raise RecordingError(f"{path}: was written on a big-endian machine, which is not read", SAVE_REMEDY)
@@ -107,7 +107,7 @@ def open_torch(path: Path) -> Arrays:
 
 
 def _content(archive: zipfile.ZipFile, name: str, measure: Measure) -> bytes:
-    """Return the bytes of a member, measured as they are unpacked."""
+    """Return the unpacked bytes of an archive member; their number is limited while unpacking."""
     parts = []
     with archive.open(name) as file:
         while part := file.read(1 << 20):
@@ -140,7 +140,7 @@ def _named(value: Any, name: str, depth: int, path: Path) -> list[tuple[str, _Te
     if not isinstance(value, dict):
         return []
     if depth > MAX_NESTED_TABLES:
-        raise RecordingError(f"{path}: has tables nested more than {MAX_NESTED_TABLES} deep, as no log has",
+        raise RecordingError(f"{path}: has tables nested more than {MAX_NESTED_TABLES} deep, which no log has",
                              SAVE_REMEDY)
     return [found for key, one in value.items() if isinstance(key, str)
             for found in _named(one, f"{name}.{key}" if name else key, depth + 1, path)]

@@ -71,7 +71,7 @@ class Measure:
         self.total = 0
 
     def add(self, size: int) -> None:
-        """Count bytes that were unpacked."""
+        """Add to the number of unpacked bytes; raise an error beyond the limit."""
         self.total += size
         if self.total > self.limit:
             raise RecordingError(f"{self.path}: unpacks to more than {self.limit / 1e6:.4g} MB, more than a log of its "

@@ -15,7 +15,7 @@ model of its spectrum (`dynid.regression.noise_spectrum`), because a window of t
 If two equations i and j use the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j is added. With
 each residual in units of its standard deviation, their sum and difference are assumed uncorrelated: the
 autocovariances u of the sum and v of the difference give (u + v) / 4 for each and (u - v) / 4 between them, which is
-positive semidefinite. Equations of a robot with a free base have common noise too (`dynid.regression.common_noise`).
+positive semidefinite. Equations of a robot with a free base have common noise too (`dynid.regression.noise_spectrum`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,16 @@ import numpy as np
 from numpy.fft import irfft, rfft
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.regression.common_noise import common_noise_matrix, have_common_noise, residual_correlation
 from dynid.regression.derived import same_torque
 from dynid.regression.equations import Equations, Piece, Rows
-from dynid.regression.noise_spectrum import MOST_ABSORBED, LowFrequencyNoise, spectrum
+from dynid.regression.noise_spectrum import (
+    MOST_ABSORBED,
+    LowFrequencyNoise,
+    common_noise_matrix,
+    have_common_noise,
+    residual_correlation,
+    spectrum,
+)
 from dynid.regression.residual_series import PIECE, excerpt_pieces, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
@@ -155,8 +161,7 @@ def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> t
     """Return the autocovariance of the noise, corrected for the part that the fit absorbs; the mean share of the noise
     that remains in the residuals at the absorbed frequencies; and the part of the sum over all lags that is slow noise.
     low: lower bound of the spectrum at the frequencies of the motion, for noise that is slow compared with the window;
-    None otherwise.
-    """
+    None otherwise."""
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
     gone = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)
@@ -272,7 +277,7 @@ def _some_pieces(equations: Equations) -> list[Piece]:
 
 def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array, Bools], Array],
           threads: int | None) -> list[Array]:
-    """Return the sum of one(equation, columns (k, m), keep (m,)) over all pieces, for each equation."""
+    """Return, for each equation, the sum over all pieces of the function one(equation, columns (k, m), keep (m,))."""
     count = len(equations.joints)
 
     def sums(piece: Piece) -> list[Array]:
@@ -311,7 +316,7 @@ class _Absorbed:
         return _Absorbed(tuple(halves), lags)
 
     def look(self, piece: Piece, rows: Rows) -> None:
-        """Add the rows of a piece."""
+        """Add the lag products of a piece of the data."""
         self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
                                         for j, half in enumerate(self.halves)]
 
@@ -322,7 +327,7 @@ class _Absorbed:
         return np.pad(found, (0, self.lags - len(found)))
 
     def sums(self) -> list[Array]:
-        """Return the sums over all pieces."""
+        """Return the lag products summed over all pieces of the data."""
         return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
 
 

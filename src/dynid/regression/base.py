@@ -1,8 +1,9 @@
-"""Base parameters: the combinations of parameters that the torques can distinguish."""
+"""Base parameters: the combinations of parameters that the torques can distinguish, and their text."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
 _PRINTED_COEFFICIENT_ERROR = 1e-12  # relative error of a coefficient as text
 _MOST_JOINTS = 128  # time goes with the third power of it, memory with the second: here seconds and half a gigabyte
+_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*\*?\s*)?([A-Za-z_][A-Za-z_0-9.]*)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,3 +290,20 @@ def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int]
         rounding = accuracy * max(1e2, singular[0] / singular[rank - 1]) * np.maximum(size, 1.0)
         matrix[:, np.array(shown)[left]] = _shortest(scaled * size, rounding)
     return BaseParameters(parameters, independent, matrix)
+
+
+def parsed(text: str, parameters: Parameters) -> Array:
+    """Return the coefficients (parameters,) of a combination such as 'ZZ1 + Ia1 - 0.25 M2' or '0.25*M2'."""
+    row, at = np.zeros(len(parameters)), 0
+    text = text.strip()
+    while at < len(text):
+        match = _TERM.match(text, at)
+        if match is None or (at > 0 and not match[1]):
+            raise ModelError(f"'{text}' is not a sum of parameters: cannot parse '{text[at:]}'; write it like 'ZZ1 + "
+                             "0.25 M2'", code="wrong-combination")
+        sign, size, name = match.groups()
+        row[parameters.index(name)] += (-1.0 if sign == "-" else 1.0) * float(size or 1.0)
+        at = match.end() + len(text[match.end():]) - len(text[match.end():].lstrip())
+    if not row.any():
+        raise ModelError(f"the combination '{text}' contains no parameter")
+    return row

@@ -77,12 +77,12 @@ def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
 
 
 def _add_rows(rows: Rows, part: slice, triangles: list[Array], counts: list[int], powers: list[float]) -> None:
-    """Update the factors by a Householder step per joint: [R; rows] becomes R."""
+    """Add rows to each joint's triangular factor R, by a Householder factorisation of [R; rows]."""
     for j, r in enumerate(triangles):
         block, keep = rows.joint(j)[:, part], rows.keep[part, j]
         torque = block[-1] if rows.known is None else block[-1] + rows.known[j, part]
         if not keep.all():
             block, torque = block[:, keep], torque[keep]
-        triangles[j] = householder(r, block.T)
+        triangles[j] = householder(r, block.T) if counts[j] else householder(block.T)
         counts[j] += block.shape[1]
         powers[j] += float(torque @ torque)

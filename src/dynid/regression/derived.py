@@ -1,8 +1,13 @@
-"""Equations derived from others: cached, with some rows only, summed over joints, or weighted."""
+"""Equations derived from others: cached, with some rows only, summed over joints, weighted, or multiplied by a matrix.
+
+Contacts add J' f to the torques of a robot with a free base. Rows of the null space of J do not contain the unknown f:
+with an orthonormal N of that null space, N' Y theta = N' tau. `dynid.floating` computes the matrices. `Samples.keep`
+states which of a sample's rows are used, since their number changes with the contacts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.model import LinearModel
 from dynid.order_statistics import distinct
 from dynid.recording import Samples
 from dynid.regression.base import BaseParameters
-from dynid.regression.equations import UNIT, Equations, Layout, Piece, Rows
+from dynid.regression.equations import UNIT, Equations, Layout, Piece, Rows, TorqueEquations
+from dynid.regression.kept_columns import rows_of_segments
 
 KEPT_BYTES = 32 << 20  # of rows that are kept: a minute of seven joints at 100 Hz, little beside an interpreter
+_ROWS_AT_ONCE = 1024  # samples whose dense rows are held at a time
 
 
 def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
@@ -29,7 +37,7 @@ def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """Equations derived from others, with the same base, joints, logs and pieces."""
+    """Base class of equations derived from other equations, with the same base parameters, joints and logs."""
 
     equations: Equations
 
@@ -77,15 +85,8 @@ class CachedEquations(Derived):
 
     @cached_property
     def _segments(self) -> dict[tuple[int, tuple[int, int]], Rows]:
-        """Rows of each log's segments."""
-        found: dict[tuple[int, tuple[int, int]], list[Rows]] = {}
-        for piece in self.equations.pieces():
-            if len(piece.rows):
-                found.setdefault((piece.log, piece.segment), []).append(self.equations.rows(piece))
-        return {key: Rows(parts[0].layout, np.concatenate([part.entries for part in parts], axis=1),
-                          np.concatenate([part.keep for part in parts]), None if parts[0].known is None else
-                          np.concatenate([part.known for part in parts if part.known is not None], axis=1))
-                for key, parts in found.items()}
+        """Rows of each segment of the logs."""
+        return rows_of_segments(self.equations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,3 +155,45 @@ class Weighted(Derived):
         entries = np.concatenate([plain.joint(j) * factor for j, factor in enumerate(factors)])
         known = None if plain.known is None else plain.known * np.array(factors)
         return replace(plain, entries=entries, known=known)
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedEquations(TorqueEquations):
+    """Torque equations multiplied by `Samples.mixing`, row by row; logs without it are unchanged."""
+
+    @cached_property
+    def plain(self) -> TorqueEquations:
+        """The data before they are multiplied by `Samples.mixing`."""
+        return TorqueEquations(self.model, self.logs, self.base)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout.of(self.model, self.base).with_columns([np.arange(len(self.base))] * self.model.dof)
+
+    def entries(self, samples: Samples, rows: slice) -> Array:
+        plain, n, b = self.plain.layout, self.model.dof, len(self.base)
+        given = self.plain.entries(samples, rows)
+        known = n if self.base.known else 0
+        out = np.zeros((self.layout.rows + known, given.shape[1]))
+        for start in range(0, given.shape[1], _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            dense = np.zeros((n, b + 2, given[:, part].shape[1]))
+            for j in range(n):
+                own = given[plain.joint(j), part]
+                dense[j, plain.columns[j]], dense[j, b] = own[:-1], own[-1]
+                if known:
+                    dense[j, b + 1] = given[plain.rows + j, part]
+            if samples.mixing is not None:
+                dense = (samples.mixing[rows][part] @ dense.transpose(2, 0, 1)).transpose(1, 2, 0)
+            for j in range(n):
+                out[self.layout.joint(j), part] = dense[j, :b + 1]
+                if known:
+                    out[self.layout.rows + j, part] = dense[j, b + 1]
+        return out
+
+
+def torque_equations(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None
+                     ) -> TorqueEquations:
+    """Return the torque equations of some logs, multiplied by `Samples.mixing` where a log has it."""
+    kind = ProjectedEquations if any(log.mixing is not None for log in logs) else TorqueEquations
+    return kind.of(model, logs, base)

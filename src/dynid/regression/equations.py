@@ -40,7 +40,7 @@ class Piece:
     stretch: int = 0
 
     def parts(self, size: int) -> list[Piece]:
-        """Return the same rows in pieces of at most `size`."""
+        """Return the rows divided into pieces of at most `size` rows."""
         return [replace(self, rows=self.rows[k:k + size]) for k in range(0, len(self.rows), size)]
 
 
@@ -77,7 +77,7 @@ class Layout:
         return replace(self, columns=tuple(columns), first=first, rows=rows, place=np.full_like(self.place, -1))
 
     def joint(self, j: int) -> slice:
-        """Return the rows of joint j: its columns and its torque."""
+        """Return the regressor columns and the torque of joint j, in its valid rows."""
         return slice(self.first[j], self.first[j] + len(self.columns[j]) + 1)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
@@ -116,7 +116,7 @@ class Rows:
     known: Array | None = None
 
     def joint(self, j: int) -> Array:
-        """Return [Y_j tau_j]' (columns + 1, m)."""
+        """Return regressor columns and torque [Y_j tau_j]' (columns + 1, m) of joint j."""
         return self.entries[self.layout.joint(j)]
 
 

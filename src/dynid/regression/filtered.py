@@ -21,6 +21,7 @@ from dynid.model.momentum import MomentumForm
 from dynid.recording import Samples
 from dynid.recording.preparation.row_filter import FilteredSignals
 from dynid.regression.base import BaseParameters, base_parameters
+from dynid.regression.derived import torque_equations
 from dynid.regression.equations import (
     UNIT,
     Equations,
@@ -34,7 +35,6 @@ from dynid.regression.equations import (
     unmeasured_joints,
 )
 from dynid.regression.products import PRODUCT_ROWS_AT_ONCE, ProductForm, Windows
-from dynid.regression.projected import torque_equations
 
 WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
 _AT_ONCE = 512  # samples whose momentum and force are held at a time: they stay in cache until they are summed

@@ -22,7 +22,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model.momentum import TORQUE_AGREEMENT, MomentumForm, TermShare
-from dynid.recording.preparation.product_kernel import ProductTaps
+from dynid.recording.preparation.polynomial import ProductTaps
 
 PRODUCT_ROWS_AT_ONCE = 256  # rows whose windows are held at a time
 _PROBED_STATES = 4
@@ -77,15 +77,15 @@ class Windows:
 
 
 def _through(signals: Array, weights: Array, step: int) -> Array:
-    """Return the sums (signals, rows, k) of signals (signals, samples) with weights (k, lags), at every
-    step-th window."""
+    """Return signals (signals, samples) filtered by k kernels (k, lags): sums (signals, rows, k) at every step-th
+    window."""
     windows = np.lib.stride_tricks.sliding_window_view(signals, weights.shape[-1], axis=1)[:, ::step]
     return np.asarray(windows @ weights.T)
 
 
 @dataclass(frozen=True, eq=False)
 class ProductForm:
-    """The product form of a model, from its terms as the momentum form has them."""
+    """Regressor of a model from positions only, by products of signals filtered over a window."""
 
     dof: int
     parts: tuple[TermShare, ...]
@@ -93,8 +93,8 @@ class ProductForm:
 
     @staticmethod
     def of(form: MomentumForm) -> ProductForm:
-        """Return the form of a model; raise an error for a term with inertia whose torque is not quadratic in the
-        velocities."""
+        """Return the product form of a model; raise an error for a term with inertia whose torque is not quadratic in
+        the velocities."""
         q, dq = np.random.default_rng(0).normal(size=(2, _PROBED_STATES, form.model.dof))
         for part in form.parts:
             if not part.accelerating:

@@ -43,7 +43,7 @@ class Block:
     factors: tuple[Factor, ...]
 
     def __add__(self, other: Block) -> Block:
-        """Return the sum of both; consecutive intervals of one log become one."""
+        """Return the block with the data of both; consecutive intervals of one log become one."""
         return Block(_joined_spans(self.spans, other.spans), sum_factors([self.factors, other.factors]))
 
     @property
@@ -81,7 +81,7 @@ class Regression:
         return Regression(base, sum_factors([block.factors for block in blocks]), tuple(blocks), joints, sources)
 
     def __add__(self, other: Regression) -> Regression:
-        """Return the sum of both data; the blocks are concatenated."""
+        """Return the regression of the data of both; the blocks are concatenated."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
             raise ModelError("these regressions belong to different models and cannot be added",
                              code="different-models")
@@ -111,7 +111,7 @@ class Regression:
         return replace(self, blocks=tuple(blocks))
 
     def by_log(self) -> Regression:
-        """Return the same data with one block per log."""
+        """Return the regression with one block per log."""
         blocks: list[Block] = []
         for block in self.blocks:
             if blocks and blocks[-1].spans[-1].log == block.spans[0].log:
@@ -208,7 +208,7 @@ class Regression:
         return float(100.0 * np.sqrt(self.misfits(beta).sum() / power)) if power > 0 else 0.0
 
     def without(self, block: int) -> Regression:
-        """Return all data except one block."""
+        """Return the regression without one block of time."""
         kept = [one for k, one in enumerate(self.blocks) if k != block]
         if not kept:
             raise ModelError("a regression with only one block is empty without it", code="no-block-left")
@@ -227,7 +227,7 @@ class Regression:
                      for k, factors in enumerate(sums))
 
     def only(self, block: int) -> Regression:
-        """Return the data of one block."""
+        """Return the regression of one block of time only."""
         return replace(self, factors=self.blocks[block].factors, blocks=(self.blocks[block],))
 
     def select(self, kept: ArrayLike) -> Regression:
@@ -256,7 +256,7 @@ class Regression:
         return replace(self, base=base, factors=factors, blocks=blocks, prior=Prior.of(base, doubtful))
 
     def save(self, path: str | Path) -> None:
-        """Write to an .npz file atomically."""
+        """Write the regression to an .npz file atomically."""
         with write_whole(Path(path), "wb") as file:
             self.write(file)
 
@@ -294,7 +294,7 @@ class Regression:
 
     @staticmethod
     def of_arrays(arrays: Mapping[str, Any], model: LinearModel, named: str | Path) -> Regression:
-        """Return the regression from the arrays of such a file. `named` is its name in messages."""
+        """Return the regression from the arrays of a saved file. `named` is the file's name in messages."""
         try:
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
             known = dict(zip(map(str, arrays["known_names"]), map(float, arrays["known_values"]), strict=True))

@@ -9,8 +9,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.figure import GREY, INK, MEASURED, SERIES, SYMBOLS, Figure, axis, line, log_axis, numbers, title
-from dynid.report.thin import thinned_rows
+from dynid.report.figure import (
+    GREY,
+    INK,
+    MEASURED,
+    SERIES,
+    SYMBOLS,
+    Figure,
+    axis,
+    line,
+    log_axis,
+    numbers,
+    thinned_rows,
+    title,
+)
 
 Role = Literal["ours", "printed", "true"]
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -39,7 +39,7 @@ def render(page: Page[Data], data: Data) -> str:
 
 
 def write_page(page: Page[Data], data: Data, path: str | Path) -> Path:
-    """Write the page to a file atomically."""
+    """Write a report page to an HTML file atomically."""
     path = Path(path)
     text = render(page, data)
     with write_whole(path) as file:

@@ -12,7 +12,7 @@ from dynid.report.figure import GREY, INK, LIGHT, numbers
 
 
 def coordinates(points: Array, digits: int = 5) -> dict[str, list[float | None]]:
-    """Return points (points, 3) as the x, y and z of a trace."""
+    """Return points (points, 3) as the coordinate lists x, y and z of a Plotly trace."""
     return {name: numbers(points[:, k], digits) for k, name in enumerate("xyz")}
 
 
@@ -23,7 +23,7 @@ def lines(points: Array, name: str, color: str, width: float, **options: Any) ->
 
 
 def links(points: Array) -> dict[str, Any]:
-    """Return the links of a robot."""
+    """Return a plotly trace of a robot's links."""
     return lines(points, "links", GREY, 9)
 
 

@@ -1,11 +1,18 @@
-"""Formatting of numbers and names."""
+"""Formatting of numbers, names, units and grades."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import PurePath
 
+from dynid.model import FlexibleModel, LinearModel
+from dynid.report.figure import GREEN, ORANGE, VERMILION
+from dynid.robot import Robot
+
 NOTHING = "\u2013"  # a dash
+GOOD, POOR = 5.0, 30.0  # percent: deviations below are well known, above hardly
+COLORS = {"good": GREEN, "fair": ORANGE, "poor": VERMILION}
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -57,3 +64,48 @@ def typeset(sentence: str) -> str:
 def file_name(source: str) -> str:
     """Return the last part of a path; other text is unchanged."""
     return PurePath(source).name or source
+
+
+@dataclass(frozen=True)
+class JointUnits:
+    """Units of a joint's position, velocity and torque or force."""
+
+    position: str
+    velocity: str
+    acceleration: str
+    torque: str
+
+    @property
+    def effort(self) -> str:
+        """Name of the joint's effort: 'torque' or 'force'."""
+        return "force" if self.torque == "N" else "torque"
+
+
+TURNING = JointUnits("rad", "rad/s", "rad/s²", "N m")
+SLIDING = JointUnits("m", "m/s", "m/s²", "N")
+
+
+def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ...]:
+    """Return the units of every joint. Without a robot, a joint with a parameter in N is prismatic."""
+    if isinstance(model, FlexibleModel):  # motors as the joints they turn
+        links = joint_units(model.links, model.links.robot)
+        return (*links, *(links[j] for j in model.bending))
+    if robot is not None:
+        return tuple(SLIDING if joint.prismatic else TURNING for joint in robot.joints)
+    sliding = {item.owner for item in model.parameters if item.unit in ("N", "N s/m")}
+    return tuple(SLIDING if j in sliding else TURNING for j in range(model.dof))
+
+
+def inverse(unit: str) -> str:
+    """Unit of the inverse of a torque or force, such as 1/(N m) or 1/N."""
+    return f"1/({unit})" if " " in unit else f"1/{unit}"
+
+
+def squared(unit: str) -> str:
+    """Unit of a squared torque or force: '(N m)²' or 'N²'."""
+    return f"({unit})²" if " " in unit else f"{unit}²"
+
+
+def grade(relative: float) -> str:
+    """Return the grade of a relative standard error in percent: good, fair or poor."""
+    return "good" if relative < GOOD else "fair" if relative < POOR else "poor"

@@ -40,7 +40,7 @@ LIMITS: tuple[str, ...] = get_args(Limit)
 
 
 class TableOptions(TypedDict, total=False):
-    """Optional settings of a table."""
+    """Optional settings of a robot from a Denavit-Hartenberg table."""
 
     name: str
     joints: Sequence[str]  # names, default joint1, joint2, ...

@@ -1,4 +1,4 @@
-"""A free root joint: the base of a robot that walks, floats or flies.
+"""A free root joint: the base of a robot that walks, floats or flies, and the detection of robots that walk.
 
 The free joint is six coordinates in front of the robot's own joints: translation of the root link along x, y and z of
 its own frame, and rotation about them. They are coordinates of velocity: the velocity of a robot with a free base is
@@ -9,7 +9,9 @@ are no angles of orientation. The first five of the six bodies are virtual, and 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -21,6 +23,8 @@ from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Robot
 ROOT = FREE_COORDINATES - 1  # number of the root link among the bodies
 ABOUT_FIXED_BASES = ("fixed to the base", "--floating-base")  # ends of warnings that a free base makes void
 BASE_ROWS = ("base_x", "base_y", "base_z", "base_rx", "base_ry", "base_rz")
+_LEG = re.compile(r"(?:^|[^a-z])(?:leg|foot|feet|ankle|knee|thigh|calf|shank|hip|haa|hfe|kfe)(?:[^a-z]|$)")
+_LEG_JOINTS = 3  # of a chain that may be a leg
 
 
 def free_joints() -> tuple[Joint, ...]:
@@ -33,6 +37,16 @@ def free_joints() -> tuple[Joint, ...]:
 def free_bodies(root: Body) -> tuple[Body, ...]:
     """Return the five virtual bodies of a free joint, followed by the root link."""
     return (*(Body(f"{root.name} on {name}", np.zeros(10), virtual=True) for name in BASE_ROWS[:-1]), root)
+
+
+def frame_names(robot: Robot, near: str) -> list[str]:
+    """Return the frame names of a robot file, without bodies that dynid adds, the most similar to `near` first."""
+    added = {body.name for joint, body in zip(robot.joints, robot.bodies, strict=True)
+             if body.virtual and body.name.endswith(f" on {joint.name}")}
+    dependent = robot.followers.names if robot.followers is not None else ()
+    names = {*(frame.name for frame in robot.frames), *robot.body_names, *dependent} - added
+    names |= set() if robot.has_free_base else {robot.base}
+    return sorted(sorted(names), key=lambda one: -SequenceMatcher(None, one.lower(), near.lower()).ratio())
 
 
 def freed(robot: Robot) -> Robot:
@@ -89,3 +103,24 @@ def refuse_free_base(robot: Robot, purpose: str) -> None:
                          "if its base was clamped, add --fixed-base (in a run file fixed_base = true, in Python "
                          "Robot.load(.., fixed_base=True))",
                          code="free-base-unsupported")
+
+
+def base_warnings(robot: Robot) -> tuple[str, ...]:
+    """Return a warning if the robot seems to walk, because its base is treated as fixed; otherwise none.
+
+    A robot seems to walk if two chains of at least three joints with names of legs start at the base, or four chains of
+    any name.
+    """
+    if robot.has_free_base:
+        return ()
+    chains: dict[int, list[str]] = {}
+    first: list[int] = []
+    for i, joint in enumerate(robot.joints):
+        first.append(i if joint.parent == BASE else first[joint.parent])
+        chains.setdefault(first[i], []).extend((joint.name, robot.bodies[i].name))
+    long = [names for names in chains.values() if len(names) >= 2 * _LEG_JOINTS]
+    legs = [names for names in long if any(_LEG.search(name.lower()) for name in names)]
+    if len(legs) < 2 and len(long) < 4:
+        return ()
+    return (f"The base '{robot.base}' carries {len(long)} chains of joints, as on a legged machine. The base is "
+            "assumed to be fixed to the ground, so use logs in which it was clamped, or --floating-base",)

@@ -130,7 +130,7 @@ def to_pinocchio(parameters: ArrayLike) -> Array:
 
 
 def from_pinocchio(parameters: ArrayLike) -> Array:
-    """Return the parameters from Pinocchio's order."""
+    """Return the ten inertial parameters in dynid's order from those in Pinocchio's order."""
     ten = _ten(parameters)
     ours = np.empty_like(ten)
     ours[..., _PINOCCHIO] = ten
@@ -210,8 +210,7 @@ def change_frame(pose: ArrayLike) -> Array:
 @dataclass(frozen=True)
 class Fault:
     """Reason why the ten parameters of a link are not physically consistent. amount: size of the violation, kg or kg
-    m^2.
-    """
+    m^2."""
 
     kind: Literal["mass", "not-positive-definite", "triangle"]
     message: str

@@ -91,8 +91,7 @@ def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
 
 def renumbered(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[str, float]:
     """Return parameter values of the robot file with the joint numbers of the reduced robot, without those of locked
-    joints.
-    """
+    joints."""
     found = {}
     for name, value in values.items():
         numbered = _NUMBERED.fullmatch(name)

@@ -44,7 +44,7 @@ class Closure:
 
     @property
     def equations(self) -> int:
-        """Number of constraint equations."""
+        """Number of constraint equations of the closure."""
         return EQUATIONS[self.kind]
 
 
@@ -58,7 +58,7 @@ class Loops:
 
     @property
     def names(self) -> str:
-        """Names of the closures, for sentences."""
+        """Names of the closures, as text for messages."""
         return ", ".join(f"'{closure.name}'" for closure in self.closures)
 
 

@@ -25,11 +25,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
-from dynid.robot.base_kind import base_warnings
-from dynid.robot.free_base import BASE_ROWS, ROOT, free_bodies, free_joints
-from dynid.robot.mjcf_geoms import geoms_inertia
+from dynid.robot.free_base import BASE_ROWS, ROOT, base_warnings, free_bodies, free_joints
 from dynid.robot.mjcf_loops import Spot, held
-from dynid.robot.mjcf_text import ElementPose, MjcfText
+from dynid.robot.mjcf_text import ElementPose, MjcfText, geoms_inertia
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
 from dynid.robot.urdf_text import parse_xml
@@ -90,7 +88,7 @@ class _Tree:
     names: dict[str, set[str]] = field(default_factory=lambda: {"body": {"world"}, "joint": set(), "site": set()})
 
     def read(self) -> None:
-        """Read the whole file."""
+        """Read the bodies, joints and sites of the whole MJCF file."""
         text = self.text
         worlds = text.root.findall("worldbody")
         if not worlds:
@@ -266,7 +264,7 @@ class _Tree:
         return ten.from_central(mass, pose[:3, 3], turn @ matrix @ turn.T)
 
     def robot(self, name: str) -> Robot:
-        """Return the tree with every joint free."""
+        """Return the kinematic tree of the file in which every joint is independent."""
         is_free = bool(self.joints) and self.joints[0].name == BASE_ROWS[0] and self.bodies[0].virtual
         if len(self.joints) == (FREE_COORDINATES if is_free else 0):
             raise self.text.error("no body has a hinge or a slide, so there is nothing to identify", "no-moving-joint")

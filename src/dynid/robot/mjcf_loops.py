@@ -186,8 +186,8 @@ class _Constraints:
         tendon = self.tendons.get(attributes.get("tendon1"))
         sites = [] if tendon is None else [one.get("site", "") for one in tendon]
         if tendon is None or "tendon2" in attributes or tendon.tag != "spatial" or len(sites) != 2:
-            raise self.text.error(f"{where} is not supported: of tendons, only one spatial tendon between two sites, "
-                                  "which is a rod, is")
+            raise self.text.error(f"{where} is not supported; the only supported tendon is a spatial one between two "
+                                  f"sites, which acts as a rod")
         first, second = (self.spot("site", site, where) for site in sites)
         drawn = float(np.linalg.norm(first.drawn[:3, 3] - second.drawn[:3, 3]))
         self.hold(name, "rod", (first.body, second.body), (first.pose, second.pose),

@@ -1,9 +1,9 @@
-"""Reader of MJCF elements: attributes with their defaults, numbers and orientations, each checked."""
+"""Reader of MJCF elements: attributes with defaults, numbers, orientations, and the inertias of geoms as in MuJoCo."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
@@ -12,7 +12,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.quantities import LARGEST
-from dynid.robot.pose import rotation_x, rotation_y, rotation_z
+from dynid.robot import inertia as ten
+from dynid.robot.pose import rotation_x, rotation_y, rotation_z, turn_z_to
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
 MAX_XML_DEPTH = 200  # elements inside each other
@@ -23,6 +24,10 @@ ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 _AXIS_ROTATIONS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
 
 Attributes = Mapping[str, str]
+_DEFAULT_DENSITY = 1000.0  # kg/m^3 where a geom says neither mass nor density
+_GEOMS_WITHOUT_MASS = ("plane", "hfield")  # no bodies
+_SIZE_COUNTS = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
+_DEFAULT_GROUP_RANGE = (0.0, 5.0)  # of geoms that count, where <compiler> does not say it
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +198,7 @@ class MjcfText:
         return pose
 
     def direction(self, vector: Array, key: str, where: str) -> Array:
-        """Return the vector scaled to length one."""
+        """Return a unit vector; raise an error for a zero vector."""
         largest = float(np.abs(vector).max())
         if largest < 1e-12:
             raise self.error(f"'{key}' of {where} has no direction: it is zero or its vectors are parallel")
@@ -202,7 +207,7 @@ class MjcfText:
 
 
 def from_quat(quat: Array) -> Array:
-    """Return the rotation (4, 4) of a unit quaternion w x y z."""
+    """Return the pose (4, 4) of a rotation by a unit quaternion w x y z."""
     w, x, y, z = (float(part) for part in quat)
     pose = np.eye(4)
     pose[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
@@ -214,3 +219,99 @@ def from_quat(quat: Array) -> Array:
 def _about(axis: Array, angle: float) -> Array:
     return from_quat(np.array([math.cos(angle / 2), *(math.sin(angle / 2) * axis)]))
 
+
+def geoms_inertia(text: MjcfText, places: Sequence[ElementPose], where: str, saved: str) -> Array | None:
+    """Return ten parameters of a body in its frame from its geoms; None if none of them has mass.
+
+    saved: advice on how MuJoCo writes inertias to a file, for messages.
+    """
+    low, high = text.numbers(text.compiler, "inertiagrouprange", 2, "<compiler>", _DEFAULT_GROUP_RANGE)
+    total: Array | None = None
+    for place in places:
+        if place.element.tag != "geom":
+            continue
+        name = place.element.get("name")
+        what = f"geom '{name}' of {where}" if name else f"a <geom> of {where}"
+        attributes = text.attributes(place.element, "geom", what, place.childclass)
+        if not low <= float(text.numbers(attributes, "group", 1, what, (0.0,))[0]) <= high:
+            continue
+        found = _of_geom(text, place, attributes, what, saved)
+        if found is not None:
+            total = found if total is None else total + found
+    return total
+
+
+def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], what: str, saved: str) -> Array | None:
+    kind = attributes.get("type", "sphere")
+    key = "mass" if "mass" in attributes else "density"
+    given = text.positive(attributes, key, what) if key in attributes else _DEFAULT_DENSITY
+    if given == 0.0 or kind in _GEOMS_WITHOUT_MASS:
+        return None
+    if kind not in _SIZE_COUNTS or "mesh" in attributes:
+        raise text.error(f"{what} is a {kind}, and its body has no <inertial>: mesh files are not opened, so the "
+                         f"inertia cannot be computed from them; give the body an <inertial>, {saved}")
+    if text.flag(attributes, "shellinertia", False, what):
+        raise text.error(f'{what} has shellinertia="true", which is not supported; give its body an <inertial>, '
+                         f"{saved}")
+    own = {one for one in ORIENTATIONS if one in place.element.attrib}
+    if own:  # a turn of its own goes before that of its class
+        attributes = {one: value for one, value in attributes.items() if one not in ORIENTATIONS or one in own}
+    pose, size = _placed(text, attributes, kind, what)
+    pose = place.frame @ pose
+    volume, shape = _BODIES[kind](size)
+    mass = given if key == "mass" else given * volume
+    turn = pose[:3, :3]
+    return ten.from_central(mass, pose[:3, 3], turn @ np.diag(mass * shape) @ turn.T)
+
+
+def _placed(text: MjcfText, attributes: dict[str, str], kind: str, what: str) -> tuple[Array, Array]:
+    """Return pose (4, 4) and half sizes of a geom."""
+    words = max(len(attributes.get("size", "").split()), 1)
+    given = text.numbers(attributes, "size", words, what)
+    if "fromto" in attributes and kind != "sphere":
+        ends = text.numbers(attributes, "fromto", 6, what).reshape(2, 3)
+        along = ends[1] - ends[0]
+        pose = turn_z_to(text.direction(along, "fromto", what))
+        pose[:3, 3] = ends.mean(axis=0)
+        half = 0.5 * float(np.linalg.norm(along))
+        size = np.array([given[0], half] if _SIZE_COUNTS[kind] == 2 else [given[0], given[0], half])
+    else:
+        pose, size = text.pose(attributes, what), given[:_SIZE_COUNTS[kind]]
+    if len(size) < _SIZE_COUNTS[kind] or np.any(size <= 0.0):
+        raise text.error(f"'size' of {what} needs {_SIZE_COUNTS[kind]} numbers above zero, got "
+                         f"\"{attributes.get('size', '')[:60]}\"")
+    return pose, size
+
+
+def _sphere(size: Array) -> tuple[float, Array]:
+    (r,) = size
+    return 4.0 / 3.0 * math.pi * r ** 3, np.full(3, 0.4 * r ** 2)
+
+
+def _capsule(size: Array) -> tuple[float, Array]:
+    r, h = size
+    barrel, caps = 2.0 * math.pi * r ** 2 * h, 4.0 / 3.0 * math.pi * r ** 3
+    share = barrel / (barrel + caps)
+    across = share * (r ** 2 / 4.0 + h ** 2 / 3.0) + (1.0 - share) * (0.4 * r ** 2 + h ** 2 + 0.75 * h * r)
+    along = share * r ** 2 / 2.0 + (1.0 - share) * 0.4 * r ** 2
+    return barrel + caps, np.array([across, across, along])
+
+
+def _cylinder(size: Array) -> tuple[float, Array]:
+    r, h = size
+    across = r ** 2 / 4.0 + h ** 2 / 3.0
+    return 2.0 * math.pi * r ** 2 * h, np.array([across, across, r ** 2 / 2.0])
+
+
+def _box(size: Array) -> tuple[float, Array]:
+    x, y, z = size ** 2
+    return float(8.0 * np.prod(size)), np.array([y + z, x + z, x + y]) / 3.0
+
+
+def _ellipsoid(size: Array) -> tuple[float, Array]:
+    x, y, z = size ** 2
+    return float(4.0 / 3.0 * math.pi * np.prod(size)), np.array([y + z, x + z, x + y]) / 5.0
+
+
+_BODIES: dict[str, Callable[[Array], tuple[float, Array]]] = {  # volume, and moments about the axes for unit mass
+    "sphere": _sphere, "capsule": _capsule, "cylinder": _cylinder, "box": _box, "ellipsoid": _ellipsoid}

@@ -147,7 +147,7 @@ class Robot:
         followers: dependent joints (mimic joints, joints of closed loops) and what they move.
         payload: largest mass that the robot may carry, kg, or None.
         measured: names of the joints whose positions a log holds, if these are not the robot's own joints.
-        driven: names of the joints whose torques a log holds, likewise. See `dynid.robot.roles`.
+        driven: names of the joints whose torques a log holds, likewise. See `dynid.robot.followers`.
         root: the link that carries all joints, where its source describes it. It has no effect on a fixed base.
         has_free_base: whether the root link moves freely; its six coordinates are then the first six joints. See
             `dynid.robot.free_base`.
@@ -201,7 +201,6 @@ class Robot:
                              code="bad-gravity")
         check_quantity(GRAVITY, float(np.abs(self.gravity).max()), f"gravity of robot '{self.name}'", RobotError)
 
-    # -- where robots come from ------------------------------------------------------------------
     @staticmethod
     def load(source: str | Path, *, fixed_base: bool | None = None) -> Robot:
         """Return a robot from a built-in name, a URDF, MJCF or xacro file, or a .toml file.
@@ -243,7 +242,6 @@ class Robot:
         from dynid.robot.robot_files import builtin
         return builtin(name)
 
-    # -- what it is ------------------------------------------------------------------------------
     @property
     def dof(self) -> int:
         return len(self.joints)
@@ -326,10 +324,11 @@ class Robot:
             return Frame(name, bodies.index(name), np.eye(4))
         if name == self.base:
             return Frame(name, BASE, np.eye(4))
-        known = sorted({f.name for f in self.frames} | set(bodies) | {self.base})
-        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {', '.join(known)}", code="unknown-frame")
+        from dynid.robot.free_base import frame_names
 
-    # -- variations ------------------------------------------------------------------------------
+        known = ", ".join(frame_names(self, name))
+        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {known}", code="unknown-frame")
+
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
         """Return the robot with another mounting: gravity (3,) in its base frame, m/s^2."""
         down = np.array(gravity, dtype=float)
@@ -343,7 +342,7 @@ class Robot:
         return locked(self, positions)
 
     def only(self, joints: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
-        """Return the same robot with only these joints; the others are locked at `positions`, by default at zero."""
+        """Return the robot with only the named joints; the others are locked at `positions`, by default at zero."""
         from dynid.robot.locked_joints import only
         return only(self, joints, positions)
 
@@ -353,12 +352,12 @@ class Robot:
 
         Without names the logs are of its own joints again.
         """
-        from dynid.robot.roles import with_roles
+        from dynid.robot.followers import with_roles
         return with_roles(self, measured, driven)
 
     def holding(self, links: Sequence[str]) -> Robot:
-        """Return the robot with the inertia of these bodies fixed at known values."""
-        from dynid.robot.roles import with_held
+        """Return the robot in which the inertias of the named bodies are known and not identified."""
+        from dynid.robot.followers import with_held
         return with_held(self, links)
 
     def with_free_base(self) -> Robot:

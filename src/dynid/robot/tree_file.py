@@ -42,7 +42,7 @@ Joint by joint::
     offset = 0.0
 
 Where any joint says ``measured``, logs hold positions of those that say true, and alike for ``driven`` and torques; see
-`dynid.robot.roles`.
+`dynid.robot.followers`.
 
 With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, its mimic
 joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and held. Closures name links of the URDF.
@@ -74,11 +74,10 @@ from dynid.robot.fields import (
     values_of,
     vector_of,
 )
-from dynid.robot.followers import Mimic, followed
+from dynid.robot.followers import Mimic, followed, with_roles
 from dynid.robot.loops import Closure, ClosureKind, closed
 from dynid.robot.pose import inverse, turn_z_to
 from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Robot, checked_sizes
-from dynid.robot.roles import with_roles
 
 _TOP_KEYS = ("name", "source", "convention", "angles", "gravity", "urdf", "joint", "closure", "mimic", "frame", "terms",
         "values", "root", "floating_base", "symmetry")
@@ -88,7 +87,7 @@ _FOLLOWING = ("name", "follows", "at", "measured", "driven", "held")
 
 
 def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder: Path | None) -> Robot:
-    """Return the robot of a file's table; folder: location of a URDF that it names."""
+    """Return the robot that a TOML table describes. folder: location of a URDF that the table names."""
     known_keys(table, _TOP_KEYS, f"robot file '{file}'")
     unit = angle_unit(table, file)
     try:

@@ -12,7 +12,7 @@
 - A floating joint of the root link is a free base (`dynid.robot.free_base`) unless `fixed_base` is set. A planar one
   is taken as fixed, and so is a floating one then, with a warning.
 - Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they represent, and a warning
-  says which; see `dynid.robot.angles`.
+  says which; see `dynid.robot.pose`.
 - XML with a DTD, entities or external references is refused, and so are incomplete elements: the message names the file
   and the element.
 """
@@ -32,10 +32,9 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.quantities import LARGEST, NO_LIMIT, is_physical
 from dynid.robot import inertia as ten
-from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
-from dynid.robot.base_kind import base_warnings
 from dynid.robot.followers import Mimic, followed
-from dynid.robot.pose import from_xyz_rpy, inverse, turn_z_to
+from dynid.robot.free_base import base_warnings
+from dynid.robot.pose import exact_angle, exact_axis, from_xyz_rpy, inverse, rounded_warnings, turn_z_to
 from dynid.robot.robot import (
     BASE,
     Body,
@@ -49,8 +48,7 @@ from dynid.robot.robot import (
     checked_sizes,
     merged_inertia,
 )
-from dynid.robot.transmissions import reductions
-from dynid.robot.urdf_text import parse_urdf
+from dynid.robot.urdf_text import parse_urdf, reductions
 
 _SHAPE_SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
                                       "sphere": ("radius",)}

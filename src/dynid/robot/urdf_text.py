@@ -1,20 +1,32 @@
-"""Safe parsing of the XML of a URDF or MJCF: no entities, no external references, no unexpanded macros."""
+"""XML of URDF and MJCF: safe parsing without external files, gear ratios, and edits that keep all other bytes."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError
+from xml.parsers import expat
 from xml.parsers.expat import ErrorString
 
+import numpy as np
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
+from numpy.typing import ArrayLike
 
 from dynid.errors import RobotError
 from dynid.files import read_small
 
+_SIMPLE_TRANSMISSION = "simpletransmission"
+_VALUE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
+_START_TAG = re.compile(rb"<[^\s/>]+(?:\s+" + _VALUE + rb")*\s*/?>")
+_ATTRIBUTE = re.compile(rb"""([^\s=<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
+
 
 def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
-    """Parse as `parse_xml` does, for a file that must be a URDF without macros."""
+    """Parse a file that must be a URDF without macros; see `parse_xml`."""
     root, file, stem, data = parse_xml(source, "URDF")
     if root.tag != "robot":
         raise RobotError(f"{file} has <{root.tag}> as its root element; a URDF has <robot>", code="wrong-root-element")
@@ -70,3 +82,137 @@ def _refuse_xacro(root: Element, file: str) -> None:
             raise RobotError(f"{file} contains unexpanded xacro macros, such as {what}; run xacro on it first (xacro "
                              "robot.urdf.xacro > robot.urdf, or the package xacrodoc) and give the result",
                              code="unexpanded-xacro")
+
+
+def reductions(root: Element, file: str) -> dict[str, float]:
+    """Return motor turns per joint turn, by joint name, of every simple transmission in the file.
+
+    ROS 1 writes <mechanicalReduction> in <actuator> or <joint>, ros2_control <mechanical_reduction> in <joint>. Joints
+    of differentials and four-bar linkages have no ratio of their own and are omitted.
+    """
+    found: dict[str, float] = {}
+    for transmission in root.iter("transmission"):
+        kind = transmission.findtext("type") or transmission.findtext("plugin") or ""
+        joints = transmission.findall("joint")
+        if not kind.strip().lower().endswith(_SIMPLE_TRANSMISSION) or len(joints) != 1 or not joints[0].get("name"):
+            continue
+        name = str(joints[0].get("name"))
+        text = next((item.text for place in (joints[0], *transmission.findall("actuator"))
+                     for item in place if item.tag in ("mechanicalReduction", "mechanical_reduction")), None)
+        if text is None:
+            continue
+        try:
+            ratio = float(text)
+        except ValueError:
+            ratio = math.nan
+        if not math.isfinite(ratio) or ratio == 0.0:
+            raise RobotError(f"{file}: the mechanical reduction of joint '{name}' must be a number other than zero, "
+                             f"got \"{text.strip()[:80]}\"")
+        found[name] = ratio
+    return found
+
+
+Edit = tuple[int, int, bytes]  # bytes from, to, and their replacement
+
+
+@dataclass(eq=False)
+class XmlElement:
+    """Position of an element: its start tag from `start` to `opened`, its end tag from `closed` to `end`."""
+
+    tag: str
+    attributes: dict[str, str]
+    start: int
+    opened: int
+    closed: int = 0
+    end: int = 0
+    children: list[XmlElement] = field(default_factory=list)
+
+    def all(self, tag: str) -> list[XmlElement]:
+        return [child for child in self.children if child.tag == tag]
+
+    def first(self, tag: str) -> XmlElement | None:
+        return next(iter(self.all(tag)), None)
+
+
+@dataclass(frozen=True)
+class XmlPage:
+    """The bytes of an XML file (UTF-8), and functions that write numbers into it."""
+
+    data: bytes
+    newline: bytes
+
+    def root(self) -> XmlElement:
+        """The root with all elements, with tags as ElementTree names them."""
+        parser = expat.ParserCreate("utf-8", namespace_separator="}")
+        outside = XmlElement("", {}, 0, 0)
+        path = [outside]
+
+        def start(tag: str, attributes: dict[str, str]) -> None:
+            at = parser.CurrentByteIndex
+            shape = _START_TAG.match(self.data, at)
+            assert shape is not None  # expat has just read it
+            path[-1].children.append(XmlElement(tag, attributes, at, shape.end()))
+            path.append(path[-1].children[-1])
+
+        def end(tag: str) -> None:
+            one = path.pop()
+            if self.empty(one):
+                one.closed = one.end = one.opened
+            else:
+                one.closed = parser.CurrentByteIndex
+                one.end = self.data.index(b">", one.closed) + 1
+
+        parser.StartElementHandler, parser.EndElementHandler = start, end
+        parser.Parse(self.data, True)
+        return outside.children[0]
+
+    def empty(self, element: XmlElement) -> bool:
+        """Return whether an element is written as <tag/>."""
+        return self.data[:element.opened].endswith(b"/>")
+
+    def space(self, element: XmlElement) -> bytes:
+        """Return the line break and indentation before an element, empty if it does not start a line."""
+        line = self.data.rfind(b"\n", 0, element.start)
+        indent = self.data[line + 1:element.start]
+        return self.newline + indent if line >= 0 and not indent.strip() else b""
+
+    def set(self, element: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
+        """Set attributes to new values; new attributes are added at the end."""
+        tag = self.data[element.start:element.opened]
+        found = {one[1].decode(): one.span(2) for one in _ATTRIBUTE.finditer(tag)}
+        last = max((end for _, end in found.values()), default=1 + len(element.tag))
+        for key, value in values.items():
+            if key in found:
+                yield element.start + found[key][0] + 1, element.start + found[key][1] - 1, value.encode()
+        extra = "".join(f' {key}="{value}"' for key, value in values.items() if key not in found)
+        if extra:
+            yield element.start + last, element.start + last, extra.encode()
+
+    def without(self, element: XmlElement, names: Iterable[str]) -> Iterator[Edit]:
+        """Yield the edits that remove attributes, with the white space before them."""
+        tag = self.data[element.start:element.opened]
+        for one in _ATTRIBUTE.finditer(tag):
+            if one[1].decode() in names:
+                before = len(tag[:one.start()].rstrip())
+                yield element.start + before, element.start + one.end(), b""
+
+    def appended(self, element: XmlElement, made: bytes) -> Edit:
+        """Return the edit that adds text as the last child of an element, on its own line if the other children have
+        one."""
+        outer = self.space(element)
+        if self.empty(element):
+            return element.opened - 2, element.opened, b">" + made + outer + f"</{element.tag}>".encode()
+        last = element.children[-1].end if element.children else element.opened
+        return last, last, made
+
+    def edited(self, edits: Iterable[Edit]) -> bytes:
+        """Return the bytes after some edits that do not overlap."""
+        data = self.data
+        for start, end, new in sorted(edits, reverse=True):
+            data = data[:start] + new + data[end:]
+        return data
+
+
+def digits(*numbers: ArrayLike) -> str:
+    """Return numbers as text with all their digits, zeros without a sign."""
+    return " ".join(repr(float(x) + 0.0) for x in np.hstack(numbers))

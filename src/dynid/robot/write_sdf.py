@@ -13,6 +13,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.pose import inverse, to_rpy
 from dynid.robot.robot import BASE, Robot
+from dynid.robot.urdf_text import digits
 
 
 def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, Mapping[str, float]] | None = None, *,
@@ -53,25 +54,25 @@ def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str,
         entries = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), ten.entries(inertia), strict=True)
         lines += [f"    <link name={xml_attribute(body.name)}>",
                   f"      <pose relative_to={xml_attribute(parent)}>{_pose(pose)}</pose>",
-                  "      <inertial>", f"        <pose>{_text(*com, 0.0, 0.0, 0.0)}</pose>",
-                  f"        <mass>{_text(float(mass))}</mass>",
-                  "        <inertia>" + "".join(f"<{key}>{_text(x)}</{key}>" for key, x in entries) + "</inertia>",
+                  "      <inertial>", f"        <pose>{digits(*com, 0.0, 0.0, 0.0)}</pose>",
+                  f"        <mass>{digits(float(mass))}</mass>",
+                  "        <inertia>" + "".join(f"<{key}>{digits(x)}</{key}>" for key, x in entries) + "</inertia>",
                   "      </inertial>", "    </link>"]
     for joint, body in zip(robot.joints, robot.bodies, strict=True):
         parent = robot.base if joint.parent == BASE else robot.body_names[joint.parent]
         own = (values or {}).get(joint.name, {})
         limits = {"lower": joint.lower, "upper": joint.upper, "effort": joint.effort, "velocity": joint.velocity}
-        said = "".join(f"<{key}>{_text(value)}</{key}>" for key, value in limits.items() if np.isfinite(value))
+        said = "".join(f"<{key}>{digits(value)}</{key}>" for key, value in limits.items() if np.isfinite(value))
         kind = "prismatic" if joint.prismatic else "revolute"
         lines += [f'    <joint name={xml_attribute(joint.name)} type="{kind}">',
                   f"      <pose>{_pose(inverse(joint.after))}</pose>",
                   f"      <parent>{xml_text(parent)}</parent>", f"      <child>{xml_text(body.name)}</child>",
                   "      <axis>", "        <xyz>0 0 1</xyz>",
-                  f"        <dynamics><damping>{_text(own.get('damping', 0.0))}</damping>"
-                  f"<friction>{_text(own.get('friction', 0.0))}</friction></dynamics>",
+                  f"        <dynamics><damping>{digits(own.get('damping', 0.0))}</damping>"
+                  f"<friction>{digits(own.get('friction', 0.0))}</friction></dynamics>",
                   f"        <limit>{said}</limit>", "      </axis>"]
         if "armature" in own:
-            lines += [f"      <drake:rotor_inertia>{_text(own['armature'])}</drake:rotor_inertia>",
+            lines += [f"      <drake:rotor_inertia>{digits(own['armature'])}</drake:rotor_inertia>",
                       "      <drake:gear_ratio>1</drake:gear_ratio>"]
         lines.append("    </joint>")
     return "\n".join([*lines, "  </model>", "</sdf>", ""])
@@ -79,8 +80,4 @@ def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str,
 
 def _pose(pose: ArrayLike) -> str:
     matrix = np.asarray(pose, dtype=float)
-    return _text(*matrix[:3, 3], *to_rpy(matrix))
-
-
-def _text(*numbers: float) -> str:
-    return " ".join(repr(float(x) + 0.0) for x in numbers)
+    return digits(*matrix[:3, 3], *to_rpy(matrix))

@@ -1,4 +1,4 @@
-"""Editing of inertias in a URDF; everything else is unchanged, byte for byte.
+"""Writers of URDF: inertias and rotor inertias edited in a file, byte for byte, and a robot without a file.
 
 If the file builds a body from several links (fixed joints), the whole inertia is written on the link that the joint
 moves. The links fixed to it lose their <inertial>, so that they do not count twice. Inertias are about the centre of
@@ -18,13 +18,14 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
+from dynid.escape import xml_attribute
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_z, to_rpy, translation
-from dynid.robot.robot import Joint, JointFields, Robot, joint_fields
+from dynid.robot.robot import BASE, Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
-from dynid.robot.xml_page import Edit, XmlElement, XmlPage
+from dynid.robot.urdf_text import Edit, XmlElement, XmlPage, digits
 
 _Values = Mapping[str, tuple[int, str, float]]  # by name: joint, attribute and value
 
@@ -34,6 +35,7 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-l
 _SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # What a robot's own `values` are called, and where they stand in a URDF.
 _URDF_ATTRIBUTES = {"Fv": "damping", "Fc": "friction"}
+DRAKE_NAMESPACE = "http://drake.mit.edu"
 
 
 def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
@@ -134,15 +136,10 @@ def _friction(robot: Robot, joint: str, values: _Values, tell: Callable[[str], o
     found = {}
     for name, (number, attribute, value) in values.items():
         if number == robot.joint_index(joint) and value >= 0:
-            found[attribute] = _text(value)
+            found[attribute] = digits(value)
         elif number == robot.joint_index(joint):
             tell(f"{name} of joint '{joint}' is {value:.4g}: negative friction is not written")
     return found
-
-
-def _text(*numbers: float) -> str:
-    """Return numbers as text with all their digits, zeros without a sign."""
-    return " ".join(repr(float(x) + 0.0) for x in numbers)
 
 
 # -- the file as bytes -------------------------------------------------------------------------------
@@ -152,10 +149,10 @@ class _UrdfPage(XmlPage):
 
     def inertial(self, link: XmlElement, mass: float, com: Array, six: Array) -> Iterator[Edit]:
         """Yield the edits that write the inertia of a link into its <inertial>, which is created if necessary."""
-        xyz, entries = _text(*com), {key: _text(x) for key, x in zip(_SIX, six, strict=True)}
+        xyz, entries = digits(*com), {key: digits(x) for key, x in zip(_SIX, six, strict=True)}
         found = link.first("inertial")
         if found is None:
-            yield self._new_inertial(link, xyz, _text(mass), entries)
+            yield self._new_inertial(link, xyz, digits(mass), entries)
             return
         origin, weight, inertia = (found.first(tag) for tag in ("origin", "mass", "inertia"))
         assert weight is not None and inertia is not None  # the reader has asked for both
@@ -165,7 +162,7 @@ class _UrdfPage(XmlPage):
         else:
             turned = any(float(x) != 0 for x in origin.attributes.get("rpy", "").split())
             yield from self.set(origin, {"xyz": xyz, **({"rpy": "0 0 0"} if turned else {})})
-        yield from self.set(weight, {"value": _text(mass)})
+        yield from self.set(weight, {"value": digits(mass)})
         yield from self.set(inertia, entries)
 
     def _new_inertial(self, link: XmlElement, xyz: str, mass: str, entries: Mapping[str, str]) -> Edit:
@@ -186,7 +183,7 @@ class _UrdfPage(XmlPage):
                  for key in ("xyz", "rpy")}
         motion = translation(0.0, 0.0, position) if joint.prismatic else rotation_z(position)
         pose = from_xyz_rpy(given["xyz"], given["rpy"]) @ inverse(joint.after) @ motion @ joint.after
-        placed = {"xyz": _text(*pose[:3, 3]), "rpy": _text(*to_rpy(pose))}
+        placed = {"xyz": digits(*pose[:3, 3]), "rpy": digits(*to_rpy(pose))}
         yield from self.set(element, {"type": "fixed"})
         if origin is not None:
             yield from self.set(origin, placed)
@@ -204,3 +201,68 @@ class _UrdfPage(XmlPage):
             last = joint.children[-1]
             made = "".join(f' {key}="{value}"' for key, value in values.items())
             yield last.end, last.end, self.space(last) + f"<dynamics{made}/>".encode()
+
+
+def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
+    """Return a URDF with a transmission of ratio one for every joint, whose actuator has a rotor inertia, kg m^2.
+
+    Args:
+        text: the URDF.
+        armature: reflected rotor inertia by joint. A joint that has a transmission in the file gets the inertia there.
+    """
+    before = max(text.find("<"), 0)
+    data = text[before:].encode()
+    page = XmlPage(data, b"\r\n" if b"\r\n" in data else b"\n")
+    root = page.root()
+    present = {joint.attributes.get("name"): one for one in root.all("transmission") for joint in one.all("joint")}
+    edits: list[Edit] = []
+    if "drake" not in _prefixes(data[root.start:root.opened]):
+        edits += page.set(root, {"xmlns:drake": DRAKE_NAMESPACE})
+    new = b""
+    for joint, value in armature.items():
+        tags = f'<drake:rotor_inertia value="{value!r}"/><drake:gear_ratio value="1"/>'
+        actuator = present[joint].first("actuator") if joint in present else None
+        if actuator is not None:
+            edits.append(page.appended(actuator, tags.encode()))
+            continue
+        new += (f'  <transmission name={xml_attribute(joint + "_transmission")}>\n'
+                "    <type>transmission_interface/SimpleTransmission</type>\n"
+                f"    <joint name={xml_attribute(joint)}>"
+                "<hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface></joint>\n"
+                f'    <actuator name={xml_attribute(joint + "_actuator")}>{tags}'
+                "<mechanicalReduction>1</mechanicalReduction></actuator>\n"
+                "  </transmission>\n").encode()
+    edits.append((root.closed, root.closed, new))
+    return text[:before] + page.edited(edits).decode()
+
+
+def _prefixes(start_tag: bytes) -> set[str]:
+    """Return the namespace prefixes that a start tag declares."""
+    return {part.split(b"=")[0].decode() for part in start_tag.split(b"xmlns:")[1:]}
+
+
+def plain_urdf(robot: Robot) -> str | None:
+    """Return the URDF of a robot without its inertias, or None where a URDF cannot describe it.
+
+    A link's frame is at its joint in a URDF, so that tables in the modified convention can be written, those in the
+    standard convention cannot. Neither can mimic joints and closed loops.
+    """
+    if robot.followers is not None or robot.locked or not all(np.array_equal(one.after, np.eye(4)) for one in
+                                                              robot.joints):
+        return None
+    base = robot.base
+    links = [base, *robot.body_names]
+    lines = [f"<robot name={xml_attribute(robot.name)}>", *(f"  <link name={xml_attribute(name)}/>" for name in links)]
+    for joint, body in zip(robot.joints, robot.body_names, strict=True):
+        parent = base if joint.parent == BASE else robot.body_names[joint.parent]
+        # An unlimited revolute joint is called continuous; a prismatic one is unlimited where it has no limits.
+        bounded = np.isfinite([joint.lower, joint.upper]).all()
+        kind = "prismatic" if joint.prismatic else "revolute" if bounded else "continuous"
+        limits = {"lower": joint.lower, "upper": joint.upper, "effort": joint.effort, "velocity": joint.velocity,
+                  "acceleration": joint.acceleration}
+        said = " ".join(f'{key}="{digits(value)}"' for key, value in limits.items() if np.isfinite(value))
+        lines += [f'  <joint name={xml_attribute(joint.name)} type="{kind}">',
+                  f'    <origin xyz="{digits(*joint.before[:3, 3])}" rpy="{digits(*to_rpy(joint.before))}"/>',
+                  f"    <parent link={xml_attribute(parent)}/>", f"    <child link={xml_attribute(body)}/>",
+                  '    <axis xyz="0 0 1"/>', *([f"    <limit {said}/>"] if said else []), "  </joint>"]
+    return "\n".join([*lines, "</robot>", ""])

@@ -133,7 +133,7 @@ _PLANNED = record("PlannedParameter", name=str, unit=str, assumed=float, standar
 @output_fields(joints=list[str], rate=float, parts=array_of(_PART), parameters=array_of(_PLANNED),
                not_identified=list[str], notes=list[str])
 def experiment_facts(plan: ActuatorExperiment) -> dict[str, Any]:
-    """Return the experiment as plain data."""
+    """Return the designed experiment as plain data for JSON."""
     return {"joints": list(plan.joints), "rate": plan.rate, "parts": [
         {"kind": part.kind, "gains": dict(part.gains), "load": part.load, "duration": float(part.t[-1]),
          "separates": dict(part.separates)} for part in plan.parts],

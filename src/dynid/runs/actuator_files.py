@@ -1,7 +1,9 @@
-"""Export of a result of `dynid actuators` for a simulator, and actuators drawn from its posterior."""
+"""Options of an export, the export of a result of `dynid actuators`, and actuators drawn from its posterior."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,14 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.escape import csv_line
 from dynid.estimate.simulators.exports import SUFFIXES, Exported, export_joints, with_effort_limits
-from dynid.estimate.simulators.joint_values import with_drives
-from dynid.files import try_folder, write_whole
+from dynid.estimate.simulators.friction_fit import with_drives
+from dynid.estimate.simulators.python_configs import IsaacFriction
+from dynid.files import read_small, toml_table, try_folder, write_whole
 from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.runs.actuators import POSTERIOR, ActuatorSettings, actuator_robot
-from dynid.runs.export_options import TABLES, ExportOptions, drive_tables, source_file
+
+TABLES = ("draws.npz", "draws.csv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,3 +128,44 @@ def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, opti
             path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
             paths += _export(posterior, settings, path, options, x).paths
     return DrawnActuators(posterior, values, seed, share, tuple(paths))
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Options for exporting a result to a simulator. Attributes:
+        target: one of `dynid.estimate.simulators.exports.TARGETS`, or empty for tables of draws alone.
+        drives: TOML file with a table per joint, or None.
+        source: URDF or MJCF to write into, or None for the one of the result.
+        with_payload: add the payload to the link that carries it.
+        isaaclab_friction: "torque" or "coefficient".
+    """
+
+    target: str = ""
+    drives: Path | None = None
+    source: Path | None = None
+    with_payload: bool = False
+    isaaclab_friction: IsaacFriction = "torque"
+
+
+def source_file(options: ExportOptions, robot_file: str) -> Path | None:
+    """Return the file to write into: the one that is named, or the MJCF of the result for a target that is MJCF."""
+    robot = Path(robot_file)
+    is_mjcf = options.target in ("mjcf", "mjlab") and robot.suffix in (".xml", ".mjcf") and robot.is_file()
+    return options.source or (robot if is_mjcf else None)
+
+
+def drive_tables(path: Path | None) -> Mapping[str, Any]:
+    """Return drives by joint from a TOML file."""
+    if path is None:
+        return {}
+    try:
+        table = toml_table(read_small(path).decode("utf-8"))
+    except OSError as problem:
+        raise DynidError(f"{path} cannot be read: {problem.strerror or problem}", code="unreadable-drives") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise DynidError(f"{path} is not TOML: {problem}", code="unreadable-drives") from None
+    for joint, values in table.items():
+        if not isinstance(values, dict):
+            raise DynidError(f"{path}: '{joint}' is not a table of values, such as [{joint}] with stiffness = 100.0",
+                             code="unreadable-drives")
+    return table

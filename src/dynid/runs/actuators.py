@@ -61,7 +61,7 @@ class ActuatorSettings(SettingsFile):
     also: tuple[str, ...] = ()
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """Return the same settings with paths relative to `origin` made relative to `target`."""
+        """Return the settings with paths converted from relative to `origin` to relative to `target`."""
         is_file = self.robot != PENDULUM and ("." in self.robot or "/" in self.robot)
         return self.model_copy(update={
             "robot": moved_path(self.robot, origin, target) if is_file else self.robot,

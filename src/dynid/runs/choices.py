@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from dynid.datasets import PILOT_ROWS, Dataset
 from dynid.estimate import FrictionChoice, Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
-from dynid.floating.identifiable import floating_base_parameters
-from dynid.floating.noise import equation_noise
+from dynid.floating.identifiable import equation_noise, floating_base_parameters
 from dynid.floating.preparation import default_options
 from dynid.floating.whole_body import identifiable_parameters, whole_bodies, with_noise
 from dynid.model import required_robot_model

@@ -1,4 +1,4 @@
-"""Source files of a model: functions, languages and writing."""
+"""Code of a robot's model with the parameters of its file or an earlier result: functions, languages, files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.files import try_folder, write_whole
-from dynid.model import Model, required_robot_model
+from dynid.model import Model, required_robot_model, robot_model
+from dynid.output_fields import map_of, output_fields, record
+from dynid.robot import Robot
+from dynid.runs.motion_design import terms_model
+from dynid.runs.results import load
 from dynid.symbolic import Program, generate
 from dynid.symbolic.languages.text import identifier
 from dynid.symbolic.numbers import Following
@@ -21,6 +25,9 @@ from dynid.version import __version__
 ENDINGS = {"c": ".h", "python": ".py", "python-plain": "_plain.py", "julia": ".jl", "latex": ".tex", "cuda": ".cuh",
            "cupy": "_cupy.py", "jax": "_jax.py", "torch": "_torch.py", "rust": ".rs"}
 _TOGETHER = {"cuda": "cupy", "cupy": "cuda"}  # a header and the Python module that loads it
+# What a controller takes: the torques of a motion, their parts, and accelerations.
+CONTROLLER_FUNCTIONS = ("inverse_dynamics", "inertia", "coriolis", "gravity", "friction", "forward_dynamics")
+_OPERATIONS = record("Operations", multiplications=int, additions=int, divisions=int, functions=int)
 
 
 @dataclass(frozen=True)
@@ -61,19 +68,15 @@ def with_companions(languages: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for language in languages for one in (language, _TOGETHER.get(language, language))))
 
 
-# What a controller takes: the torques of a motion, their parts, and accelerations.
-CONTROLLER_FUNCTIONS = ("inverse_dynamics", "inertia", "coriolis", "gravity", "friction", "forward_dynamics")
-
-
 def model_program(model: Model, options: CodeOptions) -> Program:
-    """Return the program of a model with the parameters of its robot file."""
+    """Return the functions of a model for code generation, with the parameters of its robot file."""
     program = generate(model, options.what or CONTROLLER_FUNCTIONS, parameters=cast(Mode, options.parameters),
                        frame=options.frame, name=options.name, following=cast(Following, options.following))
     return _said(program, f"the robot file ({model.robot.name})")
 
 
 def estimate_program(estimate: Estimate, options: CodeOptions) -> Program:
-    """Return the program of an identified model."""
+    """Return the functions of an identified model for code generation."""
     program = generate(required_robot_model(estimate.model, "generated code"), options.what or CONTROLLER_FUNCTIONS,
                        parameters=cast(Mode, options.parameters), values=estimate.full, frame=options.frame,
                        name=options.name, following=cast(Following, options.following))
@@ -85,7 +88,7 @@ def _said(program: Program, origin: str) -> Program:
 
 
 def code_paths(folder: Path, program_name: str, options: CodeOptions) -> dict[str, Path]:
-    """Return the file of each language."""
+    """Return the path of the source file of each language."""
     name = identifier(program_name)
     return {language: folder / f"{name}{ENDINGS[language]}" for language in options.languages}
 
@@ -105,3 +108,31 @@ def write_code(program: Program, options: CodeOptions, folder: Path) -> dict[str
         for language, path in paths.items():
             all_files.enter_context(write_whole(path)).write(texts[language])
     return paths
+
+
+def make_program(robot: Robot, options: CodeOptions, *, friction: Sequence[str] = (), rotor: bool = False,
+                 result: Path | None = None, trust: bool = False) -> Program:
+    """Return the program of a robot with these terms, or of an earlier result with its own terms; trust: see `load`."""
+    if result is None:
+        return model_program(terms_model(robot, tuple(friction), rotor), options)
+    if friction or rotor:
+        raise DynidError("--from takes the terms of the earlier result, so remove --friction and --rotor",
+                         code="conflicting-options")
+    estimate, _ = load(result, trust=trust)
+    model = robot_model(estimate.model)
+    if model is None or model.robot.joint_names != robot.joint_names:
+        raise DynidError(f"{result} is the result of another robot than '{robot.name}': their joints differ",
+                         code="another-robot")
+    return estimate_program(estimate, options)
+
+
+@output_fields(robot=str, name=str, parameters=str, numbers=list[str], operations=map_of(_OPERATIONS),
+               files=dict[str, str])
+def code_facts(program: Program, paths: dict[str, Path]) -> dict[str, Any]:
+    """Return the program as the object that `dynid generate --json` prints."""
+    return {"robot": program.plan.model.robot.name, "name": identifier(program.name), "parameters": program.mode,
+            "numbers": list(program.parameter_names),
+            "operations": {name: {"multiplications": ops.multiplications, "additions": ops.additions,
+                                  "divisions": ops.divisions, "functions": ops.functions}
+                           for name, ops in program.ops.items()},
+            "files": {language: str(path) for language, path in paths.items()}}

@@ -1,4 +1,4 @@
-"""Comparison of several methods on the same compressed data."""
+"""Comparison of several methods on the same compressed data, and of two earlier results."""
 
 from __future__ import annotations
 
@@ -6,22 +6,36 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from dynid.datasets.log_source import LogFacts
-from dynid.errors import DynidError, NotPossibleError
+from dynid.datasets.log_fold import LogFacts
+from dynid.errors import DynidError, ModelError, NotPossibleError, RecordingError
 from dynid.estimate import Estimate, identify
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
 from dynid.output_fields import map_of, output_fields, record
 from dynid.progress import Progress, Tell
+from dynid.recording import Samples
+from dynid.recording.preparation import Preparation
+from dynid.regression import Regression
 from dynid.report import ReportData
+from dynid.runs.arguments import WINDOW
 from dynid.runs.identification import Run, judge, own_logs, simulated
-from dynid.runs.loading import load_problem
+from dynid.runs.loading import Resting, load_problem, prepared
 from dynid.runs.models import make_robot
+from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
+from dynid.validate.comparison import EstimateComparison
+from dynid.validate.comparison import compare as compare_estimates
 from dynid.validate.equation_counts import Counted, MovingErrors, moving_errors
+
+_METHOD = record("ComparedMethod", method=str, relative_error=float | None,
+                 relative_error_per_joint=list[float | None], moving=MovingErrors, validation=list[float | None],
+                 validation_moving=list[MovingErrors], simulation=list[SimulationCheck], consistent=bool | None,
+                 rank=int | None, elapsed_s=float)
+_VALUE = record("ComparedValue", value=float | None, std=float | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +104,6 @@ def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
     return {**shared, **settings.compare.options.get(name, {})}
 
 
-_METHOD = record("ComparedMethod", method=str, relative_error=float | None,
-                 relative_error_per_joint=list[float | None], moving=MovingErrors, validation=list[float | None],
-                 validation_moving=list[MovingErrors], simulation=list[SimulationCheck], consistent=bool | None,
-                 rank=int | None, elapsed_s=float)
-_VALUE = record("ComparedValue", value=float | None, std=float | None)
-
-
 @output_fields(robot=str, methods=map_of(_METHOD), failed=dict[str, str], parameters=map_of(map_of(_VALUE)),
                counted=Counted, counted_text=str, logs=list[LogFacts])
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
@@ -137,3 +144,53 @@ def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
                       cutoff_dependence=run.dependence, verdict=run.verdict, command=command,
                       notes=(*run.notes, *(f"{name} gave no estimate: {why}" for name, why in result.failures.items())),
                       settings=run.settings.as_toml(), seconds=sum(result.seconds))
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedResults:
+    """Comparison of result a with result b, each given by its folder."""
+
+    result_a: str
+    result_b: str
+    comparison: EstimateComparison
+
+    @output_fields(EstimateComparison, result_a=str, result_b=str)
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {"result_a": self.result_a, "result_b": self.result_b, **self.comparison.to_dict()}
+
+
+def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log: Mapping[str, Any] | None = None,
+                    tell: Tell = lambda sentence: None, *, trust: bool = False) -> ComparedResults:
+    """Compare two results of one robot on the motion of the first one's identification, and on further logs.
+
+    The logs are read and prepared like those of the first result. log: a [log] table that overrides that of its run;
+    trust: see `load`.
+    """
+    tell("reading the results")
+    (a, settings), (b, _) = load(folder_a, trust=trust), load(folder_b, trust=trust)
+    samples: list[Samples] = []
+    if logs:
+        given = {key: value for key, value in (log or {}).items() if value is not None}
+        window = {key: given.pop(key) for key in WINDOW if key in given}
+        rules = given or {key: value for key, value in settings.log.items() if key not in WINDOW}
+        settings = RunSettings.of(settings.model_dump() | {"log": {**rules, **window}}, folder_a, trust=trust)
+        resting: list[Resting] = []
+        samples = [one for _, one in prepared(logs, settings, make_robot(settings),
+                                              Preparation.of(settings.prepare).elsewhere(), tell, resting)]
+        if not samples:
+            raise resting[0].problem
+    tell("comparing")
+    found = compare_estimates(a, b, samples, (_fold(folder_a, a), _fold(folder_b, b)))
+    if not found.names and not found.torques:
+        raise DynidError(f"{folder_a} and {folder_b} have no parameter in common; give a log on which their torques "
+                         "can be compared")
+    return ComparedResults(folder_a, folder_b, found)
+
+
+def _fold(folder: str, estimate: Estimate) -> Regression | None:
+    """Return the compressed regression that a result folder holds; None if it was compressed for another model."""
+    try:
+        return Regression.load(Path(folder) / REGRESSION, estimate.model)
+    except (ModelError, RecordingError):
+        return None

@@ -129,7 +129,7 @@ def _raw(logs: Any) -> list[Recording]:
 
 
 def contact_files(logs: int) -> dict[str, str]:
-    """Return the names of the files for contacts of this number of logs, by kind."""
+    """Return the names of the result files for a given number of logs, by kind."""
     files = {"contacts": CONTACTS_FILE}
     for k in range(logs):
         more = _numbered(k)

@@ -75,7 +75,7 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
 
 
 def demo_model() -> Model:
-    """Return the model of the simulated robot."""
+    """Return the model of the demonstration's simulated robot."""
     robot = Robot.builtin(ROBOT)
     return Model(robot, make_terms(robot, friction=FRICTION))
 

@@ -1,6 +1,5 @@
 """Estimation in a run: by the given method, or with the method, and torques that depend on position, chosen from the
-data.
-"""
+data."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def identify(source: Any, data: Any = None, method: str = "auto", **options: Any
         return _identify_files(source, data, method, options)
     if isinstance(source, Robot):
         raise ModelError("identify takes a model, not a robot", "call identify(dynid.Model(robot), samples), or "
-                         "identify('robot.urdf', 'log.csv') for the whole job", code="robot-for-model")
+                         "identify('robot.urdf', 'log.csv') for a complete identification", code="robot-for-model")
     if not isinstance(source, Problem) and not hasattr(source, "parameters"):
         raise ModelError(f"identify takes the path of a robot, a model or a problem, not a {type(source).__name__}",
                          "call identify('robot.urdf', 'log.csv'), or identify(model, samples)")
@@ -76,7 +76,7 @@ def _identify_files(source: PathLike, data: Any, method: str, options: dict[str,
     logs = [] if data is None else list(data) if isinstance(data, list | tuple) else [data]
     for one in logs:
         if not isinstance(one, str | os.PathLike):
-            raise ModelError(f"a robot that is a file goes with logs that are files, not with a {type(one).__name__}",
+            raise ModelError(f"a robot file is identified from log files, not from a {type(one).__name__}",
                              "make a model of the robot: dynid.Model(dynid.Robot.load(path))", code="file-with-samples")
     friction, validate = options.pop("friction", None), options.pop("validate", None)
     words = [friction] if isinstance(friction, str) else friction

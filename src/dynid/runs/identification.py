@@ -12,24 +12,25 @@ import numpy as np
 
 from dynid.datasets import LogFacts
 from dynid.datasets.log_folds import Failure
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Essential, Estimate, Problem, essential
 from dynid.estimate.choice import AUTO
 from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.estimate.cutoff_choice import CutoffChoice
-from dynid.estimate.imu_errors import with_imu_errors
+from dynid.estimate.cutoff_folds import CutoffFolds
+from dynid.estimate.earlier import METHOD, Weight, with_prior
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
+from dynid.estimate.whole_body import with_imu_errors
 from dynid.floating.whole_body import whole_bodies
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.robot import Robot
-from dynid.runs.earlier import from_prior, with_earlier
 from dynid.runs.estimation import estimate_of_run
 from dynid.runs.loading import LoadedProblem, Resting, control_law, load_problem, prepared
 from dynid.runs.models import make_robot
-from dynid.runs.settings import RunSettings
+from dynid.runs.settings import ModelSettings, RunSettings
 from dynid.validate import (
     Breakaway,
     CrossValidation,
@@ -57,6 +58,7 @@ from dynid.workers import Workers
 if TYPE_CHECKING:
     from dynid.estimate.loop_fit import ControllerFit
     from dynid.payloads.result import PayloadEstimate
+
 
 _INERTIA_POSTURES = 300  # of a log at which inertias are looked at
 _ROWS_FOR_STEPS = 5000  # of a log, above which methods that simulate step by step are not cross-validated: minutes
@@ -265,3 +267,28 @@ def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None
     """Return the logs of a problem: the samples of each and its recording."""
     recordings = problem.recordings or (None,) * len(problem.data)
     return [((samples,), recording) for samples, recording in zip(problem.data, recordings, strict=True)]
+
+
+def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
+    """Return the settings of a run with a prior, and the earlier estimate, or None. Terms are those of the earlier
+    result if the run names none."""
+    if settings.prior is None:
+        return settings, None
+    from dynid.runs.results import load  # which imports runs itself
+
+    if settings.method not in (AUTO, METHOD) or settings.essential is not None:
+        raise DynidError(f"a prior can be combined only with method {METHOD} and all parameters; remove "
+                         + ("[essential]" if settings.method in (AUTO, METHOD) else f"method '{settings.method}'")
+                         + " or the prior")
+    earlier, made_with = load(settings.prior, trust=settings.trust is True)
+    model = made_with.model if settings.model == ModelSettings() else settings.model
+    return settings.model_copy(update={"model": model, "method": METHOD}), earlier
+
+
+def with_earlier(loaded: LoadedProblem, earlier: Estimate) -> tuple[LoadedProblem, Weight]:
+    """Return the problem of a run with an earlier estimate as prior, and its weight."""
+    problem, weight = with_prior(loaded.problem, earlier)
+    cutoff = loaded.cutoff
+    if cutoff is not None:  # whose folds, without the prior, would be identified from again
+        cutoff = replace(cutoff, folds=CutoffFolds.like(problem))
+    return replace(loaded, problem=problem, cutoff=cutoff), weight

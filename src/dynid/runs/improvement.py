@@ -9,5 +9,6 @@ MOTION = "motion.csv"  # what it writes
 
 
 def improve_command(robot: str, folder: str | Path) -> str:
-    """Return the command line; robot: as the run names it, folder: of the result."""
+    """Return the `dynid excite` command that designs a better motion. robot: as the run names it. folder: folder of the
+    result."""
     return shlex.join(["dynid", "excite", robot, "--improve", str(folder), "-o", MOTION])

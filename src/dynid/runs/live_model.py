@@ -60,7 +60,7 @@ class StreamChoice:
 
 
 def choose_as_run(settings: RunSettings, robot: Robot, recording: Recording) -> StreamChoice:
-    """Choose cut-off and friction as `dynid identify` does on a log with the same samples."""
+    """Choose cut-off and friction by the rules of `dynid identify`, for a recording."""
     chosen = choose(settings, robot, Dataset.from_recordings(recording))
     problem = Problem.of(make_model(chosen.settings, chosen.robot), chosen.dataset, known=settings.known, blocks=1)
     text = " ".join(chosen.notes) if chosen.friction is None else \

@@ -19,8 +19,8 @@ from dynid.model import LinearModel, robot_model
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.check import find_jumps
+from dynid.recording.log_files import short_name
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD
-from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, check_usable, prepare
 from dynid.robot import Robot, Symmetry

@@ -16,10 +16,9 @@ from dynid.errors import RecordingError
 from dynid.floating.whole_body import FloatingRules
 from dynid.recording.layout import shared_file
 from dynid.recording.lerobot import episode_settings, is_dataset
-from dynid.recording.log_files import LogFile, find_logs
+from dynid.recording.log_files import LogFile, distinct, find_logs, short_name
 from dynid.recording.log_reading import window_of
 from dynid.recording.mapping import Mapping
-from dynid.recording.names import distinct, short_name
 from dynid.recording.presets import overlaid
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class LogSettings(BaseModel):
 
     @property
     def label(self) -> str:
-        """Its name, or its files."""
+        """Name of the log in results: its given name, or its files."""
         return self.name or ", ".join(map(str, self.files))
 
     def mapping(self, common: Dictionary[str, Any]) -> Mapping:

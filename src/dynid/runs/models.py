@@ -137,7 +137,7 @@ def with_usual_friction(settings: RunSettings) -> RunSettings:
 def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Samples]
                     ) -> tuple[RunSettings, FrictionChoice | None, str]:
     """Return the settings with friction chosen from the samples if requested or not named, the choice, and a note."""
-    plain = [replace(one, filtered=None) for one in samples]
+    plain = [one if one.filtered is None else replace(one, filtered=None) for one in samples]
     if AUTO in settings.model.friction:
         return *choose_friction(settings, robot, plain), ""
     if names_friction(settings, robot):

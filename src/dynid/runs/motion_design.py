@@ -219,8 +219,8 @@ def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
     these."""
     safety = safety or Safety()
     if file is not None and safety.asked:
-        raise DynidError("a limits file states the space itself", "put box, floor and radius under [space] in it as "
-                         "inside, table and radius, or leave the file out")
+        raise DynidError("--box, --floor and --radius cannot be combined with a limits file", "set inside, table "
+                         "and radius under [space] in that file, or leave the file out")
     limits = limits_of(safety.table(), robot, margin, MARGIN) if file is None else read_limits(
         file, robot, margin, MARGIN)
     kept = (f"a margin of {100 * limits.margin:g} % of the robot's velocities and torques, and of its ranges at both "
@@ -272,7 +272,7 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
 
 
 def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
-    """Return one number or one per joint, checked."""
+    """Return the noise of the torques, one number or one per joint, after a check."""
     if noise is None:
         return None
     values = np.atleast_1d(np.asarray(noise, dtype=float))

@@ -64,8 +64,7 @@ class FoundPayload:
 class PayloadOptions:
     """Options for a payload, see `dynid.payload`; way "sensor" is `sensor_payload`, "both" combines it with joint
     torques. unloaded: logs of the same motion without the payload, for "same-motion"; default those of the result.
-    trust: see `load`.
-    """
+    trust: see `load`."""
 
     frame: str | None = None
     way: AnyWay | None = None
@@ -139,7 +138,7 @@ def _with_free_base_gains(samples: Samples, deviation: float | None) -> Samples:
 
 def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: Regression | list[Samples] | None,
            options: PayloadOptions) -> PayloadEstimate:
-    """Return the payload by the requested method."""
+    """Return the payload estimated by the requested method."""
     way = options.way
     if way == "sensor":
         return sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0]

@@ -84,8 +84,7 @@ def _gain(finding: Finding, run: Run) -> str:
 
 def _scales(finding: Finding, run: Run, factors: list[float], of_others: float = 1.0) -> str:
     """Return the option with a torque scale per joint: the inverse of the finding's factors, and `of_others` for other
-    joints. None if the settings already have a scale.
-    """
+    joints. None if the settings already have a scale."""
     if {"torque_scale", "current", "drive_gain"} & set(run.settings.log):
         return ""
     known = dict(zip(finding.joints, factors, strict=False))

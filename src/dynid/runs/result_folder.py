@@ -162,8 +162,7 @@ def finish(folder: Path) -> None:
 @contextmanager
 def _alone(folder: Path, *, wait: bool = True) -> Iterator[bool | None]:
     """Context manager that locks a folder. Yields True; False if another process holds the lock and waiting is not
-    requested; None if the system has no locks.
-    """
+    requested; None if the system has no locks."""
     with ExitStack() as stack:
         yield _locked(folder, stack, wait)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dynid.datasets.log_source import LogFacts
+from dynid.datasets.log_fold import LogFacts
 from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
 from dynid.estimate.choice import Choice
@@ -24,7 +24,7 @@ from dynid.model import robot_model
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
-from dynid.robot.table_urdf import plain_urdf
+from dynid.robot.write_urdf import plain_urdf
 from dynid.runs.identification import Run
 from dynid.runs.improvement import improve_command
 from dynid.runs.loading import control_law
@@ -262,7 +262,7 @@ def parameters_text(run: Run) -> str:
 
 
 def report_data(run: Run, command: str, settings: str) -> ReportData:
-    """Return the data of the report on a run."""
+    """Return the data for the report on an identification run."""
     return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,

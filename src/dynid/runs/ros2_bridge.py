@@ -72,7 +72,7 @@ def record_joint_states(robot: Robot, names: Ros2Names, seconds: float, tell: Te
         NotPossibleError: rclpy is missing, nothing is published, or messages lack joints or efforts.
     """
     if not seconds > 0:
-        raise DynidError(f"the time to record must be above 0 s, got {seconds:g}")
+        raise DynidError(f"the recording time must be above 0 s, got {seconds:g}")
     with _node() as (rclpy, node):
         tape = _Tape.listening(rclpy, node, robot, names)
         tape.wait_for_first()
@@ -202,7 +202,7 @@ class _Tape:
         while not self.states or (self.names.effort and not self.efforts):
             if time.monotonic() >= end:
                 silent = self.names.joint_states if not self.states else self.names.effort
-                raise NotPossibleError(f"no message came on {silent} within {self.names.timeout:g} s",
+                raise NotPossibleError(f"no message was received on {silent} within {self.names.timeout:g} s",
                                        "start the driver, or name another topic (see `ros2 topic list`)",
                                        code="silent-topic")
             self.rclpy.spin_once(self.node, timeout_sec=_SPIN_SECONDS)
@@ -222,7 +222,7 @@ class _Tape:
         kept = stamps > np.concatenate([[-np.inf], np.maximum.accumulate(stamps)[:-1]])
         states = [one for one, yes in zip(self.states, kept, strict=True) if yes]
         if len(states) < _MIN_ROWS:
-            raise NotPossibleError(f"{len(states)} messages with increasing stamps came on {topic}; at least "
+            raise NotPossibleError(f"only {len(states)} messages with increasing stamps came on {topic}; at least "
                                    f"{_MIN_ROWS} are needed", "record for longer", code="few-messages")
         t = stamps[kept]
         q = _signal(states, self.joints, "position", topic)
@@ -333,7 +333,7 @@ def _set_vector(vector: Any, values: Sequence[float]) -> None:
 
 
 def _message(package: str, name: str) -> Any:
-    """Return a class of a message package."""
+    """Return a message class of a ROS 2 package, such as JointState."""
     try:
         return getattr(import_module(package), name)
     except ImportError:
@@ -344,7 +344,7 @@ def _message(package: str, name: str) -> Any:
 
 @contextmanager
 def _node() -> Iterator[tuple[Any, Any]]:
-    """Yield rclpy and a node."""
+    """Yield rclpy and a new ROS 2 node, which is destroyed afterwards."""
     try:
         rclpy = import_module("rclpy")
     except ImportError:

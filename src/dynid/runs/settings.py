@@ -99,11 +99,11 @@ class SettingsFile(BaseModel):
         return self._trust
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """Return the same settings with paths relative to `origin` made relative to `target`."""
+        """Return the settings with paths converted from relative to `origin` to relative to `target`."""
         return self
 
     def as_toml(self, comment: str = "") -> str:
-        """Return the text of the file."""
+        """Return the settings as the text of a TOML file."""
         values = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         head = "".join(f"# {line}\n" for line in comment.splitlines())
         return head + dumps(values)
@@ -346,7 +346,7 @@ class RunSettings(SettingsFile):
         return tuple(log for log in self.logs if not (isinstance(log, LogSettings) and log.payload))
 
     def with_payload(self, name: str) -> tuple[LogEntry, ...]:
-        """The logs with a payload."""
+        """Logs of the run that were recorded with a payload."""
         return tuple(log for log in self.logs if isinstance(log, LogSettings) and log.payload == name)
 
     def moved(self, origin: Path, target: Path) -> Self:

@@ -20,8 +20,16 @@ from dynid.progress import Tell
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
 from dynid.regression import Regression
-from dynid.runs.actuator_files import DrawnActuators, draw_actuators, export_actuators, is_of_actuators
-from dynid.runs.export_options import TABLES, ExportOptions, drive_tables, source_file
+from dynid.runs.actuator_files import (
+    TABLES,
+    DrawnActuators,
+    ExportOptions,
+    draw_actuators,
+    drive_tables,
+    export_actuators,
+    is_of_actuators,
+    source_file,
+)
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load

@@ -1,6 +1,5 @@
 """Motions without optimisation for the command line: random motions, sweeps, motions through given points, and motions
-with a fixed tool.
-"""
+with a fixed tool."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ from dynid.excitation import (
     random_spline,
     self_motion,
 )
-from dynid.excitation.assessment import assess_best, with_accelerations
+from dynid.excitation.exciting_motion import assess_best, with_accelerations
 from dynid.excitation.limits.limits_file import space_notes
 from dynid.quantities import DURATION, check_quantity
 from dynid.recording.tabular import Text

@@ -139,8 +139,8 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
 
 
 def _controller(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
-    """Return the requested control law, with the robot's torque limits; belief (parameters,); q (ticks, dof): its
-    motion."""
+    """Return the requested control law for a motion q (ticks, dof), with torque limits; belief: the controller's
+    parameters."""
     kind, bandwidth, damping, limit = loop.controller, loop.bandwidth, loop.damping, model.robot.limit("effort")
     if kind == "computed-torque":
         return ComputedTorque(model, belief, bandwidth ** 2, 2.0 * damping * bandwidth, limit=limit)

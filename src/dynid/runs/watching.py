@@ -1,4 +1,4 @@
-"""Online identification from a source, with periodic output and a record to resume from."""
+"""Online identification of a robot or its payload, with periodic output, a record to resume from, and a page."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.online import FeedOptions, Online
 from dynid.online.events import StreamEvent
-from dynid.online.record import Record
 from dynid.online.sources import Block, Losses, datagrams, growing, replayed, standard_input
+from dynid.online.store import Record, read_history
 from dynid.output_fields import map_of, output_fields
+from dynid.payloads import LivePayload, PayloadEstimate
 from dynid.plain import finite
+from dynid.recording.mapping import per_joint
+from dynid.report import write_page
+from dynid.report.pages.stream import STREAM, Shown, StreamData
 from dynid.robot import Robot
+from dynid.runs.arguments import WINDOW
 from dynid.runs.live_model import CHOSEN, LiveModel, LiveOptions, prior_from
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_robot
-from dynid.runs.results import PARAMETER, parameter_facts
+from dynid.runs.results import PARAMETER, load, parameter_facts
 from dynid.runs.settings import RunSettings
-from dynid.runs.stream_page import write_stream_page
+
+PAGE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,7 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
 
 
 def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses) -> Iterator[Block]:
-    """Yield the blocks of a source."""
+    """Yield blocks of samples from the named source of a stream."""
     source, dof = options.source, robot.dof
 
     def complain(text: str) -> None:
@@ -192,3 +198,67 @@ def look_facts(look: Look) -> dict[str, Any]:
         facts["relative_error"] = finite(estimate.diagnostics.relative_error)
         facts["parameters"] = parameter_facts(estimate)
     return facts
+
+
+def write_stream_page(folder: Path, online: Online, robot: str) -> Path | None:
+    """Write the page of a recorded stream into its folder; return None if its history is too short."""
+    names, rows = read_history(folder)
+    if len(rows) < 2:
+        return None
+    b = len(online.base)
+    restarts = [float(rows[k, 0]) for k in np.flatnonzero(np.diff(rows[:, 2]) > 0) + 1]
+    changes = tuple(Shown(float(np.interp(change.sample, rows[:, 1], rows[:, 0])), change.sample, change.cause, tuple(
+        (str(one), one.evidence, 100.0 * one.explained) for one in change.explanations)) for change in online.changes())
+    data = StreamData(f"{robot}: live estimation", online.method, online.samples, rows[:, 0], rows[:, 3:3 + b],
+                      rows[:, 3 + b:3 + 2 * b], tuple(names[3:3 + b]), online.base.units, tuple(restarts), changes,
+                      tuple((one.t, one.text) for one in online.events))
+    return write_page(STREAM, data, Path(folder) / PAGE)
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadLook:
+    """State of an online payload estimate: the last stamp (s), the live object, and the physically consistent
+    payload; None before the first row in motion."""
+
+    t: float
+    live: LivePayload
+    payload: PayloadEstimate | None
+
+    @output_fields(frame=str, t=float | None, samples=int, left_out=int, delay_s=float | None, rate=float | None,
+                   cutoff=float | None, restarts=list[Any], events=list[StreamEvent], payload=PayloadEstimate | None)
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        rate, cutoff = self.live.filter
+        return {"frame": self.live.frame, "t": finite(self.t), "samples": self.live.samples,
+                "left_out": self.live.left_out, "delay_s": finite(self.live.delay), "rate": rate, "cutoff": cutoff,
+                "restarts": list(self.live.restarts), "events": [one.to_dict() for one in self.live.events],
+                "payload": None if self.payload is None else self.payload.to_dict()}
+
+
+def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions,
+                  show: Callable[[PayloadLook], None]) -> PayloadLook:
+    """Process a source until it ends, show the state from time to time, and return the last one.
+
+    result: folder of an earlier result without the load; log: a [log] table that overrides that of the result. The
+    default cut-off is that of the result's preparation, if it has one.
+    """
+    if options.record is not None or options.prior is not None:
+        raise DynidError("--record and --prior apply to the estimation of parameters, not of a payload")
+    estimate, settings = load(result, trust=options.trust)
+    rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
+    settings = RunSettings.of(settings.model_dump() | {"log": rules}, result, trust=options.trust)
+    robot = make_robot(settings)
+    own = settings.prepare.get("cutoff")
+    cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)
+    stated = settings.log.get("gain_deviation")
+    if isinstance(stated, dict):
+        stated = per_joint(stated, robot.joint_names, robot.dof, "gain_deviation", "[log]")
+    live = LivePayload(estimate, frame or None, gain_deviation=stated,
+                       feeding=FeedOptions(cutoff, options.rate, equations=options.equations))
+    follow(live, settings, options, robot, lambda: show(look_at_payload(live)))
+    return look_at_payload(live)
+
+
+def look_at_payload(live: LivePayload) -> PayloadLook:
+    """Return the present state of an online payload estimate."""
+    return PayloadLook(live.last_stamp, live, live.estimate(consistent=True) if live.samples else None)

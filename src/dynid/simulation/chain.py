@@ -42,7 +42,7 @@ class ChainRows(NamedTuple):
     carried: Array
 
     def copy(self) -> ChainRows:
-        """Return a copy with its own work space."""
+        """Return a copy of the work arrays, for another thread."""
         return self._replace(**{name: getattr(self, name).copy() for name in self._fields
                                 if name not in ("tree", "closures")})
 
@@ -53,7 +53,8 @@ class ChainRows(NamedTuple):
 
 
 def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> ChainRows:
-    """Return the rows of a robot with bodies `numbers` (bodies, 10), dependent bodies after its own."""
+    """Return the work arrays of a robot with inertial parameters `numbers` (bodies, 10), dependent bodies after its
+    own."""
     whole = np.zeros((followers.tree.dof, 10))
     whole[[*followers.free, *followers.bodies]] = numbers
     tree, n, joints = tree_of(followers.tree), robot.dof, followers.tree.dof

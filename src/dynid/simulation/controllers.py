@@ -44,7 +44,7 @@ class ControlLaw:
         return None
 
     def scaled(self, ratio: Array) -> Self:
-        """Return the same law for an inertia that is `ratio` (dof,) times as large."""
+        """Return the control law with gains for joints whose inertia is `ratio` (dof,) times as large."""
         return self
 
     def tuned(self, inertia: Array) -> ControlLaw:
@@ -181,7 +181,8 @@ class Poles(ControlLaw):
         return float(_TIME_CONSTANTS / np.min(omega * np.minimum(1.0, damping)))
 
     def follows(self, motion: Reference) -> Reference:
-        """Return qr = q + 2 damping/omega dq + ddq/omega^2, the inverse of Janot, Vandanjon, Gautier, eq. 42."""
+        """Return the reference of a motion, q + 2 damping/omega dq + ddq/omega^2: the inverse of Janot, Vandanjon,
+        Gautier, eq. 42."""
         omega, damping = self._poles()
         q = motion.q + 2.0 * damping / omega * motion.dq + motion.ddq / omega ** 2
         return Reference.of(q, rate=motion.rate, start=motion.start)
@@ -192,7 +193,7 @@ class Poles(ControlLaw):
         return ComputedTorque(model, theta, omega ** 2, 2.0 * damping * omega, feedforward=False)
 
     def slower(self, factor: float) -> Poles:
-        """Return poles with the same damping at `factor` times the bandwidth."""
+        """Return the controller with the same damping and `factor` times the bandwidth."""
         return replace(self, omega=np.multiply(self.omega, factor))
 
     def _poles(self) -> tuple[Array, Array]:

@@ -84,7 +84,8 @@ def load_friction(load: Array, dq: Array, ddq: Array, linked: Array) -> None:
 
 @njit(**BORROWING, inline="always")
 def substitute(matrix: Array, inverse: Array, x: Array) -> None:
-    """Solve matrix x = x in place with the factors that `solve_state` left in `matrix` and `inverse`."""
+    """Solve a linear system in place: x becomes matrix^-1 x, by the factors from `solve_state` in `matrix` and
+    `inverse`."""
     n = len(x)
     for i in range(n):
         for k in range(i):
@@ -141,7 +142,7 @@ def _declare_call_curve() -> None:
 
 @njit(**INNER_BORROWING)
 def curve_torques(plant: Plant, q: Array, dq: Array, net: Array) -> None:
-    """Subtract w f(w.q, w.dq) of every curve from `net`."""
+    """Subtract the torques w f(w.q, w.dq) of all curve elements from the net torques."""
     for c in range(len(plant.curves)):
         row = plant.curves[c]
         low, high = int(row[CURVE_LOW]), int(row[CURVE_HIGH])

@@ -131,7 +131,8 @@ def act(plant: Plant, share: float, work: RunBuffers) -> None:
 
 @njit(**BORROWING)
 def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) -> bool:
-    """Compute dy of the state y under motor torques tau; return False if the inertia matrix is singular."""
+    """Compute the time derivative dy of the state y under motor torques tau; return False if the inertia matrix is
+    singular."""
     n = len(plant.parent)
     matrix, bias, net = work.matrix, work.bias, work.net
     flexible, lugre = len(plant.flexible) > 0, len(plant.lugre) > 0
@@ -187,7 +188,8 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) 
 
 @njit(**ONCE)
 def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> bool:
-    """Compute `derivative`, and first the dry friction of sticking elements for the next step of h."""
+    """Compute the derivative of the state; first determine the dry friction of sticking elements for the next step of h
+    seconds."""
     for e in range(len(work.signs)):
         work.signs[e] = 0.0
     regular = derivative(plant, tau, y, dy, work)
@@ -237,7 +239,8 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> None:
 
 @njit(**ONCE)
 def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: RunBuffers) -> int:
-    """Advance y by `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
+    """Advance the state y by `steps` classical Runge-Kutta steps of h seconds; `first`: its derivative at the
+    beginning."""
     k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
     sticking = len(work.signs) > 0
     for step in range(steps):
@@ -275,7 +278,8 @@ _E = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 52
 @njit(**ONCE)
 def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float,
                      work: RunBuffers) -> int:
-    """Advance y by `span` seconds with the Dormand-Prince 5(4) pair, starting with the last successful step."""
+    """Advance the state y by `span` seconds with the Dormand-Prince 5(4) pair, starting with the last successful
+    step."""
     k, trial, guess, states = work.stages, work.trial, work.guess, len(y)
     for i in range(states):
         k[0, i] = first[i]

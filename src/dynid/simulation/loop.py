@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics import Wrench, wrench_torques
-from dynid.dynamics.wrench import series
+from dynid.dynamics.kinematics import series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, complete
 from dynid.simulation import kernels
@@ -32,8 +32,7 @@ NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), EMPTY, E
 
 class SteppedMachine(Protocol):
     """Protocol of a machine in a simulated loop: at(tick), derivative(tau, y, dy) and advance(tau, y, dy, period),
-    which returns a status.
-    """
+    which returns a status."""
 
     dof: int
 
@@ -45,7 +44,7 @@ class SteppedMachine(Protocol):
 
 
 class CompiledBody:
-    """A plant stepped by the kernels."""
+    """A simulated machine that is integrated by compiled code."""
 
     def __init__(self, plant: Plant, work: RunBuffers, steps: int, tolerance: float, period: float) -> None:
         self.plant, self.work, self.steps, self.tolerance = plant, work, steps, tolerance
@@ -165,7 +164,8 @@ def run(
     out: Array,
     measured: Array,
 ) -> tuple[int, int]:
-    """Run the closed loop as `kernels.run` does; seat: index of the measured position and velocity in the state."""
+    """Simulate the closed loop in Python, with the results of `kernels.run`. seat: index of the measured position and
+    velocity in the state."""
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))
     held: list[Array] = []

@@ -12,7 +12,7 @@ from dynid.arrays import Array, Ints
 from dynid.dynamics.state import pack
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
-from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, Load, complete
+from dynid.model import Bodies, Curve, Dry, FlexibleModel, Linear, LinearModel, Load, Model, complete
 from dynid.model.elements import Bristles, Element
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
@@ -25,6 +25,8 @@ TANH, ARCTAN, HARD, STICK, SOFT = 0.0, 1.0, 2.0, 3.0, 4.0  # SOFT: a tanh that m
 MOTORING, GENERATING, LOAD_KIND, LOAD_WIDTH = range(4)
 # A row of a curve: the joints from LOW to HIGH that its direction touches, and where its values begin.
 CURVE_LOW, CURVE_HIGH, CURVE_VALUES, CURVE_DIRECTION = range(4)
+_SIGN_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
+COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that compiled code has
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +146,7 @@ class Plant(NamedTuple):
 
     @property
     def states(self) -> int:
-        """Size of the state: q, dq, then LuGre's z, then motor positions and velocities."""
+        """Size of the state: joint positions and velocities, LuGre states, motor positions and velocities."""
         return 2 * self.dof + len(self.lugre) + 2 * len(self.flexible)
 
 
@@ -191,9 +193,6 @@ def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
     return pack(tree_of(robot), numbers) if followers is None else chain_rows(robot, followers, numbers)
 
 
-_SIGN_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
-
-
 def _load(elements: tuple[Element, ...], dof: int) -> Array:
     """Return rows (dof, 4) of load friction, (0, 4) without."""
     found = [one for one in elements if isinstance(one, Load)]
@@ -219,7 +218,7 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
 
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
-    """Return rows (m, 7 + dof) of dry friction."""
+    """Return the table (m, 7 + dof) of dry friction elements for the compiled simulation."""
     rows = [[SOFT if one.widened and one.sign.kind == "tanh" else _SIGN_KINDS[one.sign.kind],
              0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward, one.static,
              *_reach(one.direction), *one.direction] for one in elements if isinstance(one, Dry)]
@@ -288,7 +287,7 @@ def smoothed(plant: Plant, widths: Widths) -> Plant:
 
 
 def as_narrow(plant: Plant) -> Plant:
-    """Return the same plant without widened signs; discontinuous signs remain."""
+    """Return the plant with smooth signs of their own width, none widened; discontinuous signs remain."""
     dry = plant.dry.copy()
     dry[dry[:, KIND] == SOFT, KIND] = TANH
     return plant._replace(dry=dry)
@@ -336,3 +335,24 @@ def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
         raise ModelError(f"{name} must be one finite number or {dof}, one per joint, got shape {values.shape}",
                          code="wrong-size")
     return np.broadcast_to(values, (dof,)).copy()
+
+
+def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Array, Flexible]:
+    """Return the model of the links, its parameter values (parameters,), and springs and motors, as `simulate` takes
+    them.
+
+    The offset of a spring and the skew between encoders belong to the log, not to the machine.
+    """
+    strange = [kind for kind in model.motor_friction if kind not in COMPILED_MOTOR_FRICTION]
+    if strange:
+        raise ModelError(f"motors with friction of kind '{strange[0]}' cannot be simulated; there are "
+                         f"{' and '.join(COMPILED_MOTOR_FRICTION)}")
+    values = dict(zip(model.parameters.names, model.parameters.vector(theta), strict=True))
+    n, links = model.links.dof, model.links
+
+    def of_joints(symbol: str, otherwise: float = 0.0) -> Array:
+        return np.array([values.get(f"{symbol}{j + 1}", otherwise) if j in model.bending else otherwise
+                         for j in range(n)])
+
+    flexible = Flexible(of_joints("K", np.inf), of_joints("D"), of_joints("Jm"), of_joints("Fvm"), of_joints("Fcm"))
+    return links, np.array([values[name] for name in links.parameters.names]), flexible

@@ -52,7 +52,7 @@ class Reference:
 
     @property
     def speed(self) -> Array:
-        """Largest speed of each joint (dof,)."""
+        """Largest reference speed of each joint (dof,), rad/s or m/s."""
         return np.abs(self.dq).max(axis=0)
 
     @staticmethod
@@ -96,7 +96,7 @@ class Reference:
         return Reference.of(q, dq, rate=rate, start=start)
 
     def at(self, rate: float) -> Reference:
-        """Return the same motion at another rate by cubic splines."""
+        """Return the reference resampled to another rate by cubic splines."""
         if rate == self.rate:
             return self
         ticks = int(np.floor(self.duration * rate + 1e-9)) + 1

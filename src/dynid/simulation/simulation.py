@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics import Wrench
+from dynid.dynamics.kinematics import places, series
 from dynid.dynamics.loop_faults import not_closed
-from dynid.dynamics.wrench import places, series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import FlexibleModel, LinearModel, complete, robot_model
 from dynid.model.completion import can_compile
@@ -21,7 +21,6 @@ from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.chain import ChainRows
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
-from dynid.simulation.flexible_robot import flexible_machine
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR
 from dynid.simulation.plant import (
     DIRECTION,
@@ -35,6 +34,7 @@ from dynid.simulation.plant import (
     Widths,
     all_smooth,
     as_narrow,
+    flexible_machine,
     make_plant,
     per_joint,
     sign_widths,
@@ -122,6 +122,24 @@ def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, refer
     return _simulate(model, vector, controller, reference, run, None)
 
 
+def simulate_windows(model: LinearModel, theta: ArrayLike, windows: Iterable[tuple[Controller, Reference]],
+                     **settings: Any) -> Iterator[Simulation | NotPossibleError]:
+    """Yield the simulation of a model with parameters theta over each of several references, as by `simulate`.
+
+    A window that cannot be simulated yields its error. The model is converted once for all of them.
+    """
+    vector, made = model.parameters.vector(theta), None
+    for controller, reference in windows:
+        try:
+            if isinstance(model, FlexibleModel) and reference.q.shape[1] == model.links.dof:
+                yield simulate(model, vector, controller, reference, **settings)
+                continue
+            made = make_plant(model, vector) if made is None and can_compile(model) else made
+            yield _simulate(model, vector, controller, reference, Settings(**settings), None, made)
+        except NotPossibleError as error:
+            yield error
+
+
 def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller | Sequence[Controller],
                   reference: Reference, *, threads: int | None = None, **settings: Any) -> list[Simulation]:
     """Simulate each row of thetas (many, parameters) in parallel, with the sign widths of the first.
@@ -174,7 +192,8 @@ def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, ste
 
 
 def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,
-              widths: Widths | None) -> Simulation:
+              widths: Widths | None, made: Plant | None = None) -> Simulation:
+    """Simulate the closed loop. made: the model without effects of the machine, if it was converted before."""
     controller = control_law(controller)
     n, ticks = model.dof, len(reference)
     if reference.q.shape[1] != n:
@@ -189,7 +208,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
                          code="torques-too-short")
     steps = _steps(run, reference.rate)
     sensors = run.sensors or Sensors(np.zeros((0, n)), np.zeros(n), 0.0)
-    plant = _plant(model, theta, reference, run, widths)
+    plant = _plant(model, theta, reference, run, widths, made)
     states = 2 * n if plant is None else plant.states
     y = _start(run, reference, states, plant)
     work = kernels.space(loop.NO_PLANT if plant is None else plant)
@@ -222,14 +241,16 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
 
 
 def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings,
-           widths: Widths | None) -> Plant | None:
+           widths: Widths | None, made: Plant | None = None) -> Plant | None:
     """Return the compiled plant, or None for a model that is simulated through its own methods."""
     if not can_compile(model):
         if run.lugre is not None or run.ripple is not None or run.flexible is not None:
             raise ModelError("LuGre friction, ripple and flexible joints need a model made from a robot, all of whose "
                              "terms define their elements")
         return None
-    plant = make_plant(model, theta, lugre=run.lugre, ripple=run.ripple, flexible=run.flexible)
+    plant = made
+    if plant is None or not (run.lugre is None and run.ripple is None and run.flexible is None):
+        plant = make_plant(model, theta, lugre=run.lugre, ripple=run.ripple, flexible=run.flexible)
     robot = complete(model).robot
     if run.wrenches and robot is not None:
         plant = plant._replace(places=places(robot, run.wrenches), wrenches=series(run.wrenches, reference.t))

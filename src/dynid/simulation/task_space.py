@@ -28,8 +28,8 @@ AXES = {"position": 3, "pose": 6}  # rows of the Jacobian that are controlled
 class Tool(NamedTuple):
     """A moving tool, in base axes.
 
-    It has the pose (4, 4), Jacobian (axes, dof), velocity (axes,), and acceleration (axes,) by joint velocities alone,
-    dJ/dt dq.
+    It has the pose (4, 4), Jacobian J (axes, dof), velocity (axes,), and acceleration at zero joint acceleration, dJ/dt
+    dq.
     """
 
     pose: Array
@@ -81,7 +81,7 @@ class ToolLaw(ControlLaw):
         return extra if self.rotors and len(extra) else np.zeros((self.model.dof, self.model.dof))
 
     def tool(self, q: Array, dq: Array) -> Tool:
-        """Return the tool at positions and velocities (dof,) of the joints."""
+        """Return pose, Jacobian and velocity of the tool at joint positions and velocities (dof,)."""
         robot, rows = self.model.robot, AXES[self.task]
         step = _DIFFERENCE_TIME * dq
         before, here, after = jacobian(robot, self.frame, np.array([q - step, q, q + step]))[:, :rows]
@@ -164,6 +164,6 @@ class Impedance(ToolLaw):
 
 
 def _gain(given: ArrayLike, axes: int, name: str) -> Array:
-    """Return a gain as a matrix (axes, axes)."""
+    """Return a controller gain as a matrix (axes, axes)."""
     value = np.asarray(given, dtype=float)
     return value if value.shape == (axes, axes) else np.diag(per_joint(value, axes, f"{name} of the tool"))

@@ -1,4 +1,4 @@
-"""Simulated machine that gives recordings, for tests with known parameters."""
+"""Simulated machine with encoders that gives recordings, for tests with known parameters."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.dynamics import Wrench
+from dynid.dynamics.following import tree_motion
 from dynid.errors import ModelError
 from dynid.model import FlexibleModel, LinearModel, complete
 from dynid.quantities import SIGNAL_TO_NOISE, check_quantity
 from dynid.recording import Recording
+from dynid.recording.measured import recording_from_joints
+from dynid.robot import Robot
 from dynid.simulation.controllers import Controller
-from dynid.simulation.encoders import in_counts, recorded_elsewhere
-from dynid.simulation.flexible_robot import flexible_machine
-from dynid.simulation.plant import Flexible, LuGre, Ripple, per_joint
+from dynid.simulation.plant import Flexible, LuGre, Ripple, flexible_machine, per_joint
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
 from dynid.simulation.simulation import Simulation, simulate
@@ -187,3 +188,26 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
         check_quantity(SIGNAL_TO_NOISE, value, f"the {what} of a virtual robot", ModelError)
     deviation = np.sqrt(np.mean(signal ** 2, axis=0) / 10.0 ** (each / 10.0))
     return np.asarray(rng.normal(size=signal.shape) * deviation)
+
+
+def in_counts(x: Array, step: Array) -> Array:
+    """Return positions quantised by encoders with these steps; unchanged if a step is zero."""
+    return np.where(step > 0, np.where(step > 0, step, 1.0) * np.floor(x / np.where(step > 0, step, 1.0) + 0.5), x)
+
+
+def recorded_elsewhere(robot: Robot, exact: Recording, encoder: ArrayLike, noise: ArrayLike, seed: int) -> Recording:
+    """Return the log of a robot whose measured joints are not its independent ones, from exact positions of these.
+
+    encoder, noise: of the measured joints, rad or m; one number or one each.
+    """
+    if robot.driven or robot.followers is None or exact.motor_position is not None:
+        raise ModelError("a virtual robot whose encoders are on dependent joints must drive its independent joints, "
+                         f"{', '.join(robot.joint_names)}, and these must be rigid; remove the other drives")
+    tree, count = robot.followers.tree, len(robot.measured)
+    places = [tree.joint_index(name) for name in robot.measured]
+    true = tree_motion(robot, exact.q).q[:, places]
+    spread = np.random.default_rng([seed, 1]).normal(size=true.shape) * per_joint(noise, count, "position noise")
+    read = in_counts(true + spread, per_joint(encoder, count, "encoder"))
+    made = recording_from_joints(robot, exact.t, read, exact.tau)
+    return replace(exact, q=made.q, measured=made.measured, measured_position=made.measured_position,
+                   notes=(*exact.notes, *made.notes))

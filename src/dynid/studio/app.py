@@ -21,8 +21,7 @@ from starlette.routing import Route
 
 from dynid.errors import DynidError
 from dynid.studio.errors import Refusal
-from dynid.studio.events import EventHub, event
-from dynid.studio.jobs import Jobs
+from dynid.studio.jobs import EventHub, Jobs, event
 from dynid.studio.security import REPORT_POLICY, Authentication, AuthenticationMiddleware, refusal
 from dynid.studio.worker_process import WorkerProcess
 from dynid.studio.workspace import RUN, Caps, StudioFolder, digest
@@ -125,7 +124,7 @@ class Studio:
         self.events.send("state", {"revision": self.workspace.revision})
 
     async def state(self) -> dict[str, Any]:
-        """Return the whole state that a page shows."""
+        """Return the state of the studio that a page shows, as JSON."""
         await self._opened.wait()
         if self._problem is not None:
             raise self._problem
@@ -140,10 +139,10 @@ class Studio:
         return JSONResponse(await self.state())
 
     async def put_run(self, request: Request) -> Response:
-        """Store new settings, if the page knew the present ones."""
+        """Store new settings of the run, unless another page changed them meanwhile."""
         said = await body_of(request)
         if not isinstance(said.get("settings"), dict) or not isinstance(said.get("revision"), int):
-            raise Refusal(400, "a run is {\"revision\": number, \"settings\": {...}}")
+            raise Refusal(400, "a run must have the form {\"revision\": number, \"settings\": {...}}")
         async with self._editing:
             await self._opened.wait()
             if said["revision"] != self.workspace.revision:
@@ -266,7 +265,7 @@ class Studio:
         name = request.path_params["identity"]
         path = self.workspace.folder / "meshes" / f"{name}.bin"
         if not _MESH.fullmatch(name) or not path.is_file():
-            raise Refusal(404, "there is no such mesh")
+            raise Refusal(404, "there is no mesh with this name")
         return FileResponse(path, media_type="application/octet-stream", headers={"Cache-Control": "max-age=86400"})
 
     async def get_page(self, request: Request) -> Response:
@@ -340,7 +339,7 @@ async def body_of(request: Request) -> dict[str, Any]:
 
 
 def page_file(name: str) -> Response:
-    """Return a file of the page."""
+    """Return a file of the studio's web page, such as a script."""
     path = PAGE / name
     if not _FILE_NAME.fullmatch(name) or not path.is_file():
         raise Refusal(404, f"the page has no file {name[:80]}")

@@ -1,29 +1,29 @@
-"""The job of a studio, at most one at a time, and its state."""
+"""The job of a studio, at most one at a time, and server-sent events that tell every open page its state."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dynid.studio.errors import Refusal
-from dynid.studio.events import EventHub
 from dynid.studio.worker_process import WorkerProcess
 from dynid.studio.workspace import StudioFolder
 
 KINDS = ("run", "compare", "motion", "live", "payload", "code", "actuators")
 _MIN_EVENT_INTERVAL = 0.1  # s between two events of one job's progress
+_KEEPALIVE_SECONDS = 15.0  # s between signs of life
+_MAX_QUEUED_EVENTS = 200  # events kept for a page that does not read; then it starts anew
 
 
 @dataclass(frozen=True)
 class StudioJob:
     """A job of the studio. The completed share is 0 to 1, or None if the job has no defined end; `result` is the id of
-    its result.
-    """
+    its result."""
 
     id: str
     kind: str
@@ -111,3 +111,51 @@ class Jobs:
         if not quietly or now - self._sent > _MIN_EVENT_INTERVAL:
             self._sent = now
             self.events.send("job", self.current.to_dict())
+
+
+class EventHub:
+    """The open pages and their event queues."""
+
+    def __init__(self) -> None:
+        self._listeners: set[asyncio.Queue[bytes | None]] = set()
+        self._closed = False
+
+    def send(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Send an event to all pages."""
+        text = event(name, facts)
+        for queue in list(self._listeners):
+            if queue.qsize() >= _MAX_QUEUED_EVENTS:
+                self._listeners.discard(queue)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(text)
+
+    def close(self) -> None:
+        """End the streams of all pages, and refuse new ones."""
+        self._closed = True
+        for queue in self._listeners:
+            queue.put_nowait(None)
+        self._listeners.clear()
+
+    async def listen(self, first: list[bytes]) -> AsyncIterator[bytes]:
+        """Yield the events of one page, starting with `first`."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._listeners.add(queue)
+        try:
+            for text in first:
+                yield text
+            while not self._closed or not queue.empty():
+                try:
+                    text_or_end = await asyncio.wait_for(queue.get(), _KEEPALIVE_SECONDS)
+                except TimeoutError:
+                    text_or_end = event("ping", {})
+                if text_or_end is None:
+                    return
+                yield text_or_end
+        finally:
+            self._listeners.discard(queue)
+
+
+def event(name: str, facts: Mapping[str, Any]) -> bytes:
+    """Return one server-sent event as text."""
+    return f"event: {name}\ndata: {json.dumps(facts)}\n\n".encode()

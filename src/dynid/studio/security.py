@@ -147,8 +147,7 @@ class AuthenticationMiddleware:
 
     def _let_in(self, scope: Scope) -> Response | None:
         """Check the credentials of a request: return None for a valid cookie, a new cookie for a valid token, otherwise
-        a refusal.
-        """
+        a refusal."""
         headers, door = Headers(scope=scope), self.door
         query = dict(_pairs(scope["query_string"].decode("latin-1")))
         if scope["path"] == "/" and "token" in query:
@@ -174,5 +173,5 @@ def _pairs(query: str) -> Iterable[tuple[str, str]]:
 
 
 def refusal(problem: Refusal) -> JSONResponse:
-    """Return an answer that states the problem."""
+    """Return the HTTP response to a refused request, with the reason."""
     return JSONResponse({"error": problem.to_dict()}, problem.status)

@@ -1,4 +1,8 @@
-"""The server of a studio: its socket, its shutdown, and opening a browser."""
+"""The server of a studio: its socket, its shutdown, the time limit of requests, and opening a browser.
+
+uvicorn limits only the time between two requests. Here the time counts from the moment at which a request could start
+until its head and body are complete; every received byte adds the time of a slow network.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,14 @@ import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dynid.errors import DynidError
 from dynid.studio.app import Studio, application
-from dynid.studio.request_time import TimedProtocol
 from dynid.studio.security import Authentication, is_loopback
 from dynid.studio.workspace import Caps
 
@@ -33,7 +38,7 @@ class Opened:
 
     @property
     def lock(self) -> IO[str]:
-        """The locked marker of its folder."""
+        """Open marker file of the studio's folder, which is locked."""
         return self.studio.workspace.lock
 
 
@@ -127,7 +132,7 @@ def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> sock
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket at an address."""
+    """Return a socket that listens at an address and port."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         made = socket.socket(family, socket.SOCK_STREAM)
@@ -139,3 +144,60 @@ def _listening(host: str, port: int) -> socket.socket:
                          "give another --port or --host") from None
     made.set_inheritable(False)
     return made
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP connections of the studio.
+
+    Attributes:
+        seconds: time limit of a request without a body, s.
+        slowest: minimum rate of a body, bytes per second.
+    """
+
+    seconds = 10.0
+    slowest = 64 << 10
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._timer: asyncio.TimerHandle | None = None
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._arrived += len(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    @property
+    def _incomplete(self) -> bool:
+        """Whether a request is expected or incomplete, other than the next one of a connection that is kept open."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and self.timeout_keep_alive_task is None
+
+    def _watch(self) -> None:
+        if not self._incomplete:
+            self._forget()
+        elif self._timer is None:
+            self._began, self._arrived = self.loop.time(), 0
+            self._timer = self.loop.call_later(self.seconds, self._check)
+
+    def _check(self) -> None:
+        """Close the connection, or check again after the time that the bytes received meanwhile add."""
+        self._timer = None
+        if not self._incomplete or self.transport.is_closing():
+            return
+        if self.flow.read_paused:  # it is the studio that is slow
+            self._began, self._arrived = self.loop.time(), 0
+        end = self._began + self.seconds + self._arrived / self.slowest
+        if self.loop.time() < end:
+            self._timer = self.loop.call_at(end, self._check)
+        else:
+            self.transport.abort()
+
+    def _forget(self) -> None:
+        timer: Any = self._timer
+        if timer is not None:
+            timer.cancel()
+        self._timer = None

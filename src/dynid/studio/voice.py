@@ -15,7 +15,7 @@ class ProgressChannel:
         self._out, self._lock = out, threading.Lock()
 
     def say(self, kind: str, body: bytes = b"", **facts: Any) -> None:
-        """Send one message."""
+        """Send one message to the server."""
         head = {"kind": kind, **facts, **({"bytes": len(body)} if body else {})}
         with self._lock:
             self._out.write(json.dumps(head, allow_nan=False).encode() + b"\n" + body)

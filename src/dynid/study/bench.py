@@ -106,7 +106,8 @@ def _truth(study: Study, model: Model) -> Array:
     missing = [name for name in names if name not in values]
     if missing:
         raise ModelError(f"robot '{model.robot.name}' gives no value for {', '.join(missing[:5])}, and a study needs "
-                         "the whole truth; give them in the study's [values], or remove their term from its [model]")
+                         "the true values of all parameters; give them in the study's [values], or remove their term "
+                         "from its [model]")
     return model.parameters.vector(values)
 
 

@@ -17,7 +17,7 @@ def write_study(result: StudyResult, path: str | Path, command: str = "") -> Pat
 
 
 def study_data(result: StudyResult, command: str = "") -> StudyData:
-    """Return the data of a study's page."""
+    """Return the data for the report page of a study."""
     scores = tuple(_method_score(result, score) for score in result.scores)
     labels = dict.fromkeys(score.label for score in scores)
     return StudyData(title=f"{result.robot}: {', '.join(labels)}", names=result.names, units=result.units,

@@ -60,7 +60,7 @@ class Score:
 
     @property
     def bias(self) -> Array:
-        """Mean error (base,); zero if not known."""
+        """Mean error (base,) of each parameter over the logs; zero if not known."""
         return self._mean(self.values - self.truth)
 
     @property

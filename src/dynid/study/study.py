@@ -107,7 +107,8 @@ class Study(SettingsFile):
         return self
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """Return the same study with a robot file relative to `target` instead of `origin`."""
+        """Return the study with the path of its robot file converted from relative to `origin` to relative to
+        `target`."""
         if not os.path.exists(origin / self.robot):
             return self
         return self.model_copy(update={"robot": moved_path(self.robot, origin, target)})

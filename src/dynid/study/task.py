@@ -21,8 +21,7 @@ from dynid.study.bench import Bench
 @dataclass(frozen=True, eq=False)
 class TaskEstimate:
     """Estimate of one contestant from one log: values, std and identified (base,). seconds: time of filtering,
-    compression and estimation, s.
-    """
+    compression and estimation, s."""
 
     values: Array
     std: Array

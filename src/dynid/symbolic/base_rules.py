@@ -67,8 +67,8 @@ def _no_function(name: str, of: object) -> float:
 
 
 def base_forms(robot: Robot) -> BaseForms:
-    """Return the rules for the rigid bodies of a serial arm with revolute joints and frames on them (MDH or URDF
-    about z)."""
+    """Return symbolic base parameters of a serial arm of revolute joints whose frames are on the joint axes (MDH,
+    URDF)."""
     n = robot.dof
     for joint in robot.joints:
         if joint.prismatic:
@@ -118,8 +118,7 @@ def _handed_over(graph: Graph, numbers: Vector, arm: Vector, rotation: Array) ->
 
 def _moved(robot: Robot) -> list[int]:
     """Return the leading parameter of each base parameter; the first joints do not excite all parameters of their
-    links.
-    """
+    links."""
     kept: list[int] = []
     pose, first_axis, first_point = np.eye(4), np.zeros(3), np.zeros(3)
     parallel = collinear = True  # to the first axis, for all joints so far

@@ -41,7 +41,7 @@ class ExplicitLoops:
 
 @dataclass(frozen=True)
 class _End:
-    """A point in a body's frame."""
+    """A point on a body: its position in the body's frame."""
 
     body: int
     point: Vector
@@ -76,7 +76,7 @@ class _Search:
                 self.frames[j] = place_at(self.graph, self.chain.links[j], self.joints[j])
 
     def ends(self) -> Iterator[tuple[str, _End, _End, float]]:
-        """Yield kind, ends and length of the closures."""
+        """Yield the kind, the two attachment points and the length of each closure."""
         assert self.followers.loops is not None
         for one in self.followers.loops.closures:
             (a, first), (b, second) = end_of(self.chain, one.first), end_of(self.chain, one.second)
@@ -91,7 +91,8 @@ class _Search:
         return all(j in self.own for j in self.unknown(path))
 
     def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:
-        """Return an end on one path in the frame of a joint of the other, all joints before it being known."""
+        """Return an attachment point of one chain in the frame of a joint of the other chain, whose earlier joints are
+        known."""
         other, own = paths_apart(self.chain, path[-1], end.body)
         point = carried_out(self.frames, own, end.point)
         for k in other[:other.index(joint)]:

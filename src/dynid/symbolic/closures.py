@@ -19,9 +19,8 @@ from dynid.robot import BASE
 from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure
 from dynid.robot.robot import Frame
-from dynid.symbolic.derivative import Derivatives
 from dynid.symbolic.frames import Chain, clean
-from dynid.symbolic.graph import Graph, Value
+from dynid.symbolic.graph import Derivatives, Graph, Value
 from dynid.symbolic.motion import FramePose, places
 from dynid.symbolic.trace import evaluated
 from dynid.symbolic.vectors import Matrix, Vector, add, dot, numbers

@@ -105,7 +105,7 @@ _INERTIA_FROM_SECOND = np.linalg.inv(_SECOND_FROM_INERTIA)
 
 
 def chain(robot: Robot) -> Chain:
-    """Return the frames of a robot's bodies."""
+    """Return the frames of a robot's bodies that make the generated code shortest."""
     refuse_free_base(robot, "code generation")
     first = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
     size = max(float(np.linalg.norm(pose[:3, 3])) for joint in robot.joints for pose in (joint.before, joint.after))

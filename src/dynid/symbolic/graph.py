@@ -46,7 +46,7 @@ class Node:
 
 
 class Value:
-    """A node with a sign, and arithmetic on it."""
+    """A value of the expression graph: a node with a sign, with arithmetic operators."""
 
     __slots__ = ("graph", "negative", "node")
 
@@ -55,7 +55,7 @@ class Value:
 
     @property
     def number(self) -> float | None:
-        """Its number if it is constant, else None."""
+        """The number of a constant value, otherwise None."""
         node = self.graph.nodes[self.node]
         if node.kind != "number":
             return None
@@ -121,7 +121,7 @@ class Operations:
 
 
 class Graph:
-    """All nodes, each after its operands."""
+    """Expression graph: all nodes, each after its operands."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -145,7 +145,7 @@ class Graph:
         return Value(self, self._keep(Node("number", value=abs(number))), number < 0.0)
 
     def symbol(self, name: str) -> Value:
-        """Return an input by its name."""
+        """Return an input of the expression graph by its name."""
         return Value(self, self._keep(Node("symbol", name=name)))
 
     def symbols(self, name: str, count: int) -> list[Value]:
@@ -153,7 +153,7 @@ class Graph:
         return [self.symbol(f"{name}[{k}]") for k in range(count)]
 
     def add(self, a: Value, b: Value) -> Value:
-        """Return a + b."""
+        """Return the graph value a + b."""
         x, y = a.number, b.number
         if x is not None and y is not None:
             return self.value(x + y)
@@ -169,7 +169,7 @@ class Graph:
         return Value(self, node, a.negative)
 
     def multiply(self, a: Value, b: Value) -> Value:
-        """Return a b."""
+        """Return the graph value of the product a b."""
         x, y = a.number, b.number
         if x is not None and y is not None:
             return self.value(x * y)
@@ -190,7 +190,7 @@ class Graph:
         return Value(self, self._keep(Node("multiply", (first, second))), a.negative != b.negative)
 
     def divide(self, a: Value, b: Value) -> Value:
-        """Return a / b."""
+        """Return the graph value a / b."""
         x, y = a.number, b.number
         if y == 0.0:
             raise ModelError("generated code would divide by zero", code="division-by-zero")
@@ -213,7 +213,7 @@ class Graph:
         return self.apply("pow", a, b)
 
     def apply(self, function: str, *of: Value | Number) -> Value:
-        """Return a function of `FUNCTIONS`, evaluated if all arguments are constant."""
+        """Return the graph value of a function such as sin (see `FUNCTIONS`); it is a constant if all arguments are."""
         values = [self.value(x) for x in of]
         numbers = [x.number for x in values]
         if all(x is not None for x in numbers):
@@ -254,7 +254,7 @@ class Graph:
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
-        """Return outputs of another graph on this one, with these values for its symbols."""
+        """Return copies of another graph's outputs on this graph, with given values for its inputs."""
         made: dict[int, Value] = {}
         for place in other.live(outputs):
             node = other.nodes[place]
@@ -324,3 +324,54 @@ def _made(node: Node, made: dict[int, Any], symbol: Callable[[str], Any],
         case _:
             signs = node.negative or (False,) * len(of)
             return function(node.kind, [-x if minus else x for x, minus in zip(of, signs, strict=True)])
+
+
+class Derivatives:
+    """Derivatives along given rates of some inputs; each node's derivative is computed once."""
+
+    def __init__(self, graph: Graph, rates: Mapping[Value, Value]) -> None:
+        self._graph, self._known = graph, {by.node: rate for by, rate in rates.items()}
+
+    def __call__(self, value: Value) -> Value:
+        found = self._of_node(value.node)
+        return -found if value.negative else found
+
+    def _of_node(self, place: int) -> Value:
+        if place not in self._known:
+            for k in self._graph.live([Value(self._graph, place)]):  # inner ones first, so that nothing recurses
+                if k not in self._known:
+                    self._known[k] = self._rule(k, self._graph.nodes[k])
+        return self._known[place]
+
+    def _rule(self, place: int, node: Node) -> Value:
+        graph, known = self._graph, self._known
+        if node.kind in ("number", "symbol"):
+            return graph.zero
+        x, dx = Value(graph, node.of[0]), known[node.of[0]]
+        match node.kind:
+            case "add":
+                dy = known[node.of[1]]
+                return dx - dy if node.subtract else dx + dy
+            case "multiply":
+                return dx * Value(graph, node.of[1]) + x * known[node.of[1]]
+            case "divide":
+                y, dy = Value(graph, node.of[1]), known[node.of[1]]
+                return (dx - Value(graph, place) * dy) / y
+            case "sin":
+                return graph.apply("cos", x) * dx
+            case "cos":
+                return -(graph.apply("sin", x) * dx)
+            case "tanh":
+                return (1.0 - Value(graph, place) * Value(graph, place)) * dx
+            case "atan":
+                return dx / (1.0 + x * x)
+            case "abs":
+                return graph.apply("sign", x) * dx
+            case "sign" | "greater":
+                return graph.zero
+            case "where":
+                one, other = (-known[k] if minus else known[k]
+                              for k, minus in zip(node.of[1:], node.negative[1:], strict=True))
+                return graph.apply("where", -x if node.negative[0] else x, one, other)
+            case _:
+                raise ModelError(f"the derivative of '{node.kind}' is not known to code generation")

@@ -12,9 +12,8 @@ import numpy as np
 from dynid.errors import NotPossibleError
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
-from dynid.symbolic.derivative import Derivatives
 from dynid.symbolic.functions import Function, Output
-from dynid.symbolic.graph import Graph, Value
+from dynid.symbolic.graph import Derivatives, Graph, Value
 from dynid.symbolic.vectors import Matrix, dot, transposed
 
 _MOST_JOINTS = 4

@@ -205,7 +205,7 @@ def _first_moments(chain: Chain, frames: Sequence[FramePose],
 
 
 def _moved(place: FramePose, first: Vector, mass: Value) -> Vector:
-    """Return first moments in the previous frame."""
+    """Return first moments, converted to the frame of the previous body."""
     return [h + mass * r for h, r in zip(place.rotation.up(first), place.origin, strict=True)]
 
 

@@ -49,17 +49,18 @@ class Program:
 
     @cached_property
     def matrix(self) -> Array:
-        """Matrix (p, parameters of the model) with p = matrix theta."""
+        """Matrix that converts the model's parameters theta to the parameters of the generated functions, p = matrix
+        theta."""
         return np.asarray(self.numbers.matrix @ self.plan.matrix)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the numbers p."""
+        """Names of the parameters p of the generated functions."""
         return self.numbers.names
 
     @property
     def ops(self) -> dict[str, Operations]:
-        """Operations of each function."""
+        """Number of arithmetic operations of each generated function."""
         return {function.name: function.operations for function in self.functions}
 
     def function(self, name: str) -> Function:
@@ -69,7 +70,8 @@ class Program:
         raise ModelError(f"the program has no function '{name}'; it has {', '.join(f.name for f in self.functions)}")
 
     def numbers_of(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Return p (numbers,) for the model's parameters theta (parameters,)."""
+        """Return the parameters p of the generated functions (numbers,), for the model's parameters theta
+        (parameters,)."""
         return np.asarray(self.matrix @ self.plan.model.parameters.vector(theta))
 
     def __call__(self, name: str, **inputs: ArrayLike) -> Any:
@@ -115,7 +117,7 @@ class Program:
         return module(self._without_online("PyTorch"), "torch")
 
     def rust(self, real: Literal["double", "float"] = "double") -> str:
-        """A Rust module without the standard library."""
+        """Return the functions as the text of a Rust module without the standard library."""
         from dynid.symbolic.languages.rust import module
         return module(self._without_online("Rust"), real)
 
@@ -125,7 +127,7 @@ class Program:
         return module(self._without_online("Python"), plain)
 
     def julia(self) -> str:
-        """A Julia module."""
+        """Return the functions as the text of a Julia module."""
         from dynid.symbolic.languages.julia import module
         return module(self._without_online("Julia"))
 
@@ -217,7 +219,7 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
         if one in OF_FRAME and not frame:
             raise ModelError(f"'{one}' needs a frame of the robot; give its name", code="no-frame")
         if one in OF_BODIES and parameters == "base":
-            raise ModelError(f"'{one}' depends on numbers of the bodies that are no base parameters",
+            raise ModelError(f"'{one}' depends on body parameters that are not base parameters",
                              "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")
         if one == ONLINE and parameters == "fixed":
             raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",

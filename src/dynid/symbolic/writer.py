@@ -65,7 +65,7 @@ class Writer:
                              own_joints(followers))
 
     def of_loops(self, wanted: Sequence[Value], dq: Sequence[Value] = ()) -> Vector:
-        """Return the motion of the loops on this graph."""
+        """Return the motion of the dependent joints of closed loops, as values of this graph."""
         given = {"q": self.q, "q_follow": self.q_follow, "dq": dq}
         return self.graph.taken_over(self.plan.loops.graph, wanted, given)
 
@@ -117,7 +117,7 @@ class Writer:
         return [[dot(row, column) for column in columns] for row in half]
 
     def rigid(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> Vector:
-        """Return the torques of the bodies alone."""
+        """Return the joint torques of the rigid bodies, without other terms."""
         states = self.motion(dq, ddq, weight=weight)
         return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.bodies))
 
@@ -130,7 +130,7 @@ class Writer:
 
     @cached_property
     def memory(self) -> Vector:
-        """Memory of the terms at the sample."""
+        """Inputs of the generated function: states of terms with memory."""
         return self.graph.symbols("memory", self.plan.remembers)
 
     def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:

@@ -62,8 +62,7 @@ def unrepeated_blocks(problem: Problem, estimate: Estimate, cross: CrossValidati
 
 def _expected_error(rest: Array, own: Array) -> float:
     """Return the expected prediction error, the norm of own rest^-1 for triangular factors; infinite for a singular
-    factor.
-    """
+    factor."""
     diagonal = np.abs(np.diag(rest))
     if diagonal.min() <= 1e-13 * diagonal.max():
         return float("inf")

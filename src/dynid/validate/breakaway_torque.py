@@ -102,7 +102,7 @@ def _at_begin(t: Array, x: Array) -> float:
 
 
 def _starts(t: Array, q: Array) -> list[_Start]:
-    """Return each start of a joint from rest."""
+    """Return all starts of a joint from rest in a log."""
     rate = 1.0 / float(median(np.diff(t)))
     spans = (_MIN_REST_TIME, _SECONDS_BEFORE_START, _SECONDS_AFTER_START)
     rows, before, after = (max(round(span * rate), 3) for span in spans)
@@ -122,8 +122,8 @@ def _starts(t: Array, q: Array) -> list[_Start]:
 
 
 def departures(q: Array, still: float, rows: int) -> Ints:
-    """Return rows (n, 2) of all rests of at least `rows` rows: the first row of a rest of q (samples,) within
-    `still`, and the first row after it."""
+    """Return (rests, 2): first row of each rest of at least `rows` rows, and first row after it; q moves less than
+    `still`."""
     found = np.empty((len(q) // max(rows, 1) + 1, 2), np.int64)
     return found[:_departures(q, float(still), rows, found)]
 

@@ -3,7 +3,7 @@ drifting friction or backlash, each compared by cross-validation over blocks of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +24,7 @@ _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave 
 @dataclass(frozen=True)
 class Candidate:
     """Texts of a candidate cause: what the residual of one joint shows, what those of several show, and the probable
-    cause. name: the cause in two or three words.
-    """
+    cause. name: the cause in two or three words."""
 
     one: str
     many: str
@@ -74,6 +73,7 @@ CANDIDATES = {
                          "one of coupled drives, exchanged columns, and another geometry than in the robot file",
                          "coupled drives"),
 }
+_OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are made of predicted torques
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class CandidateFit:
 
     @property
     def title(self) -> str:
-        """Two or three words for a headline."""
+        """Name of the candidate cause in two or three words, for a headline."""
         if self.neighbour is not None and self.candidate == NEIGHBOUR:
             return f"motion of {joint_label(self.neighbour)}"
         return self.candidate.replace("-", " ")
@@ -146,13 +146,31 @@ class CandidateFit:
         return plain({**vars(self), "seen": self.seen, "hint": self.hint})
 
 
-def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
+def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool, before: SampledRows,
+                     earlier: Sequence[CandidateFit]) -> tuple[CandidateFit, ...]:
+    """Return `fit_candidates` for another estimate with the same columns, from the rows and candidates of the first.
+
+    The projected residual does not depend on the estimate, so that only the candidates made of its predictions are
+    fitted again. Shares are those of the residual, which does.
+    """
+    use = np.flatnonzero(rows.keep[:, j])
+    power, first = (float(np.sum(one.residual[use, j] ** 2)) for one in (rows, before))
+    if power <= 0:
+        return ()
+    ratio = first / power
+    again = [replace(one, rivals=()) for one in fit_candidates(rows, j, names, turning, _OF_PREDICTIONS)]
+    return _ranked([*again, *(replace(one, share=ratio * one.share, left_out=ratio * one.left_out, rivals=())
+                              for one in earlier if one.candidate not in _OF_PREDICTIONS)])
+
+
+def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool,
+                   among: Collection[str] | None = None) -> tuple[CandidateFit, ...]:
     """Return all candidates for joint j, the most probable first: the simplest of those that explain as much as the
     best, with its rivals.
 
     Residual and candidate are projected on the complement of the joint's own columns, so that the fit shows the benefit
     of adding the candidate to the model (added-variable test). Candidates are ranked by their cross-validation error,
-    so that many columns are no advantage.
+    so that many columns are no advantage. among: names of the candidates, by default all.
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
@@ -163,7 +181,7 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
     own = max(float(rest @ rest), 1e-300)
     blocks, found = rows.blocks()[use], list[CandidateFit]()
     torque_size = float(np.std(rows.measured[use, j]))
-    columns = _columns(rows, j, use, names, turning)
+    columns = _columns(rows, j, use, names, turning, among)
     ends = np.cumsum([one.shape[1] for one in columns.values()])
     every = np.concatenate([np.zeros((len(use), 0)), *columns.values()], axis=1)
     every /= np.maximum(np.linalg.norm(every, axis=0), 1e-300)
@@ -256,8 +274,7 @@ def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     """Return the candidates, the most probable first together with its rivals, the others by the share that they
-    explain.
-    """
+    explain."""
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)
@@ -280,9 +297,9 @@ def _load(predicted: Array, dq: Array, sign: Array) -> Array:
     return np.asarray(np.abs(predicted - own[:, 1:] @ value[1:]) * sign)
 
 
-def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning: bool
-             ) -> dict[tuple[str, str | None], Array]:
-    """Return the candidates for joint j, by name and neighbour, each (m, columns)."""
+def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning: bool,
+             among: Collection[str] | None = None) -> dict[tuple[str, str | None], Array]:
+    """Return the candidates for joint j, by name and neighbour, each (m, columns); among: names, by default all."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
     top = quantile(np.abs(dq), 0.95) if len(dq) else 0.0
     course = rows.course[use]
@@ -302,4 +319,4 @@ def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning
             both = [np.sign(dq + side * rows.dq[use, k]) for side in (1.0, -1.0)]
             shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k], *both]
     return {key: np.stack(columns, axis=1) for key, columns in shapes.items()
-            if columns and any(np.any(column) for column in columns)}
+            if columns and (among is None or key[0] in among) and any(np.any(column) for column in columns)}

@@ -70,7 +70,7 @@ class Verdict:
     hypotheses: tuple[Weighed, ...] = ()
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """Return the findings of one kind."""
+        """Return the findings of the verdict of one kind, such as "validation"."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     @property
@@ -347,7 +347,7 @@ def _swinging(case: Case) -> Iterator[Finding]:
     who, several = joints_listed([one.joint for one in found]), len(found) > 1
     at = listed([f"{one.frequency:.3g} Hz" for one in found], 8)
     yield Finding("resonance", "validation", "info", sentence(
-        f"The torque{'s' * several} of {who} swing{'s' * (not several)} "
+        f"The torque{'s' * several} of {who} oscillate{'s' * (not several)} "
         f"at {at} together with the motor, consistent with a flexible "
         "joint (gear ripple, mains interference or a marginally stable "
         "control loop look similar); stiffness cannot be identified from "

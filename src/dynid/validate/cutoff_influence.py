@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.errors import DynidError
+from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.cutoff_folds import CutoffFolds
@@ -68,7 +69,7 @@ class CutoffDependence:
 
     @property
     def percent(self) -> Array:
-        """Changes (k, base) in percent of the value."""
+        """Changes (k, base) of the parameters at other cut-offs, percent of the value."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * (self.at - self.values) / np.where(size > 0, size, 1.0), 0.0)
 
@@ -107,10 +108,11 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     whole = folds.whole and folds.averaged_by(finest) == 1
     here = problem.regression if whole else folds.at(float(cutoff), finest)
     own = method == estimate.method
-    start = estimate.values if whole and own else None if here is None else _values(problem, here, method, chosen)
+    solve = partial(_values, problem, method, chosen, estimate.refit if own else None)
+    start = estimate.values if whole and own else None if here is None else solve(here)
     found = [(share * cutoff, moved) for share in _CUTOFF_FACTORS
              if (fold := folds.at(share * cutoff, finest)) is not None
-             and (moved := _values(problem, fold, method, chosen)) is not None]
+             and (moved := solve(fold)) is not None]
     if here is None or start is None or not found:
         return None
     values = estimate.values if own else start
@@ -130,8 +132,15 @@ def _refused(choice: CutoffChoice, cutoff: float) -> bool:
                                                                                    & ~choice.alike)))
 
 
-def _values(problem: Problem, fold: Regression, method: str, options: Mapping[str, Any]) -> Array | None:
-    """Return base parameters (base,) by a method from a compressed regression; None if the method needs more."""
+def _values(problem: Problem, method: str, options: Mapping[str, Any], refit: Callable[[Regression], Array] | None,
+            fold: Regression) -> Array | None:
+    """Return base parameters (base,) by a method from a compressed regression; None if the method needs more.
+
+    refit: that of the estimate, see `Estimate`, which is faster.
+    """
+    if refit is not None:
+        with suppress(NotPossibleError):
+            return problem.base.matrix @ refit(replace(fold, base=problem.base))
     needs = find_method(method).needs
     # One block is enough where the method does not leave some out: how sure the values are is not asked.
     regression = fold if "blocks" in needs else fold.joined(1)

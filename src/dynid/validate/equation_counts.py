@@ -87,7 +87,7 @@ class MovingErrors:
 
 
 def counted(samples: Sequence[Samples], equations: int) -> Counted:
-    """Return the equations of an error over these logs."""
+    """Return the number and kind of equations over which the error of some logs is computed."""
     total = sum(len(part) * (part.dof - len(part.unmeasured)) for part in samples)
     return Counted(equations, total, tuple(dict.fromkeys(part.torque_cutoff for part in samples)))
 

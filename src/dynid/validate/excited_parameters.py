@@ -170,8 +170,7 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
 def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[JointMotion]
                    ) -> dict[int, tuple[int, Remedy]]:
     """Return pairs of Coulomb friction and offset that the data do not distinguish, because the joint hardly reverses:
-    by index, the index of the other parameter and the motion that would distinguish them.
-    """
+    by index, the index of the other parameter and the motion that would distinguish them."""
     leads = [problem.model.parameters.items[c] for c in problem.base.independent]
     found: dict[int, tuple[int, Remedy]] = {}
     for j, motion in enumerate(motions):
@@ -284,7 +283,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
 
 
 def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
-    """Return q, dq, ddq (rows, dof) of some rows spread over all logs."""
+    """Return positions, velocities and accelerations (rows, dof) in some rows spread over all logs."""
     each = max(8, _REPEATED_ROWS // len(samples))
 
     def some(name: str) -> Array:

@@ -79,6 +79,13 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
     return tuple(map(one, _gains_of_independent_rows[problem]))
 
 
+def nominal_gains(problem: Problem) -> tuple[Gain, ...]:
+    """Return the scale of every joint's torque relative to the nominal model alone."""
+    [nominal] = side_by_side(_nominal, [problem], threads=1)
+    return tuple(Gain(name, None, None, 0.0, *one)
+                 for name, one in zip(problem.regression.joints, nominal, strict=True))
+
+
 # They do not depend on the estimate, and a second fit of the same data asks for them again.
 _gains_of_independent_rows: WeakKeyDictionary[Problem, tuple[Gain, ...]] = WeakKeyDictionary()
 
@@ -127,7 +134,7 @@ def _against_others(regression: Regression, weights: Array, j: int) -> tuple[flo
 
 
 def _solve(top: Array, mine: Array, gain: float) -> tuple[float, Array]:
-    """Return the error (without the part that no beta explains in the others) and beta at a fixed gain."""
+    """Return the squared error and the parameters beta of the fit at a fixed torque gain of one joint."""
     matrix = np.vstack([top[:, :-1], gain * mine[:, :-1]])
     target = np.concatenate([top[:, -1], mine[:, -1]])
     beta = least_squares(matrix, target, 1e-12)
@@ -213,6 +220,6 @@ def chosen_columns(model: CompleteModel, chosen: Bools, q: Array, dq: Array, ddq
 
 
 def _span(columns: Array) -> Array:
-    """Return orthonormal columns with the same span."""
+    """Return an orthonormal basis of the span of some columns."""
     u, singular, _ = np.linalg.svd(columns, full_matrices=False)
     return u[:, singular > 1e-9 * singular[0]]

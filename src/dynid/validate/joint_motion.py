@@ -135,11 +135,11 @@ class JointMotion:
 
     @property
     def is_one_way(self) -> bool:
-        """Whether the joint hardly turns back: Coulomb friction then acts as an offset does."""
+        """Whether the joint hardly reverses, so that Coulomb friction cannot be distinguished from an offset."""
         return self.moves and min(self.forward, 1.0 - self.forward) <= ONE_WAY_SHARE
 
     def both_ways(self, shown: str = "") -> Note:
-        """Return the advice to move the joint in both directions. shown: what one direction shows alone."""
+        """Return the advice to move the joint in both directions. shown: quantity that one direction determines."""
         way = "forward" if self.forward > 0.5 else "backward"
         return Note("move-both-ways", f"move {joint_label(self.joint)} in both directions; it moved only {way}{shown}",
                     {"forward": self.forward})

@@ -91,7 +91,7 @@ class Reconstruction:
 
     @property
     def source(self) -> str:
-        """The logs in one line."""
+        """Names of the logs in one line."""
         return ", ".join(self.sources)
 
     @property
@@ -111,7 +111,7 @@ class Reconstruction:
 
     @property
     def counted(self) -> Counted:
-        """The equations of the errors."""
+        """Number and kind of the equations over which errors are computed."""
         return counted(self.samples, self.total.rows)
 
     @cached_property

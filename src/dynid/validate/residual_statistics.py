@@ -7,7 +7,7 @@ row. The filter is known: dependence beyond its memory is due to the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.residual_series import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, fit_candidates
+from dynid.validate.candidates import CandidateFit, fit_candidates, refit_candidates
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruction import Reconstruction
@@ -95,12 +95,12 @@ class Normality:
 
     @property
     def title(self) -> str:
-        """Description in one or two words."""
+        """Description of the residual's problem in one or two words."""
         return {"normal": "normal", "outliers": "outliers", "two-humps": "two humps"}[self.shape]
 
     @property
     def hint(self) -> str:
-        """Probable cause in words."""
+        """Probable cause of the residual's distribution in words."""
         if self.shape == "outliers":
             return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
         return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
@@ -169,15 +169,22 @@ class ResidualTests:
 
 
 def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = FALSE_ALARM,
-                   coloured: float = COLOURED_SHARE) -> ResidualTests:
+                   coloured: float = COLOURED_SHARE, only: Collection[str] | None = None,
+                   earlier: tuple[Reconstruction, ResidualTests] | None = None) -> ResidualTests:
     """Test the residuals for whiteness, normality and known causes.
 
     `lags` is the number of lags of the portmanteau statistic. A residual is called autocorrelated if the probability of
-    whiteness is below `unlikely` and its past predicts more than the share `coloured` of it.
+    whiteness is below `unlikely` and its past predicts more than the share `coloured` of it. `only` names the joints
+    whose residuals are tested; by default all. `earlier` are the tests of another estimate; if it has the same model
+    and samples, what does not depend on the estimate is taken from them.
     """
     estimate, names = reconstruction.estimate, reconstruction.names
     series = [_while_moving(*pair) for pair in zip(reconstruction.series, reconstruction.samples, strict=True)]
     rows = take_rows(RowChoice.of(estimate, reconstruction.samples), series, reconstruction.entries)
+    before = {} if earlier is None or not _is_alike(earlier[0], reconstruction) else {
+        one.joint: (earlier[1].rows, one.follows) for one in earlier[1].joints if one.follows}
+    if earlier is not None and before:
+        vars(rows)["spans"] = earlier[1].rows.spans
     robot = complete(estimate.model).robot
     step = max(filter_memory(part) for part in reconstruction.samples)
     held = max(held_for(part) for part in reconstruction.samples)
@@ -186,14 +193,23 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_L
         fit = reconstruction.joints[j]
         unit = "" if robot is None else "N" if robot.joints[j].prismatic else "N m"
         enough = fit.rows >= 30 and (fit.rms or 0.0) > 1e-9 * (fit.torque_rms or 0.0)
-        if not enough:
+        if not enough or (only is not None and fit.name not in only):
             return JointTests(fit.name, unit, None, None, (), None)
-        follows = fit_candidates(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
+        turning = robot is not None and not robot.joints[j].prismatic
+        follows = (refit_candidates(rows, j, names, turning, *before[fit.name]) if fit.name in before
+                   else fit_candidates(rows, j, names, turning))
         strong = bool(follows) and _strong(follows[0], fit.torque_rms or 0.0, held)
         return JointTests(fit.name, unit, whiteness(series, j, step, lags, unlikely, coloured),
                           normality(series, j), follows, follows[0] if strong else None)
 
     return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)))), reconstruction), rows)
+
+
+def _is_alike(one: Reconstruction, other: Reconstruction) -> bool:
+    """Whether two reconstructions have the same model, base parameters and samples."""
+    a, b = one.estimate, other.estimate
+    return (a.model is b.model and a.base is b.base and len(one.samples) == len(other.samples)
+            and all(x is y for x, y in zip(one.samples, other.samples, strict=True)))
 
 
 def _while_moving(part: Residuals, samples: Samples) -> Residuals:

@@ -16,10 +16,10 @@ from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.recording.excerpts import stretches
 from dynid.regression.autocorrelation import autocovariance
+from dynid.regression.derived import torque_equations
 from dynid.regression.equations import Equations, Piece
-from dynid.regression.projected import torque_equations
 from dynid.regression.residual_series import PIECE, Residuals, pieces_within
-from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
+from dynid.validate.hypotheses.motions import lag_of_link, position_cutoff
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
 EXCERPT_ROWS = 131_072  # rows at full rate of all logs among which these are, two minutes at 1 kHz
@@ -57,13 +57,13 @@ class SampledRows:
         return self.residual + self.predicted
 
     def blocks(self) -> Ints:
-        """Block of time of each row (m,)."""
+        """Number of the block of time of each row (m,)."""
         return np.arange(len(self.q)) * BLOCKS // max(len(self.q), 1)
 
     @cached_property
     def spans(self) -> tuple[Array | None, ...]:
-        """Orthonormal columns (used rows of the joint, k) with the span of each joint's own columns; None for too
-        few rows."""
+        """Orthonormal basis (used rows of the joint, k) of each joint's regressor columns; None if it has too few
+        rows."""
         return tuple(_span(own[keep]) for own, keep in zip(self.columns, self.keep.T, strict=True))
 
     @cached_property
@@ -137,7 +137,7 @@ def take_rows(
 
 
 def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mapping[Piece, Array]) -> SampledRows:
-    """Return the chosen rows of one log."""
+    """Return the rows of one log that are searched for structure."""
     samples, layout = choice.equations.logs[log], choice.equations.layout
     gaps = _BACKLASH_OF_RANGE * np.ptp(samples.q, axis=0)
     pieces = [(piece, own) for piece, own in choice.taken.items() if piece.log == log and len(own)]

@@ -3,8 +3,9 @@ feedback."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -249,12 +250,12 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         tried = [windows[k] for k in np.unique(np.linspace(0, len(windows) - 1, max(most, 1)).round().astype(int))]
     done, rows = [], 0
     broken: list[NotPossibleError] = []
-    for part, first, last in tried:
+    for (part, first, last), found in zip(tried, _simulated(estimate, tried, step), strict=True):
         rows += last - first
-        try:
-            done.append((part, first, last, _window(estimate, part, slice(first, last), step)))
-        except NotPossibleError as error:
-            broken.append(error)
+        if isinstance(found, NotPossibleError):
+            broken.append(found)
+        else:
+            done.append((part, first, last, found))
     if not done:
         other = "" if estimate.method.startswith("pc-") else " or a pc- method"
         raise NotPossibleError(f"no window of {horizon:g} s could be simulated: {broken[0].reason}",
@@ -272,16 +273,24 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
                         float(ends[-1] / rows), reason)
 
 
-def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | None) -> Array:
-    """Return simulated positions (rows, dof) from the state of the first row."""
-    from dynid.simulation import Reference, TorqueDriven, simulate
+def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]],
+               step: float | str | None) -> Iterator[Array | NotPossibleError]:
+    """Yield simulated positions (rows, dof) of each window from the state of its first row, or why it has none."""
+    from dynid.simulation import Reference, TorqueDriven
+    from dynid.simulation.simulation import simulate_windows
 
-    path = Reference(part.q[rows], part.dq[rows], part.ddq[rows], rate=part.rate, start=float(part.t[rows.start]))
-    # A torque sampled at the ticks acts between them as the mean of its two ends.
-    torque = part.tau[rows].copy()
-    torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
-    return simulate(estimate.model, estimate.full, TorqueDriven(torque), path,
-                    step=min(_MAX_STEP, 1.0 / part.rate) if step is None else step).q
+    def drive(part: Samples, first: int, last: int) -> tuple[TorqueDriven, Reference]:
+        rows = slice(first, last)
+        # A torque sampled at the ticks acts between them as the mean of its two ends.
+        torque = part.tau[rows].copy()
+        torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
+        return TorqueDriven(torque), Reference(part.q[rows], part.dq[rows], part.ddq[rows], rate=part.rate,
+                                               start=float(part.t[first]))
+
+    for rate, own in groupby(windows, key=lambda window: window[0].rate):
+        for found in simulate_windows(estimate.model, estimate.full, (drive(*window) for window in own),
+                                      step=min(_MAX_STEP, 1.0 / rate) if step is None else step):
+            yield found if isinstance(found, NotPossibleError) else found.q
 
 
 def _start(recording: Recording) -> Array | None:

@@ -3,8 +3,9 @@
 A threshold decides whether something is reported. Sizes, tolerances of algorithms and limits of tables are in the
 modules that use them. If no reason is given, the value was chosen on simulated machines with seed 3 of the robots that
 `reproductions/_faulty_machines.py` lists as chosen on, and with the real logs at hand; no real machine was reserved for
-testing them. `dynid reproduce verdict-thresholds` computes the effect of half and twice each value. A "share" is a
-number between 0 and 1: of root mean squares for a torque, of squares for a residual.
+testing them. `dynid reproduce verdict-thresholds` computes the effect of half and twice each value. Some change no
+verdict there: their faults are far from them, but a finding needs a border. A "share" is a number between 0 and 1: of
+root mean squares for a torque, of squares for a residual.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ CLEAR_STANDARD_ERRORS = 3.0  # from which a value is clear: the mass of a load, 
 FALSE_ALARM = 1e-3  # probability of a test, below which a residual is not white or a known value is wrong
 RELEVANT_TORQUE = 0.02  # share of a torque from which it matters: a pattern (half of that from CERTAIN_STRENGTH on), a
 #                         negative value, a delay (a filter leaves small ones at reversals), the price of consistency,
-#                         an unusual block, a change with the cut-off
+#                         an unusual block
 RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."
 EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
 REMAINING_MISFIT = 8.0  # times the misfit of each joint's own fit that a cause may leave: where more is left, something
@@ -104,7 +105,8 @@ TERM_GAIN = 0.5  # percent of a joint's error that a friction term has to take i
 TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
 
 # -- cut-off -------------------------------------------------------------------------------------------------
-CUTOFF_OF_ERROR = 0.5  # share of the error on unseen data that predictions have to change by at another cut-off
+CUTOFF_OF_ERROR = 0.5  # share of the error on unseen data that predictions have to change by at another cut-off, and
+CUTOFF_OF_TORQUE = 1.0  # percent of the torques
 CUTOFF_KNOWN = 30.0  # percent: relative standard error up to which the change of a parameter counts
 CUTOFF_PERCENT = 20.0  # percent of its value
 

@@ -16,7 +16,7 @@ from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, stretc
 from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
 from dynid.estimate.linear import joint_weights
 from dynid.model import DataContext, Model, Parameter, Parameters, Term, robot_model
-from dynid.model.kinds import DRY, VISCOUS
+from dynid.model.parameters import DRY, VISCOUS
 from dynid.model.registry import FRICTION
 from dynid.model.term_capabilities import term_name
 from dynid.regression import TorqueEquations, base_parameters, fold
@@ -113,8 +113,7 @@ def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[
 def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[int, int],
             richer: Sequence[tuple[int, str, Ints]], simple: Ints) -> Iterator[FrictionWorth]:
     """Return the benefit of each friction term. mixing (base, k): columns as combinations of base parameters. place:
-    column of each parameter. simple (dof, 2): columns of simple friction.
-    """
+    column of each parameter. simple (dof, 2): columns of simple friction."""
     used = np.array([c not in simple for c in place])
     certain = np.setdiff1d(np.flatnonzero(used), [place[int(c)] for *_, places in richer for c in places])
     fits, names = left_out.fits(used), [wide.parameters.names[c] for c in place]

@@ -74,8 +74,7 @@ def _finding(code: Literal["worse-than-zero", "worse-than-mean"], text: str, oth
 
 def _look_at(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
     """Return advice on what to check first: signs and scales if they explain a joint's torque, otherwise other
-    causes.
-    """
+    causes."""
     among = {fit.name for fit in judged or other.joints}
     found = {fit.name: slope for fit, slope in zip(other.joints, _scales(other), strict=True)
              if fit.name in among and slope is not None}

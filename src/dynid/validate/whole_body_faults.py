@@ -18,8 +18,8 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem
 from dynid.findings import Finding
+from dynid.floating.base_signals import FloatingLog, FootWrench, Imu
 from dynid.floating.contact_checks import contact_findings
-from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
 from dynid.floating.preparation import WholeBody, expanded
 from dynid.floating.whole_body import whole_bodies
 from dynid.model import Model, robot_model

@@ -60,5 +60,5 @@ def inside(text: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Format a number with three digits."""
+    """Format a number with three significant digits."""
     return "?" if value is None else f"{value:.3g}"

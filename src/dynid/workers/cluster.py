@@ -64,7 +64,7 @@ class Cluster:
                 left += 1
 
     def add(self, one: Any, other: Any) -> Any:
-        """Return a future of the sum of two parts."""
+        """Return a Dask future of the sum of two partial results."""
         return self._client.submit(_summed, self._there, one, other, pure=False)
 
     def value(self, handle: Any) -> Any:
@@ -73,7 +73,7 @@ class Cluster:
         return self._fetched({0: handle}, None)[0]
 
     def _submit(self, item: Any) -> tuple[Any, Any]:
-        """Return futures of an item's report and of its part."""
+        """Return Dask futures of an item's report and of its partial result."""
         found = self._client.submit(_performed, self._there, item, pure=False)
         report, part = (self._client.submit(_of_pair, found, which, pure=False) for which in (0, 1))
         return report, part

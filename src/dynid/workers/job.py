@@ -38,7 +38,7 @@ class Job(Generic[Shared, Item, Report]):
 
     @property
     def for_workers(self) -> Job[Shared, Item, Report]:
-        """Return the part of the job that workers need."""
+        """Return the job with only the fields that workers need."""
         return replace(self, lost=None)
 
     def perform(self, item: Item) -> tuple[Any, Any]:
@@ -73,12 +73,12 @@ class Engine(Protocol):
         ...
 
     def value(self, handle: Any) -> Any:
-        """Return the part of a handle."""
+        """Return the partial result that a handle refers to."""
         ...
 
 
 class Here:
-    """Executor in this process."""
+    """Executor that runs the job in this process."""
 
     def __init__(self, job: Job[Any, Any, Any]) -> None:
         self._job = job

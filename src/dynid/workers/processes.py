@@ -65,7 +65,7 @@ class Processes:
             _end(line, process)
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, PartialSum]]:
-        """Yield index, report and part of every item."""
+        """Yield index, report and partial result of every item."""
         self._items = items
         for taken in range(len(items)):
             self._end = min(len(items), taken + _MAX_ITEMS_AHEAD * self._count)

@@ -89,7 +89,7 @@ class TreeSum(Generic[Part]):
         self._waiting: list[tuple[int, Part]] = []  # depth of each sum, and the sum; depths fall
 
     def append(self, part: Part) -> None:
-        """Add the next part."""
+        """Add the next partial result to the sum."""
         depth = 0
         while self._waiting and self._waiting[-1][0] == depth:
             part = self._add(self._waiting.pop()[1], part)
@@ -97,7 +97,7 @@ class TreeSum(Generic[Part]):
         self._waiting.append((depth, part))
 
     def total(self) -> Part | None:
-        """Return the sum of all parts so far; None before the first."""
+        """Return the sum of all partial results so far; None before the first."""
         parts = [part for _, part in self._waiting]
         if not parts:
             return None
@@ -108,7 +108,7 @@ class TreeSum(Generic[Part]):
 
 
 def tree_sum(parts: Sequence[Part], add: Callable[[Part, Part], Part]) -> Part:
-    """Return the sum of one or more parts."""
+    """Return the sum of one or more partial results, added in pairs."""
     tree = TreeSum[Part](add)
     for part in parts:
         tree.append(part)

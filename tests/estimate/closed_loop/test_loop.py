@@ -13,7 +13,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem
 from dynid.estimate.closed_loop import first_run, make_loop, tracking
 from dynid.estimate.closed_loop.loop import at_samples, friction_sign_unclear
-from dynid.estimate.closed_loop.torque_derivatives import torque_slopes
+from dynid.estimate.direct import torque_slopes
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare

@@ -7,8 +7,7 @@ import pytest
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
-from dynid.estimate.instruments.covariance import residual_amplitude, spectral_covariance
-from dynid.estimate.instruments.projection import LowRate, Projected
+from dynid.estimate.instruments.projection import LowRate, Projected, residual_amplitude, spectral_covariance
 
 ROWS = 2400
 T = np.arange(ROWS) / 100.0

@@ -20,10 +20,9 @@ from robots import random_inertia, random_robot
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate
-from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.estimate import Diagnostics
 from dynid.estimate.simulators.exports import export_joints
-from dynid.estimate.simulators.friction_fit import TorqueLoss
-from dynid.estimate.simulators.joint_values import SimulatedJoint
+from dynid.estimate.simulators.friction_fit import SimulatedJoint, TorqueLoss
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, make_terms
 from dynid.model.term import MotionSegment

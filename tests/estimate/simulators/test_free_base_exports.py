@@ -14,7 +14,7 @@ from walkers import configurations, quadruped, to_mujoco
 
 from dynid import dynamics
 from dynid.estimate import Estimate
-from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.estimate import Diagnostics
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters

@@ -12,7 +12,7 @@ from robots import random_robot
 
 from dynid.errors import DynidError
 from dynid.excitation import Capsule, HalfSpace, Workspace, box, inside_box, sphere
-from dynid.excitation.limits.capsules import capsule_around, skeleton
+from dynid.excitation.limits.workspace import capsule_around, skeleton
 from dynid.robot import BASE, Body, Robot, Shape
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.fit import Fit
-from dynid.consistency.literature.shared import as_fit, start_values
+from dynid.consistency.literature.points import as_fit, start_values
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 

@@ -1,16 +1,23 @@
-"""Point masses at fixed positions by quadratic programming (Ayusawa and Nakamura 2010; Sousa, eq. 2.74-2.76)."""
+"""Fits of the literature by quadratic programming, limits on each parameter, or removal of parameters.
+
+Point masses are at fixed positions (Ayusawa and Nakamura 2010; Sousa, eq. 2.74-2.76). Limits on each parameter
+separately (Lomakin and Deutscher, s. VI) do not ensure physical consistency. Parameters are removed until least squares
+is consistent (Diaz-Rodriguez et al. 2010; Sousa, s. 6.4).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
+from dynid.consistency.feasibility import TOLERANCE, nearest
 from dynid.consistency.fit import Fit
 from dynid.consistency.limits import Box
-from dynid.consistency.literature.shared import as_fit
+from dynid.errors import ModelError
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
@@ -74,3 +81,94 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
     size = np.maximum(np.linalg.norm(matrix, axis=0), 1e-12)
     found, _ = nnls(matrix / size, rho, maxiter=30 * matrix.shape[1])
     return as_fit(consistency, base, stacked, expand @ (found / size), 1)
+
+
+def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, low: Array | None = None,
+            high: Array | None = None) -> Fit:
+    """Return the minimum of |R K theta - rho|^2 with low <= theta <= high.
+
+    By default mass, diagonal inertias and friction are not negative.
+    """
+    from scipy.optimize import lsq_linear
+
+    width = len(consistency.parameters)
+    least = np.full(width, -np.inf)
+    least[consistency.places[:, [0, 3, 5, 9]].ravel()] = 0.0
+    least[consistency.parameters.positive] = 0.0
+    lower = least if low is None else np.asarray(low, dtype=float)
+    upper = np.full(width, np.inf) if high is None else np.asarray(high, dtype=float)
+    if lower.shape != (width,) or upper.shape != (width,) or np.any(lower > upper):
+        raise ModelError(f"box limits must be {width} lower values and as many upper ones that are not below them")
+    matrix = stacked.r @ base.matrix
+    size = 1.0 / np.maximum(np.linalg.norm(matrix, axis=0), 1e-9)
+    found = lsq_linear(matrix * size, stacked.rho, (lower / size, upper / size), method="bvls" if width < 60 else "trf")
+    return as_fit(consistency, base, stacked, found.x * size, int(found.nit))
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One model of the reduction: number of removed base parameters, misfit, distance from the set, and values."""
+
+    removed: int
+    misfit: float
+    distance: float
+    beta: Array
+
+
+def reduction(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, every: int = 1,
+              tolerance: float = TOLERANCE) -> list[Step]:
+    """Return least squares with ever fewer base parameters, the least certain removed first, until it is consistent.
+
+    every: number of removals between two computations of the distance.
+    """
+    kept = list(range(len(base)))
+    steps: list[Step] = []
+    while kept:
+        beta, deviation = _least_squares(stacked, kept, len(base))
+        removed = len(base) - len(kept)
+        if removed % every == 0 or len(kept) == 1:
+            distance = nearest(consistency, beta, base, tolerance=tolerance).distance
+            steps.append(Step(removed, stacked.misfit(beta), distance, beta))
+            if distance <= tolerance:
+                break
+        uncertain = deviation[kept] / np.maximum(np.abs(beta[kept]), 1e-300)
+        kept.pop(int(np.argmax(uncertain)))
+    return steps
+
+
+def fit_reduced(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, every: int = 1,
+                tolerance: float = TOLERANCE) -> Fit:
+    """Return the first consistent model of the reduction, with full parameters."""
+    steps = reduction(consistency, base, stacked, every=every, tolerance=tolerance)
+    found = nearest(consistency, steps[-1].beta, base, tolerance=tolerance)
+    return as_fit(consistency, base, stacked, found.theta, len(steps))
+
+
+def _least_squares(stacked: Stacked, kept: list[int], count: int) -> tuple[Array, Array]:
+    """Return values and standard deviations (count,) with zeros for removed parameters."""
+    r = stacked.r[:, kept]
+    solution, *_ = np.linalg.lstsq(r, stacked.rho, rcond=None)
+    beta, deviation = np.zeros(count), np.zeros(count)
+    beta[kept] = solution
+    variance = stacked.misfit(beta) / max(stacked.rows - len(kept), 1)
+    deviation[kept] = np.sqrt(np.maximum(np.diag(np.linalg.pinv(r.T @ r)), 0.0) * variance)
+    return beta, deviation
+
+
+def as_fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
+    """Return a full parameter vector as a `Fit`, without active conditions, which the methods of the literature do not
+    report."""
+    beta = base.matrix @ theta
+    return Fit(theta, beta, stacked.misfit(beta), stacked.rest, (), (), consistency.smallest_eigenvalue(theta), 0.0,
+               iterations)
+
+
+def start_values(consistency: Consistency, start: Array | None = None) -> Array:
+    """Return the start (parameters,) of a nonlinear search: the given values, or spheres of 1 kg and 0.1 m and friction
+    of 0.1."""
+    if start is not None:
+        return consistency.parameters.vector(start)
+    theta = np.where(consistency.parameters.positive, 0.1, 0.0)
+    for columns in consistency.bodies.values():
+        theta[columns] = ten.from_central(1.0, np.zeros(3), 0.004 * np.eye(3))
+    return theta

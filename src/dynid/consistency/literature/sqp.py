@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.fit import Fit
-from dynid.consistency.literature.shared import as_fit, start_values
+from dynid.consistency.literature.points import as_fit, start_values
 from dynid.regression import BaseParameters, Stacked
 
 _SMALLEST_MASS = 1e-6  # kg, below which a body's inertia is taken about its centre as if it had that mass

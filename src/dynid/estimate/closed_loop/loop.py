@@ -146,7 +146,7 @@ class Loop:
         return self.assumed.computed_torque(model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
-        """Return whether velocity feedback over a sampling period T, T M^-1 kd, is well below its stability limit, 2.
+        """Return whether sampled velocity feedback is stable: period x M^-1 x kd must be well below 2.
         """
         gains = law.gains(self.model.dof)
         if gains is None:
@@ -234,7 +234,7 @@ _COARSE_GRID_POINTS, _FINE_GRID_POINTS = 49, 21
 
 @dataclass(frozen=True)
 class JointLoop:
-    """The gains of one joint's linear loop."""
+    """Controller gains of one joint, for a linear model of its closed loop."""
 
     kp: float
     ki: float
@@ -261,8 +261,7 @@ class JointLoop:
 @cache
 def _trapezoidal(order: int, rate: float) -> Array:
     """Return the polynomials in z (order + 1, order + 1), highest power first, that replace s^order, ..., s, 1 by the
-    trapezoidal rule s = 2 rate (z - 1) / (z + 1), multiplied by (z + 1)^order.
-    """
+    trapezoidal rule s = 2 rate (z - 1) / (z + 1), multiplied by (z + 1)^order."""
     rows = []
     for power in range(order, -1, -1):
         row = np.ones(1)

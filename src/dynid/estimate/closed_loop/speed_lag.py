@@ -75,7 +75,8 @@ def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[f
 
 
 def _lag(v: Array, dq: Array, ddq: Array) -> float | None:
-    """Return d of v = gain dq - d ddq, s; None if the fit is poor or the gain is not one."""
+    """Return the lag of a measured velocity, s, by the fit velocity = gain dq - lag ddq; None if it is poor or the gain
+    not 1."""
     x = np.column_stack([dq, -ddq])
     (gain, lag), *_ = np.linalg.lstsq(x, v, rcond=None)
     miss = float(np.linalg.norm(v - x @ [gain, lag])) / max(float(np.linalg.norm(v)), 1e-300)

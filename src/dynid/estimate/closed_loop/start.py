@@ -14,7 +14,7 @@ from dynid.estimate.consistent import consistent_weighted
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem
 from dynid.model import LinearModel, Model, Parameter, Parameters, RigidBodies, RotorInertia, complete
-from dynid.model.kinds import ROTOR
+from dynid.model.parameters import ROTOR
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot, numbered_joints
 from dynid.simulation import ControlLaw, Controller, joint_inertia, simulate

@@ -74,7 +74,7 @@ class Draws:
 
     @cached_property
     def values(self) -> Array:
-        """Base values (draws, base)."""
+        """Base parameters (draws, base) of all draws."""
         return np.asarray(self.theta @ self.estimate.base.matrix.T)
 
     @property
@@ -271,7 +271,7 @@ class TorqueSpread:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states the comparison."""
+        """Sentence that compares the torque spread of the draws with the stated one."""
         low, high = float(self.ratio.min()), float(self.ratio.max())
         said = f"The torques of the draws scatter by {low:.2f} to {high:.2f} times the stated standard error"
         if self.matches:

@@ -12,7 +12,6 @@ Z is the regressor along a noise-free motion. Two precautions are needed for unf
   and its dry columns are smoothed. Z remains a valid instrument.
 """
 
-from dynid.estimate.instruments.covariance import spectral_covariance, spectral_freedom
 from dynid.estimate.instruments.equations import WINDOW, Instrumented, Measured, smoothed_velocity, soften, taper
 from dynid.estimate.instruments.projection import (
     LowRate,
@@ -23,6 +22,8 @@ from dynid.estimate.instruments.projection import (
     low_rate,
     low_rate_scale,
     project,
+    spectral_covariance,
+    spectral_freedom,
 )
 from dynid.estimate.instruments.transfer import filtered_references, plain_references, with_joint_deflection
 

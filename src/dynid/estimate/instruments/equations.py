@@ -57,8 +57,8 @@ class Instrumented:
         return Rows(self.layout, entries, np.ones_like(measured.keep), measured.known)
 
     def instruments(self, piece: Piece) -> Array:
-        """Return Z (rows of the measured layout, m) of a piece, tapered, with smoothed dry columns. Its torque rows
-        are meaningless."""
+        """Return the instrument rows (rows of the measured layout, samples) of one piece, tapered, dry friction
+        smoothed. Ignore the rows of torques."""
         motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.measured.layout
         window = hann(motion.rate)
         half = len(window) // 2

@@ -194,7 +194,7 @@ class Memory:
         return int(np.argmin(says[:-1] + says[1:]))
 
     def _merged(self, one: Factor, two: Factor) -> Factor:
-        """Return the sum of two factors of a joint."""
+        """Return the triangular factor of the data of two factors together."""
         n = len(two.r)
         both = np.zeros((2, n, stride(n)))
         both[0, :, :n], both[1, :, :n] = two.r, one.r
@@ -219,7 +219,7 @@ class Memory:
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
-        """Return plain arrays from which `restore` makes the same memory."""
+        """Return the state as plain arrays for a file; `restore` reads them."""
         self.settle()
         found: dict[str, Any] = {
             "memory_factor": self.factor, "memory_squares": self.squares, "memory_counts": self.counts,
@@ -246,6 +246,6 @@ class Memory:
 
 
 def _faded(factor: Factor, log: float) -> Factor:
-    """Return the factor weighted by exp(log)."""
+    """Return a triangular factor whose information is multiplied by exp(log), for forgetting."""
     share = math.exp(log)
     return Factor(factor.columns, math.sqrt(share) * factor.r, round(share * factor.rows), share * factor.power)

@@ -83,7 +83,7 @@ class Recursion:
 
     @property
     def done(self) -> int:
-        """Number of samples so far."""
+        """Number of samples that were processed so far."""
         return self.memory.done
 
     @property
@@ -206,7 +206,7 @@ class Recursion:
         self.solve()
 
     def solve(self) -> None:
-        """Solve for the estimate from the live factor."""
+        """Compute the current estimate from the triangular factor of all data."""
         b = len(self.beta)
         if not self.instrumented:
             solve(self.padded, self.norms, self.beta, b)
@@ -219,15 +219,13 @@ class Recursion:
 
     def settle_noise(self) -> None:
         """Update the joint weights from the stored blocks before an estimate. With several memory lengths they are
-        updated only when the number of samples doubles, because all factors must be recomputed.
-        """
+        updated only when the number of samples doubles, because all factors must be recomputed."""
         if self.learn and not isinstance(self.watcher, MemoryChoice):
             self.learn_noise()
 
     def learn_noise(self) -> None:
         """Update the joint weights from the stored blocks and recompute the live factor, if there are enough blocks and
-        they contain the same data.
-        """
+        they contain the same data."""
         found = self.regression()
         if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return
@@ -287,7 +285,7 @@ class Recursion:
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
-        """Return plain arrays from which `restore` makes the same recursion."""
+        """Return the state as plain arrays for a file; `restore` reads them."""
         found = {"live": self.r, "norms": self.norms, "beta": self.beta, "scale": self.scale, "tally": self.tally,
                  "ring": self.ring[:min(self.done, RING)], "spread": self.spread, "plan": self._plan[1],
                  "before": self.before, "restarts": np.array(self.restarts, dtype=np.int64),

@@ -23,8 +23,7 @@ from dynid.estimate.covariance import (
     naive_covariance,
     naive_noise_matrix,
 )
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.linear import Solution, solve
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.watchers import low_power

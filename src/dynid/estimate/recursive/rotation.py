@@ -86,7 +86,7 @@ def rotate(r: Array, x: Array, count: int, first: int, width: int, space: Array,
 
 @njit(**INNER_BORROWING)
 def add_rest(r: Array, width: int, rest: float) -> None:
-    """Add the remaining torque of a row to the last diagonal entry."""
+    """Add the residual of an eliminated row to the last diagonal entry of the triangular factor."""
     r[width - 1, width - 1] = math.sqrt(r[width - 1, width - 1] ** 2 + rest * rest)
 
 

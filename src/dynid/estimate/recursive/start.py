@@ -22,7 +22,7 @@ PriorLike = Prior | Estimate | Mapping[str, Any] | tuple[ArrayLike, ArrayLike]
 
 
 def base_given(base: BaseParameters, prior: PriorLike | None) -> tuple[BaseParameters, Prior | None]:
-    """Return base parameters without exactly known ones, and the prior as rows (Prior)."""
+    """Return the base parameters without exactly known ones, and the prior as additional rows of least squares."""
     if isinstance(prior, Mapping):
         facts = check_known(base, prior)
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})

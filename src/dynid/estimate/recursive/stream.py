@@ -16,21 +16,11 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.covariance import FEWEST_BLOCKS
-from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Estimate
+from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.linear import joint_weights
-from dynid.estimate.recursive import kernels
+from dynid.estimate.recursive import kernels, result
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, NoForgetting, forgetting_of
 from dynid.estimate.recursive.recursion import RING, ROWS_PER_PARAMETER, Recursion
-from dynid.estimate.recursive.result import (
-    IDENTIFIED,
-    Judged,
-    base_limits,
-    default_threshold,
-    estimate_of,
-    judge,
-    stream_facts,
-)
 from dynid.estimate.recursive.start import PriorLike, base_given, noise_of
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.regression import BaseParameters, Factor, Regression
@@ -95,7 +85,7 @@ class Stream:
                                    outside=None if isinstance(options.prior, Estimate) else rows,
                                    noise=noise_of(options.noise, options.prior, len(joints)),
                                    learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
-        self._box = base_limits(self.base, options.limits) if options.limits else None
+        self._box = result.base_limits(self.base, options.limits) if options.limits else None
         self._own = self.initial.copy()  # of s-rls-b
         self.joint_estimates = np.zeros((0, len(self.base)))  # of s-rls, (dof, base): after each joint's last samples
 
@@ -124,14 +114,14 @@ class Stream:
         else:
             self.recursion.add(entries, keep, history)
 
-    def judged(self) -> Judged:
+    def judged(self) -> result.Judged:
         """Return which parameters the method `mrls` identifies, and which keep their initial values."""
         stacked = self.recursion.live()
-        return judge(stacked, self.initial, default_threshold(stacked, self.options.wanted), self._box)
+        return result.judge(stacked, self.initial, result.default_threshold(stacked, self.options.wanted), self._box)
 
     @property
     def values(self) -> Array:
-        """The live estimate (base,)."""
+        """Current estimate of the base parameters (base,)."""
         if self.method == "mrls":
             return self.judged().values
         if self.method == "s-rls-b":
@@ -150,7 +140,7 @@ class Stream:
         self.recursion.settle_noise()
         if self.method == "mrls":
             return self._of_kept()
-        found = estimate_of(self.recursion, self.method)
+        found = result.estimate_of(self.recursion, self.method)
         if self.method not in SEQUENTIAL:
             return found
         # What joints take over as known has no share in these deviations: they are those of least squares.
@@ -167,13 +157,12 @@ class Stream:
 
     def _of_kept(self) -> Estimate:
         """Return the estimate of method `mrls`; the standard errors of parameters that keep their initial values are
-        infinite.
-        """
+        infinite."""
         self._need_samples()
         judged = self.judged()
-        found = estimate_of(self.recursion, "mrls")
-        kept = judged.status == IDENTIFIED
-        facts = {**stream_facts(self.recursion), "status": judged.status.tolist()}
+        found = result.estimate_of(self.recursion, "mrls")
+        kept = judged.status == result.IDENTIFIED
+        facts = {**result.stream_facts(self.recursion), "status": judged.status.tolist()}
         found = self._with_values(found, judged.values)
         return replace(found, identified=kept, diagnostics=found.diagnostics.with_facts({**facts, "rank": int(
             kept.sum())}))
@@ -184,7 +173,7 @@ class Stream:
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
-        """Return plain arrays from which `restore` makes the same state, in a stream with the same options."""
+        """Return the state as plain arrays for a file; `restore` reads them into a stream with the same options."""
         b = len(self.base)
         prior = Prior(np.zeros((0, b)), np.zeros(0), {}) if self.prior is None else self.prior
         return {**self.recursion.arrays(), "own": self._own, "initial": self.initial, "prior_matrix": prior.matrix,
@@ -290,7 +279,7 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
     middle, cov_type, freedom = _middle(doubled, recursion, beta, gain)
     plain = replace(doubled, base=base, factors=tuple(_without_instruments(f, b) for f in doubled.factors), blocks=())
     facts: dict[str, Any] = {"weights": recursion.scale.tolist(), "least_correlation": correlation,
-                             **stream_facts(recursion)}
+                             **result.stream_facts(recursion)}
     known = OnDemand.known(Uncertainty(gain @ middle @ gain.T, cov_type, freedom))
     return Estimate(method, recursion.layout.model, base, beta, excited, known,
                     diagnostics=Diagnostics.of_fit(plain, beta, rank=int(excited.sum()), **facts))
@@ -312,7 +301,7 @@ def _doubled(base: BaseParameters) -> BaseParameters:
 
 
 def _without_instruments(factor: Factor, b: int) -> Factor:
-    """Return the factor of the same rows without the columns of the instruments."""
+    """Return the triangular factor of the measured equations, without the columns of the instruments."""
     kept = np.flatnonzero(factor.columns >= b)
     return Factor(factor.columns[kept] - b, factor.r[:, np.append(kept, len(factor.columns))], factor.rows,
                   factor.power)

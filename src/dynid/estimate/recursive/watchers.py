@@ -96,8 +96,7 @@ class InnovationTest:
 
     def _follow(self, power: list[float], rows: list[float]) -> None:
         """Update the long-term mean of the squared innovations, over all windows at first, then over about the last
-        hundred.
-        """
+        hundred."""
         for j, (p, n) in enumerate(zip(power, rows, strict=True)):
             if n > 0:
                 self.seen[j] += 1

@@ -16,19 +16,24 @@ from dynid.errors import ModelError, RobotError
 from dynid.escape import xml_attribute
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.export import robot_inertias, urdf_bytes
-from dynid.estimate.simulators.friction_fit import PASSIVE, TorqueLoss, motion_for, simulated_joints
-from dynid.estimate.simulators.joint_values import SimulatedJoint, with_drives
+from dynid.estimate.simulators.friction_fit import (
+    PASSIVE,
+    SimulatedJoint,
+    TorqueLoss,
+    motion_for,
+    simulated_joints,
+    with_drives,
+)
 from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
 from dynid.files import write_whole
 from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
-from dynid.robot.drake_tags import with_rotor_inertias
-from dynid.robot.edit_mjcf import joint_attributes, mjcf_with_inertias, mjcf_with_joints
 from dynid.robot.pose import quaternion
-from dynid.robot.write_mjcf import to_mjcf
+from dynid.robot.write_mjcf import joint_attributes, mjcf_with_inertias, mjcf_with_joints, to_mjcf
 from dynid.robot.write_sdf import to_sdf
+from dynid.robot.write_urdf import with_rotor_inertias
 from dynid.version import __version__
 
 MUJOCO_TIMESTEP = 0.002  # s, of a file that names none

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dynid.escape import python_text
-from dynid.estimate.simulators.joint_values import SimulatedJoint
+from dynid.estimate.simulators.friction_fit import SimulatedJoint
 from dynid.version import __version__
 
 IsaacFriction = Literal["torque", "coefficient"]

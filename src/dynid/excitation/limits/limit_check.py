@@ -81,7 +81,7 @@ class LimitReport:
 
     @property
     def violated(self) -> tuple[Usage, ...]:
-        """Violations, the worst first."""
+        """Violated limits, the largest violation first."""
         return tuple(sorted((u for u in self.usages if not u.ok), key=lambda u: -u.excess))
 
 

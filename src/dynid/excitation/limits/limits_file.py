@@ -51,9 +51,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dynid.errors import DynidError
-from dynid.excitation.limits.capsules import Capsule, box, sphere
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.limits.workspace import HalfSpace, Workspace, inside_box
+from dynid.excitation.limits.workspace import Capsule, HalfSpace, Workspace, box, inside_box, sphere
 from dynid.files import read_small, toml_table
 from dynid.robot import BASE, Robot
 
@@ -210,8 +209,7 @@ def _place(name: str, robot: Robot) -> int:
 
 def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
     """Return the workspace limits of a [space] table; without one, only self-collision of a robot with collision shapes
-    is excluded.
-    """
+    is excluded."""
     shapes = any(body.shapes for body in robot.bodies)
     if table is None:
         return Workspace.of(robot) if shapes else None

@@ -167,7 +167,7 @@ class LoopLimit:
 
     @property
     def names(self) -> str:
-        """Names of the loops, for sentences."""
+        """Names of the closed loops, as text for messages."""
         followers = self.robot.followers
         assert followers is not None and followers.loops is not None
         return followers.loops.names

@@ -57,7 +57,7 @@ class TorqueLimit:
         return np.hstack([share, -share]) - 1.0 + self.margin
 
     def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return torques (m, dof), N m or N."""
+        """Return the torques (m, dof) of the nominal model along a motion, N m or N."""
         layout = self.information.layout
         entries = self.information.entries(q, dq, ddq)
         return np.stack([self.beta[columns] @ entries[layout.joint(j)][:-1]
@@ -85,7 +85,8 @@ class TorqueLimit:
 
 @dataclass(frozen=True, eq=False)
 class WorkspaceLimit:
-    """Negative clearance of every contact, in units of OVERLAP; margin: kept free, in the same units."""
+    """Workspace limits: minus the distance between bodies or to obstacles, in units of OVERLAP. margin: distance to
+    keep free, in the same units."""
 
     space: Workspace
     margin: float = 0.02

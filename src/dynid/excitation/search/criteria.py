@@ -34,7 +34,7 @@ class Eigenvalues:
         return Eigenvalues(np.maximum(values, max(values[-1], 1e-300) * MIN_EIGENVALUE_RATIO), vectors)
 
     def function(self, values: Array) -> Array:
-        """Return the matrix with the same eigenvectors and other eigenvalues."""
+        """Return the matrix with the same eigenvectors and the given eigenvalues."""
         return (self.vectors * values) @ self.vectors.T
 
 

@@ -122,7 +122,7 @@ class MotionProblem:
     # -- torques and workspace -------------------------------------------------------------------
     @cached_property
     def _refined(self) -> dict[int, tuple[Array, Array]]:
-        """Functions (4, m', k) and fixed signals (4, m', dof) for each refinement that a nonlinear limit needs."""
+        """Functions (4, times, k) and fixed signals (4, times, dof) on the finer time grids of the nonlinear limits."""
         found = {}
         for count in {limit.refinement for limit in self.nonlinear}:
             grid = np.linspace(self.t[0], self.t[-1], count * (len(self.t) - 1) + 1)

@@ -36,7 +36,7 @@ class FeasibleMotion:
 
 
 class MultiStart:
-    """The search of a design: its starts, the best motion so far, and the time."""
+    """Multi-start search for a motion: its starts, the best motion so far, and the elapsed time."""
 
     def __init__(self, design: ExperimentDesign, options: Search, began: float) -> None:
         self.design, self.options, self.began = design, options, began
@@ -111,7 +111,7 @@ class MultiStart:
                 self._tell(result)
 
     def _tell(self, found: FeasibleMotion) -> None:
-        """Report that a better motion was found."""
+        """Report to the caller that a better motion was found."""
         design, options = self.design, self.options
         if options.progress is not None:
             options.progress(*self.history[-1])

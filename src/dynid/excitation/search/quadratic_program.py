@@ -98,7 +98,7 @@ def _most_violated(over: Array, lengths: Array, inside: Bools, tolerance: float)
 
 @njit(**INNER)
 def _back_substituted(R: Array, d: Array, q: int) -> Array:
-    """Return r (q,) with R r = d[:q]."""
+    """Return the solution r (q,) of R r = d[:q] with an upper triangular matrix R."""
     r = np.zeros(q)
     for i in range(q - 1, -1, -1):
         value = d[i]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.errors import DynidError
 from dynid.floating import Contact
-from dynid.floating.feet import find_feet
+from dynid.floating.contacts import find_feet
 from dynid.robot import Robot
 
 StandingEquations = Literal["wrenches", "projected", "base"]
@@ -63,7 +63,7 @@ class Standing:
             raise DynidError(f"the support margin must not be negative, got {self.margin:g} m",
                              code="wrong-standing-option")
         if self.tilt >= 1.5:
-            raise DynidError(f"a tilt of {self.tilt:g} rad lets the robot lie down; give less than 1.5",
+            raise DynidError(f"a tilt of {self.tilt:g} rad is too large for a standing robot; give less than 1.5 rad",
                              code="wrong-standing-option")
 
     def contacts(self, robot: Robot) -> tuple[Contact, ...]:

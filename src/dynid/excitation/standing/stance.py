@@ -19,10 +19,10 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.floating import Contact
 from dynid.floating.contacts import standing_jacobian
-from dynid.floating.rotation_vectors import body_rates, quaternions_of_vectors, right_jacobians
-from dynid.floating.standing_legs import FOOT_TOLERANCE, leg_joints, leg_rates, reach_places, solve_rows
+from dynid.floating.virtual_walker import FOOT_TOLERANCE, leg_joints, leg_rates, reach_places, solve_rows
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
+from dynid.robot.pose import body_rates, quaternions_of_vectors, right_jacobians
 
 LEG_GAIN = 4.0  # times the gain of the legs in the home posture that is allowed: straight knees are singular
 _KEPT_POSTURES = 6  # last solutions of the inverse kinematics; criterion and limits ask for the same ones
@@ -89,7 +89,7 @@ class Stance:
 
     @property
     def size(self) -> int:
-        """Number m of driving coordinates."""
+        """Number m of driving coordinates: those of the base, and joints that standing feet leave free."""
         return len(self.driving)
 
     @property
@@ -98,7 +98,7 @@ class Stance:
         return np.concatenate([np.zeros(SIX), self.home[7:]])[self.driving]
 
     def postures(self, x: Array) -> Postures:
-        """Return the postures of driving coordinates (samples, m)."""
+        """Return the postures for given driving coordinates (samples, m)."""
         key = x.tobytes()
         if key in self._kept:
             return self._kept[key]
@@ -143,7 +143,7 @@ class Stance:
         return WholeBodyStates(found.q, v, a, found)
 
     def _distinct_postures(self, x: Array) -> Postures:
-        """Return the postures of x (samples, m), each of which is computed once; differences repeat many of them."""
+        """Return the postures for driving coordinates x (samples, m); repeated rows of x are computed only once."""
         distinct, back = np.unique(x, axis=0, return_inverse=True)
         if 2 * len(distinct) > len(x):
             return self.postures(x)

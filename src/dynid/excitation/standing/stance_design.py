@@ -36,7 +36,7 @@ from dynid.excitation.standing.whole_body_trajectory import WholeBodyTrajectory
 from dynid.excitation.trajectories.families import ConstrainedFamily, Family
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.floating import Contact
-from dynid.floating.feet import find_feet
+from dynid.floating.contacts import find_feet
 from dynid.model import LinearModel, complete
 from dynid.quantities import check_samples
 from dynid.regression import BaseParameters

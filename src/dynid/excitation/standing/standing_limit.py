@@ -20,7 +20,7 @@ from dynid.excitation.limits.nonlinear import OVERLAP
 from dynid.excitation.standing.options import Standing
 from dynid.excitation.standing.stance import LEG_GAIN, WholeBodyStates
 from dynid.excitation.standing.support import ContactForces, Support
-from dynid.floating.standing_legs import FOOT_TOLERANCE
+from dynid.floating.virtual_walker import FOOT_TOLERANCE
 from dynid.model import CompleteModel
 from dynid.robot import FREE_COORDINATES as SIX
 
@@ -33,7 +33,8 @@ _SMALL_FRICTION = 1e-3  # N^2 of a tangential force, squared: below, its norm is
 
 
 class LimitGroup(NamedTuple):
-    """Limits of one kind: their places, values (samples, k), bounds (k,), and excess (samples, k)."""
+    """Limits of one kind: the joints or feet concerned, values (samples, k), bounds (k,), and excess over the bounds
+    (samples, k)."""
 
     kind: str
     where: tuple[str, ...]

@@ -121,7 +121,7 @@ class Support:
         return pressure * np.minimum(1.0, _INNER_SHARE / np.maximum(share, 1e-12))
 
     def _torques(self, q: Array, turns: Array, generalised: Array, forces: Array) -> Array:
-        """Return joint torques (samples, n) that give these contact forces."""
+        """Return the joint torques (samples, n) with which the feet exert given contact forces."""
         robot = self.stance.robot
         reduced = np.hstack([np.zeros((len(q), SIX)), q[:, 7:]])
         found = generalised[:, SIX:].copy()

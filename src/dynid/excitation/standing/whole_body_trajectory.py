@@ -39,7 +39,7 @@ class WholeBodyTrajectory:
         return self.limit.limits.dof
 
     def at(self, t: ArrayLike) -> Motion:
-        """Return all coordinates and their derivatives at times t (m,)."""
+        """Return the coordinates of base and joints, and their derivatives, at times t (m,), s."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         ahead, behind = np.minimum(times + _JERK_STEP, self.duration), np.maximum(times - _JERK_STEP, 0.0)
         change = self._coordinates(ahead)[2] - self._coordinates(behind)[2]

@@ -39,7 +39,7 @@ class Family(Protocol):
 
     @property
     def duration(self) -> float:
-        """Duration, s."""
+        """Duration of the motions of the family, s."""
 
     @property
     def rest(self) -> bool:
@@ -61,7 +61,7 @@ class Family(Protocol):
         """Return the functions (4, m, K) at times t (m,), with three derivatives."""
 
     def trajectory(self, coefficients: Array) -> Trajectory:
-        """Return the member with coefficients (dof, K)."""
+        """Return the trajectory of the family with the given coefficients (dof, K)."""
 
     def below(self, bandwidth: float) -> Family:
         """Return the members without frequencies above `bandwidth` (Hz)."""
@@ -73,8 +73,7 @@ def _check_duration(duration: float) -> None:
 
 def _unlimited(family: Family, bandwidth: float) -> Family:
     """Return the family itself if the bandwidth is infinite; otherwise raise an error, because its frequencies cannot
-    be limited.
-    """
+    be limited."""
     if np.isfinite(bandwidth):
         raise DynidError(f"a bandwidth of {bandwidth:g} Hz is supported only by the family 'fourier', got "
                          f"'{family.kind}'", code="bandwidth-not-supported")

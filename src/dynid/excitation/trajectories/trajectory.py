@@ -1,6 +1,6 @@
 """Trajectories, functions of time with exact derivatives: polynomials, Fourier series, and sequences of others.
 
-Times outside 0..duration are taken at the nearest end, except that a Fourier series goes on.
+Times outside 0..duration are taken at the nearest end, except that a Fourier series continues periodically.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Motion(NamedTuple):
 
 
 class Trajectory(Protocol):
-    """A motion as a function of time."""
+    """Base class of motions as functions of time."""
 
     @property
     def duration(self) -> float: ...

@@ -109,7 +109,7 @@ def _legendre_fit(window: int, degree: int, derivative: int) -> tuple[Array, Arr
 
 
 def _gain(window: int, degree: int, f: float) -> float:
-    """Return the gain of the smoothing filter at f cycles per sample."""
+    """Return the gain of the smoothing filter at a frequency f in cycles per sample."""
     fit, value = _legendre_fit(window, degree, 0)
     return float(value[window // 2] @ fit @ np.cos(2.0 * np.pi * f * (np.arange(window) - window // 2)))
 

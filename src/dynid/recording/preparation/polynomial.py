@@ -11,6 +11,14 @@ with the derivative of the kernel. No signal is differentiated.
 A sum over samples of the kernel is not exactly the integral. The smallest correction of the weights makes their moments
 exact up to degree N + 2 + k for the k-th derivative, and makes the delay a whole number of samples. Two further
 conditions per frequency suppress it completely, such as a resonance or the mains frequency.
+
+A product of signals has kernels too: one factor is approximated by a polynomial, the other stays as it is. With x1 =
+sum over i <= N* of c_i P_i on the window (Lomakin and Deutscher, eq. 22-27),
+
+    approximation of x1 x2 = sum over i of c_i(x1) int g_i x2,   c_i(x1) = int g_ci x1,
+    g_i(s) = 2/T w(x) P_i(x) R(x),   g_ci(s) = 2/T w(x) P_i(x).
+
+A derivative of x2 is moved to g_i by partial integration. A product of three signals has P_i P_m in place of P_i.
 """
 
 from __future__ import annotations
@@ -80,7 +88,7 @@ class PolynomialKernel:
 
     @cached_property
     def delay_s(self) -> float:
-        """Delay of the approximation, s."""
+        """Delay of the filtered signal relative to the newest sample, s."""
         if self.delay is not None:
             return self.delay
         return 0.5 * self.window * (1.0 - float(np.max(self._polynomials[-1].roots().real)))
@@ -96,7 +104,7 @@ class PolynomialKernel:
 
     @cached_property
     def shape(self) -> np.polynomial.Polynomial:
-        """The polynomial R of x, which depends on the delay."""
+        """Polynomial factor of the filter's weights, as a function of x; it depends on the delay."""
         at = 1.0 - 2.0 * self.delay_s / self.window
         total = np.polynomial.Polynomial([0.0])
         for one in self._polynomials[:-1]:
@@ -228,3 +236,36 @@ def _gauss_jacobi(count: int, alpha: float, beta: float) -> tuple[Array, Array]:
     whole = (2.0 ** (alpha + beta + 1.0) * math.gamma(alpha + 1.0) * math.gamma(beta + 1.0)
              / math.gamma(alpha + beta + 2.0))
     return x, whole * vectors[0] ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class ProductTaps:
+    """Weights of samples for products, the oldest sample first, with k = N* + 1 polynomials.
+
+    Attributes:
+        smooth: (lags,), g.
+        rates: (lags,), g'.
+        coefficients: (k, lags), g_ci: coefficients of a signal.
+        coefficient_rates: (k, lags), g_ci': those of its derivative.
+        accelerations: (k, lags), second derivative of g_i.
+        velocities: (k, k, lags), first derivative of the kernel with P_i P_m R.
+    """
+
+    smooth: Array
+    rates: Array
+    coefficients: Array
+    coefficient_rates: Array
+    accelerations: Array
+    velocities: Array
+
+    @staticmethod
+    def of(kernel: PolynomialKernel, product_order: int, rate: float) -> ProductTaps:
+        """Return the weights of a kernel at `rate` Hz, with products of order N* = product_order."""
+        basis = kernel.polynomials(product_order)
+
+        def taps(derivative: int, *shapes: np.polynomial.Polynomial) -> Array:
+            return np.array([kernel.taps(rate, derivative, one)[::-1] for one in shapes])
+
+        velocities = np.array([taps(1, *(one * other * kernel.shape for other in basis)) for one in basis])
+        return ProductTaps(kernel.taps(rate)[::-1].copy(), kernel.taps(rate, 1)[::-1].copy(), taps(0, *basis),
+                           taps(1, *basis), taps(2, *(one * kernel.shape for one in basis)), velocities)

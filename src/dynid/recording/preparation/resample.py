@@ -14,10 +14,10 @@ import numpy as np
 from dynid.arrays import Array, Bools, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.order_statistics import median, quantile
+from dynid.recording.check import hanging_positions
 from dynid.recording.preparation.filters import Segments
 from dynid.recording.preparation.selection import longer_than
 from dynid.recording.recording import Recording
-from dynid.recording.stuck import hanging_positions
 from dynid.robot import numbered_joints
 from dynid.signals import at_times, cubic_spline
 

@@ -22,8 +22,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
-from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, PolynomialKernel
-from dynid.recording.preparation.product_kernel import ProductTaps
+from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, PolynomialKernel, ProductTaps
 
 FilteredKind = Literal["kernel", "products", "energy", "power"]
 EquationsKind = Literal["torque", "kernel", "products", "energy", "power"]
@@ -49,7 +48,7 @@ class KernelOptions:
     product_order: int = 2
 
     def kernel(self, window: float) -> PolynomialKernel:
-        """Return the kernel over a window (s)."""
+        """Return the polynomial kernel with a window of given length, s."""
         return PolynomialKernel(window, self.order, self.alpha, self.beta, self.delay, self.suppress)
 
     def cutoff(self, kind: FilteredKind, window: float) -> float:
@@ -114,13 +113,13 @@ class RowFilter:
 
     @cached_property
     def products(self) -> ProductTaps:
-        """Weights for products of signals."""
+        """Filter weights for products of signals."""
         assert self.kernel is not None
         return ProductTaps.of(self.kernel, self.motion.order, self.rate)
 
     @cached_property
     def taps(self) -> Array:
-        """Weights g (lags,), newest sample first, times the sample period."""
+        """Impulse response of the filter (lags,), newest sample first, times the sample period."""
         if self.kernel is not None:
             return self.kernel.taps(self.rate)
         weights = np.full(round(self.window * self.rate) + 1, 1.0 / self.rate)
@@ -129,7 +128,7 @@ class RowFilter:
 
     @cached_property
     def rates(self) -> Array:
-        """Weights g' (lags,), newest sample first, times the sample period."""
+        """Derivative of the filter's impulse response (lags,), newest sample first, times the sample period."""
         if self.kernel is not None:
             return self.kernel.taps(self.rate, 1)
         ends = np.zeros(len(self.taps))
@@ -157,7 +156,7 @@ class RowFilter:
         return _BOX_HALF_GAIN / self.window if self.kernel is None else self.kernel.cutoff
 
     def gain(self, f: Array) -> Array:
-        """Return the gain (bins,) of the rows at frequencies f (Hz); for a window relative to its length."""
+        """Return the filter's gain (bins,) at frequencies f (Hz); for a window, relative to its length."""
         phase = np.exp(-2j * np.pi * np.outer(f, np.arange(len(self.taps)) / self.rate))
         return np.asarray(np.abs(phase @ self.taps) / abs(self.taps.sum()))
 

@@ -8,8 +8,7 @@ from dynid.arrays import Array, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation import selection
 from dynid.recording.preparation.filters import Segments
-from dynid.recording.preparation.options import Preparation
-from dynid.recording.preparation.plan import Plan
+from dynid.recording.preparation.options import Plan, Preparation
 from dynid.recording.preparation.resample import Uniform
 from dynid.recording.preparation.row_filter import FilteredSignals, RowFilter
 from dynid.recording.preparation.selection import Mask
@@ -20,10 +19,8 @@ _ROWS_LEFT = 400  # at least, however long the window
 
 def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,
                      chosen: Preparation) -> FilteredSignals | None:
-    """Return signals for filtered rows; None for torque equations.
-
-    moving (joints,): a joint at rest has zero velocity.
-    """
+    """Return the signals for filtered equations; None for torque equations. moving (joints,): whether each joint moves;
+    the others get zero velocity."""
     kind, options = chosen.filtered, chosen.kernel_options
     if kind is None:
         return None

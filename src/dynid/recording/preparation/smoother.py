@@ -53,7 +53,7 @@ def smooth(q: Array, cutoff: float, rate: float, segments: Segments, dq: Array |
 
 
 def model(a: float, velocity_noise: float = np.inf) -> tuple[Array, Array]:
-    """Return F and the covariance of the process noise, (3, 3) each, for a = 2 pi cutoff / rate.
+    """Return transition matrix and process noise covariance (3, 3) of the smoother, for a = 2 pi cutoff / rate.
 
     velocity_noise: variance of dq / w relative to that of q; infinite without a measured velocity.
     """

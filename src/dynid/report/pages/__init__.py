@@ -1,1 +1,1 @@
-"""The pages, one package each: their data, their sections in order, and a module and a template per section."""
+"""The pages, one package each: their data, their sections in order, and a template per section."""

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.actuators.estimate import ActuatorEstimate, SimulatedLog
 from dynid.errors import DynidError
 from dynid.progress import Progress
-from dynid.report.thin import thinned_rows
+from dynid.report.figure import thinned_rows
 from dynid.runs.actuators import PENDULUM, ActuatorSettings, actuator_settings, find_actuators, save_actuators
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain
@@ -46,7 +46,7 @@ def actuators_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Con
 
 
 def _headline(estimate: ActuatorEstimate) -> str:
-    """Return the main result in one sentence."""
+    """Return the simulation error of the identified actuators in one sentence."""
     known = sum(one.identified for one in estimate.parameters)
     unknown = sum(not one.is_given for one in estimate.parameters)
     return (f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad; {known} of {unknown} "
@@ -54,7 +54,7 @@ def _headline(estimate: ActuatorEstimate) -> str:
 
 
 def _settings(params: Mapping[str, Any], bounds: Confinement) -> ActuatorSettings:
-    """Return the checked settings of the page."""
+    """Return the settings that the page sent, after checks."""
     logs = [_uploaded(name, bounds) for name in _texts(params.get("logs"), "actuators.logs")]
     if not logs:
         raise DynidError("no log is selected", "upload a log with positions and commands", where="actuators.logs")
@@ -122,7 +122,7 @@ def _numbers(given: Any, where: str) -> dict[str, float | list[float]]:
 
 
 def _command(settings: ActuatorSettings) -> str:
-    """Return the command that gives the same numbers."""
+    """Return the `dynid actuators` command that gives the same result."""
     words = ["dynid", "actuators", *([] if settings.robot == PENDULUM else [settings.robot]), *settings.logs]
     if settings.pendulum:
         words += ["--pendulum", ",".join(f"{name}={value:g}" for name, value in settings.pendulum.items())]

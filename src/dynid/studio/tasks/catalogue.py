@@ -1,4 +1,4 @@
-"""Available robots, methods, terms, presets and motions."""
+"""Available robots, methods, terms, presets and motions, and an example for a first try."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from dynid.recording.mapping import SIGNALS
 from dynid.recording.presets import known_presets
 from dynid.robot.robot_files import builtin_names
 from dynid.runs.code_files import ENDINGS
+from dynid.runs.demonstration import simulate_logs
 from dynid.studio.confinement import Confinement
 from dynid.studio.voice import ProgressChannel
+
+EXAMPLE_ROLES = {"example_log.csv": "log", "example_validation.csv": "validation"}  # uploaded files of the example
 
 
 def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
@@ -40,3 +43,12 @@ def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confine
 def _summary(term: type) -> str:
     """Return the first paragraph of a term's description, on one line."""
     return " ".join((term.__doc__ or "").strip().partition("\n\n")[0].split())
+
+
+def example(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
+    """Simulate the logs of the demonstration into the uploaded files and return the settings that use them."""
+    log, validation = EXAMPLE_ROLES
+    settings = simulate_logs(bounds.files, log, validation)
+    return {"roles": EXAMPLE_ROLES, "settings": {
+        "robot": settings.robot, "logs": [log], "validate_on": [validation],
+        "model": {"friction": list(settings.model.friction)}}}

@@ -1,4 +1,4 @@
-"""The robot of the run for the scene: joints, bodies, frames, and its problems."""
+"""Data of the run's robot for the 3-D scene: joints, bodies, frames, and problems of its inertias."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from dynid.dynamics import rotations
 from dynid.dynamics.following import chain_of, tree_motion
 from dynid.errors import DynidError, RobotError
 from dynid.files import write_whole
-from dynid.floating.feet import find_feet
+from dynid.floating.contacts import find_feet
 from dynid.report.geometry import configurations, half_axes, mass_centre
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems
-from dynid.robot.meshes import Mesh, MeshFiles, read_mesh
-from dynid.robot.visual_shapes import Visual, visuals
-from dynid.runs.inspection import inspect_robot
+from dynid.robot.visual_shapes import Mesh, MeshFiles, Visual, read_mesh, visuals
+from dynid.runs.consistency_check import inspect_robot
 from dynid.runs.models import make_robot
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain
@@ -41,7 +40,7 @@ def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement
 
 
 def robot_facts(found: Robot) -> dict[str, Any]:
-    """Return a robot as plain data; poses by rows."""
+    """Return a robot as plain data for the 3-D scene; poses are listed row by row."""
     tree = found if found.followers is None else found.followers.tree
     free = range(found.dof) if found.followers is None else found.followers.free
     return {
@@ -129,7 +128,7 @@ def tree_positions(found: Robot, q: Array) -> Array:
 def base_coordinates(pose: Array) -> Array:
     """Return the six coordinates (samples, 6) of a free base in the scene, for its pose (samples, 7).
 
-    They are translations and rotations about x, y and z one after the other, and serve for drawing alone.
+    They are translations, then rotations about x, y and z in this order, for drawing only.
     """
     turn = rotations(pose[:, 3:])
     angles = np.column_stack([np.arctan2(-turn[:, 1, 2], turn[:, 2, 2]), np.arcsin(np.clip(turn[:, 0, 2], -1.0, 1.0)),

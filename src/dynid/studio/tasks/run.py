@@ -1,4 +1,4 @@
-"""A run as a job, stored as a result with everything that the page shows."""
+"""A run, or a comparison of methods, as a job, stored as a result with everything that the page shows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import DynidError
+from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.files import write_json
 from dynid.progress import Progress
 from dynid.recording import Samples
 from dynid.report import ReportData, write_report
-from dynid.report.thin import thinned_rows
-from dynid.report.units import joint_units
+from dynid.report.figure import thinned_rows
+from dynid.report.words import joint_units
+from dynid.runs.comparison import ComparedMethods, compare, comparison_facts, comparison_report, method_options
 from dynid.runs.identification import Run, run
 from dynid.runs.results import facts, save
 from dynid.studio.confinement import Confinement
@@ -27,7 +28,7 @@ from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 from dynid.studio.workspace import FACTS
-from dynid.validate import Reconstruction
+from dynid.validate import Reconstruction, cross_validate
 from dynid.validate.friction_shape import FrictionShape, friction_shapes
 from dynid.validate.grade import Grade
 
@@ -35,6 +36,7 @@ _CURVE_POINTS = 3000  # of a log's curves
 _CURVE_DIGITS = 6
 GRADES: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}  # colours of the page
 _BAND_STD = 2.0  # deviations on either side of friction
+_METHOD_TIMEOUT = 20.0  # s that cross-validation of one method may take
 
 
 def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: fl
 
 
 def repeat_command(folder: Path) -> str:
-    """Return the command that gives the same numbers."""
+    """Return the `dynid identify` command that gives the same result."""
     return f"dynid identify {folder.resolve() / 'run.toml'} -o FOLDER"
 
 
@@ -155,3 +157,49 @@ def friction_facts(one: FrictionShape) -> dict[str, Any]:
             "high": plain(one.torque + _BAND_STD * one.deviation, _CURVE_DIGITS),
             "points_dq": plain(one.centres, _CURVE_DIGITS), "points_torque": plain(one.medians, _CURVE_DIGITS),
             "points_low": plain(one.low, _CURVE_DIGITS), "points_high": plain(one.high, _CURVE_DIGITS)}
+
+
+def compare_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
+    """Run every method on the same data. The result is that of the first, with the others for comparison."""
+    tell = Progress(voice.progress)
+    settings = run_settings(bounds)
+    names = params.get("methods")
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise DynidError("name at least one method to compare", where="methods")
+    with bounds.trusting(settings.robot, *([settings.model.python] if settings.model.python else [])):
+        found = compare(settings, names, tell.part(0.0, 0.8))
+        cross = _cross_errors(found, tell.part(0.8, 0.9))
+        folder = Path("results") / str(params["id"])
+        tell("writing the results", 0.9)
+        facts = comparison_facts(found)
+        more = {"methods": _methods(found, cross), "compared_parameters": facts["parameters"]}
+        keep_run(found.run, folder, tell, more, comparison_report(found, repeat_command(folder)))
+    return {"result": folder.name, "sentence": f"{len(found.names)} methods compared"}
+
+
+def _cross_errors(found: ComparedMethods, tell: Progress) -> list[float | None]:
+    """Return the cross-validation error of each method, percent, or None if it would take too long."""
+    problem, settings = found.run.problem, found.run.settings
+    blocks, errors = len(problem.regression.blocks), list[float | None]()
+    for i, (name, estimate, seconds) in enumerate(zip(found.names, found.estimates, found.seconds, strict=True)):
+        tell(f"cross-validating {name}", i / len(found.names))
+        quick = blocks > 2 and (seconds * blocks < _METHOD_TIMEOUT or estimate.left_out is not None)
+        try:
+            errors.append(float(cross_validate(problem, name, estimate=estimate,
+                                               options=method_options(settings, name)).mean) if quick else None)
+        except NotPossibleError:
+            errors.append(None)
+    return errors
+
+
+def _methods(found: ComparedMethods, cross: list[float | None]) -> list[dict[str, Any]]:
+    """Return one row per method; methods without an estimate are last, with the reason."""
+    made = [{"name": name, "method": estimate.method, "relative_error": plain(estimate.diagnostics.relative_error),
+             "validation_error": plain(max((one.relative_error for one in others), default=float("nan"))),
+             "cross_error": error, "consistent": estimate.diagnostics.get("consistent"), "seconds": seconds,
+             "notes": [note.text for note in estimate.notes]}
+            for name, estimate, others, seconds, error in zip(
+                found.names, found.estimates, found.validations, found.seconds, cross, strict=True)]
+    return [*made, *({"name": name, "method": name, "relative_error": None, "validation_error": None,
+                      "cross_error": None, "consistent": None, "seconds": None, "notes": [why]}
+                     for name, why in found.failures.items())]

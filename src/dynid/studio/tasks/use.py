@@ -37,7 +37,7 @@ def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
 
 
 def loaded(params: Mapping[str, Any], bounds: Confinement) -> tuple[Estimate, RunSettings]:
-    """Return estimate and settings of a result."""
+    """Return the estimate and the settings of a stored result."""
     folder = result_folder(params, bounds)
     with bounds.trusting(RunSettings.load(folder / "run.toml").robot):
         return load(folder)
@@ -64,7 +64,7 @@ def code_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
     tell = Progress(voice.progress)
     languages = params.get("languages") or ["c"]
     if not isinstance(languages, list) or not all(isinstance(one, str) for one in languages):
-        raise DynidError("languages is a list of names", where="languages")
+        raise DynidError("languages must be a list of names", where="languages")
     options = CodeOptions(languages=with_companions(languages))
     estimate, settings = loaded(params, bounds)
     tell("writing the functions", 0.2)

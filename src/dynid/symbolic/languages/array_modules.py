@@ -198,7 +198,7 @@ _SELF_TEST_ROLLOUT = '''\
 
 
 def module(program: Program, package: Package) -> str:
-    """Return the text of the module."""
+    """Return the text of the Python module for JAX or PyTorch."""
     name, model = identifier(program.name), program.plan.model
     about = f"{name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}".rstrip()
     many = ("`jax.vmap(function)` takes states in the first axis." if package == "jax" else

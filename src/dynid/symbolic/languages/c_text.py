@@ -114,7 +114,7 @@ def c_number(value: float, real: str) -> str:
 
 
 def number_table(values: Array, real: str) -> str:
-    """Return rows of numbers in braces."""
+    """Return rows of numbers as a C array initialiser, in braces."""
     rows = ["{" + ", ".join(c_number(float(x), real) for x in row) + "}" for row in values]
     return "{\n      " + ",\n      ".join(rows) + "}"
 

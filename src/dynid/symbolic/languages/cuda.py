@@ -1,4 +1,4 @@
-"""CUDA: one header with device functions, kernels over many states, and wrappers that launch them.
+"""CUDA: one header with device functions, kernels over many states, their wrappers, and its self-test.
 
 Arrays are joint-major: entry k of state i is at [k * count + i], so that neighbouring threads read neighbouring
 numbers. Compiled without CUDA, the same header is C++, and the wrappers loop over the states.
@@ -9,17 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.escape import c_comment
 from dynid.symbolic.functions import Function
-from dynid.symbolic.languages.c_text import about_comment, c_number, function_text, parameter_tables, scalar_function
-from dynid.symbolic.languages.cuda_rollout import rollout
-from dynid.symbolic.languages.cuda_self_test import self_test
-from dynid.symbolic.languages.stored_states import has_rollout
+from dynid.symbolic.languages.c_text import (
+    about_comment,
+    c_number,
+    function_text,
+    number_table,
+    parameter_tables,
+    scalar_function,
+)
+from dynid.symbolic.languages.cuda_rollout import LAW, rollout
+from dynid.symbolic.languages.stored_states import ROLLOUT_STEPS, STATE_COUNT, has_rollout, stored, stored_rollout
 from dynid.symbolic.languages.text import Spelling, Statements, identifier
 
 if TYPE_CHECKING:
     from dynid.symbolic.program import Program
+
 
 # Threads of a block: functions of an arm take 60 to 255 registers a thread, so that small blocks fill a multiprocessor
 # best.
@@ -82,10 +92,72 @@ static inline int {name}_launched(void)
 #endif
 }}
 """
+_HELPERS = """\
+/* Copy numbers to memory of the device; null if it cannot be allocated. */
+static inline {real} *{name}_to_device(const {real} *values, size_t size)
+{{
+  {real} *found = 0;
+#ifdef __CUDACC__
+  if (cudaMalloc((void **)&found, size * sizeof({real})) != cudaSuccess) return 0;
+  if (cudaMemcpy(found, values, size * sizeof({real}), cudaMemcpyHostToDevice) != cudaSuccess) return 0;
+#else
+  found = ({real} *)std::malloc(size * sizeof({real}));
+  if (found) std::memcpy(found, values, size * sizeof({real}));
+#endif
+  return found;
+}}
+
+/* Largest difference between numbers of the device and `wanted`, relative to the largest of these. It waits until all
+   launches have ended. An error of CUDA gives infinity. */
+static inline {real} {name}_error(const {real} *device, const {real} *wanted, size_t size, int status)
+{{
+  {real} largest = 0, error = 0;
+  {real} *found = ({real} *)std::malloc(size * sizeof({real}));
+  if (status != 0 || !device || !found) return ({real})INFINITY;
+#ifdef __CUDACC__
+  if (cudaMemcpy(found, device, size * sizeof({real}), cudaMemcpyDeviceToHost) != cudaSuccess) return ({real})INFINITY;
+#else
+  std::memcpy(found, device, size * sizeof({real}));
+#endif
+  for (size_t k = 0; k < size; ++k) {{
+    const {real} difference = fabs{f}(found[k] - wanted[k]);
+    largest = fmax{f}(largest, fabs{f}(wanted[k]));
+    error = difference <= error ? error : difference;
+  }}
+  std::free(found);
+  return largest > 0 ? error / largest : error;
+}}
+
+/* Poison what a kernel must write: 0, or an error code. */
+static inline int {name}_cleared({real} *device, size_t size)
+{{
+  if (!device) return 1;
+#ifdef __CUDACC__
+  return (int)cudaMemset(device, 0xff, size * sizeof({real}));
+#else
+  std::memset(device, 0xff, size * sizeof({real}));
+  return 0;
+#endif
+}}
+
+static inline void {name}_release({real} *device)
+{{
+#ifdef __CUDACC__
+  cudaFree(device);
+#else
+  std::free(device);
+#endif
+}}
+
+/* Largest error at stored states, relative to the largest value of each result, computed by the kernels. */
+static inline {real} {name}_self_test(void)
+{{
+  {real} worst = 0;
+"""
 
 
 def header(program: Program, real: Literal["double", "float"] = "double") -> str:
-    """Return the text of the header."""
+    """Return the text of the CUDA header."""
     if real not in ("double", "float"):
         raise ModelError(f"the number type in CUDA is 'double' or 'float', not '{real}'")
     name = identifier(program.name)
@@ -167,3 +239,72 @@ def _wrapper(function: Function, name: str, real: str) -> str:
         "  (void)stream;", "  if (count == 0) return 0;",
         f"  {name.upper()}_LAUNCH({name}_{function.name}_kernel, count, stream, {names});",
         f"  return {name}_launched();", "}"]) + "\n"
+
+
+def self_test(program: Program, name: str, real: str, roll: bool) -> str:
+    """Return the self-test function in CUDA with its helpers. roll: whether there are rollouts to test."""
+    f = "f" if real == "float" else ""
+    lines = [_HELPERS.format(name=name, real=real, f=f).rstrip("\n")]
+    for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):
+        # p is tested as one set for all states; a rollout tests it state by state
+        given = [(one, values[0] if one == "p" else values.T) for (one, _), values in zip(
+            function.inputs, inputs, strict=True)]
+        results = [(output.name, values.T) for output, values in zip(function.outputs, outputs, strict=True)]
+        call = [f"{one}{', 0' if one == 'p' else ''}" for one, _ in given] + [one for one, _ in results]
+        lines += _block(name, real, given, results,
+                        f"{name}_{function.name}_batch({', '.join(call)}, {STATE_COUNT}, 0)")
+    if roll:
+        lines += _rollouts(program, name, real)
+    return "\n".join([*lines, "  return worst;", "}"]) + "\n"
+
+
+def _block(name: str, real: str, given: list[tuple[str, Array]], results: list[tuple[str, Array]], call: str,
+           ends: dict[str, str] | None = None) -> list[str]:
+    """Return a call with stored inputs. results: expected outputs; ends: inputs that contain results after the call."""
+    ends = ends or {}
+    lines = ["  {"]
+    for one, values in given:
+        lines.append(f"    static const {real} {one}_at[{values.size}] = {_flat(values, real)};")
+    for one, values in results:
+        lines.append(f"    static const {real} {one}_is[{values.size}] = {_flat(values, real)};")
+    moved = [(one, values) for one, values in given if one not in LAW]  # gains stay on the host
+    for one, values in moved:
+        lines.append(f"    {real} *{one} = {name}_to_device({one}_at, {values.size});")
+    outputs = [(one, values) for one, values in results if one not in ends]
+    lines += [f"    {real} *{one} = {name}_to_device({one}_is, {values.size});" for one, values in outputs]
+    if outputs:  # what the kernel must overwrite
+        lines.append(f"    int status = {' || '.join(f'{name}_cleared({one}, {v.size})' for one, v in outputs)};")
+        lines.append(f"    status = status ? status : {call};")
+    else:
+        lines.append(f"    const int status = {call};")
+    for one, values in results:
+        found = f"{name}_error({ends.get(one, one)}, {one}_is, {values.size}, status)"
+        lines.append(f"    const {real} {one}_error = {found};")
+        lines.append(f"    worst = {one}_error <= worst ? worst : {one}_error;")
+    lines += [f"    {name}_release({one});" for one in [*(one for one, _ in moved), *(one for one, _ in outputs)]]
+    return [*lines, "  }"]
+
+
+def _flat(values: Array, real: str) -> str:
+    return number_table(np.ravel(values)[None, :], real).replace("{\n      {", "{\n      ", 1)[:-1]
+
+
+def _rollouts(program: Program, name: str, real: str) -> list[str]:
+    rollout = stored_rollout(program, real)
+    q, dq, reference = (part.T for part in rollout.start)
+    given = [("q", q), ("dq", dq), ("q_ref", reference), ("dq_ref", np.zeros_like(reference))]
+    given += list(zip(LAW, rollout.gains, strict=True))
+    if program.plan.remembers:
+        given.insert(2, ("memory", np.zeros((program.plan.remembers, STATE_COUNT))))
+    each = ""
+    if rollout.p is not None:
+        given.append(("p", np.tile(rollout.p[:, None], (1, STATE_COUNT))))
+        each = "p, 1, "
+    memory = "memory, " if program.plan.remembers else ""
+    lines = []
+    for method, (q_end, dq_end) in rollout.ends.items():
+        call = (f"{name}_rollout_{method}_batch(q, dq, {memory}q_ref, dq_ref, 1, 1, kp_at, kd_at, limit_at, {each}"
+                f"{c_number(rollout.time_step, real)}, {ROLLOUT_STEPS}, 0, 1, {STATE_COUNT}, 0)")
+        lines += _block(name, real, given, [("q_end", q_end.T), ("dq_end", dq_end.T)], call,
+                        {"q_end": "q", "dq_end": "dq"})
+    return lines

@@ -129,7 +129,7 @@ def _errors(found, outputs):
 
 
 def loader(program: Program, real: str) -> str:
-    """Return the text of the module."""
+    """Return the text of the Python module that loads a CUDA header."""
     name, n = identifier(program.name), program.plan.dof
     about = f"{name}: dynamics of a robot with {n} joints on a GPU, in SI units. {program.provenance}".rstrip()
     dtype = "float32" if real == "float" else "float64"

@@ -116,7 +116,7 @@ def _arguments(program: Program, real: str, gains: list[str], restrict: str = ""
 
 
 def rollout(program: Program, name: str, real: str) -> tuple[str, str]:
-    """Return the kernels, and the functions of the host that launch them."""
+    """Return the CUDA kernels for rollouts, and the host functions that launch them, as text."""
     N, n, size, count = name.upper(), program.plan.dof, program.plan.remembers, len(program.numbers)
     inputs = [one for one, _ in program.function("forward_dynamics").inputs]
     inner = [(one, length) for one, length in (("memory", size), ("p", count)) if one in inputs]

@@ -21,7 +21,7 @@ _COMPILED_FUNCTIONS: WeakKeyDictionary[Any, dict[str, Callable[..., tuple[Any, .
 
 
 def module(program: Program, plain: bool = False) -> str:
-    """Return the text of the module."""
+    """Return the text of the generated Python module."""
     name = identifier(program.name)
     model = program.plan.model
     about = f"{name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}".rstrip()

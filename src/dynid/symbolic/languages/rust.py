@@ -38,7 +38,7 @@ fn error(found: &[{real}], wanted: &[{real}], largest: {real}) -> {real} {{
 
 
 def module(program: Program, real: Literal["double", "float"] = "double") -> str:
-    """Return the text of the module."""
+    """Return the text of the Rust module."""
     if real not in ("double", "float"):
         raise ModelError(f"the number type in Rust is 'double' or 'float', not '{real}'")
     kind = "f64" if real == "double" else "f32"

@@ -43,7 +43,7 @@ def stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]
 
 
 def _numbers(program: Program, rng: np.random.Generator) -> Array:
-    """Return p (states, numbers), the same at every state."""
+    """Return the parameters of the generated functions (states, numbers), the same at every state."""
     own = None if program.values is None else program.matrix @ program.values
     return np.tile(rng.uniform(0.5, 1.5, len(program.numbers)) if own is None else own, (STATE_COUNT, 1))
 

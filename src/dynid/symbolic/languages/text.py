@@ -83,7 +83,7 @@ class Statements:
         return name
 
     def _pair(self, angles: Sequence[int]) -> None:
-        """Return sines and cosines of nodes."""
+        """Return the text of sine and cosine of some angles, computed together."""
         assert self._spelling.angles is not None
         lines, pairs = self._spelling.angles([self._texts[k][0] for k in angles], len(self._angles))
         self.lines += lines
@@ -123,8 +123,7 @@ class Statements:
 
 
 def _ordered(graph: Graph, values: Sequence[Value]) -> tuple[list[int], list[int], list[int]]:
-    """Return the nodes for angles of sines and cosines that need no function, these angles, and the other nodes by
-    the depth of their operations."""
+    """Return the nodes that compute angles of sines and cosines, these angles, and the other nodes by depth."""
     live, nodes, functions, depth = graph.live(values), graph.nodes, set[int](), dict[int, int]()
     angles: list[int] = []
     for place in live:

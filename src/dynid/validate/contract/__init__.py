@@ -36,7 +36,7 @@ def check_method(method: str | Callable[..., Estimate], *, checks: Sequence[str]
 
 
 def _registered(method: str | Callable[..., Estimate]) -> Method:
-    """Return the method of a name or of a registered function."""
+    """Return a registered method, given by its name or by its function."""
     known = methods()
     if isinstance(method, str) and method in known:
         return known[method]
@@ -49,13 +49,14 @@ def _registered(method: str | Callable[..., Estimate]) -> Method:
 
 
 def _run(name: str, method: Method, options: dict[str, Any]) -> None:
-    """Run one check; any exception of a method becomes a failed check that names both."""
+    """Run one check of the contract; any exception of the method becomes a failed check whose message names method and
+    check."""
     start = f"method '{method.name}' fails the check '{name}'"
     try:
         CHECKS[name].run(MethodUnderTest(method, options))
     except ContractError as error:
         raise ContractError(f"{start}: {error}") from error.__cause__
     except DynidError as error:
-        raise ContractError(f"{start}: it refuses data that have an answer: {error}") from error
+        raise ContractError(f"{start}: it refuses data that determine the parameters: {error}") from error
     except Exception as error:
         raise ContractError(f"{start}: it raises {type(error).__name__}: {error}") from error

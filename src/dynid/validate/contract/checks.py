@@ -61,8 +61,7 @@ class MethodUnderTest:
 
     def may_refuse(self, problem: Callable[[], Problem]) -> Estimate | None:
         """Fit a problem that may have no solution: return the estimate, or None if the method raises an error of one
-        sentence.
-        """
+        sentence."""
         try:
             return self.fit(problem())
         except ContractError:
@@ -225,8 +224,7 @@ def saves_and_loads(trial: MethodUnderTest) -> None:
 
 def still_joint(trial: MethodUnderTest) -> None:
     """For a joint that does not move, the method returns a result in which its friction is not identified, or raises an
-    error of one sentence.
-    """
+    error of one sentence."""
     found = trial.may_refuse(lambda: trial.arm(still=True).problem())
     if found is not None and "prior" not in trial.method.depends_on:
         known = [name for name in ("Fv2", "Fc2") if name in found.names and found.identified[found.names.index(name)]]
@@ -251,8 +249,7 @@ def one_log(trial: MethodUnderTest) -> None:
 
 def constant_torque(trial: MethodUnderTest) -> None:
     """For torques that never change, as from a disconnected sensor, the method returns a result or raises an error of
-    one sentence.
-    """
+    one sentence."""
     trial.may_refuse(lambda: trial.arm().with_torques(0.0, 1.0).problem())
 
 
@@ -276,7 +273,7 @@ class ContractCheck:
 
     @property
     def about(self) -> str:
-        """The requirement in one sentence."""
+        """The requirement that the check tests, in one sentence."""
         return (self.run.__doc__ or "").strip()
 
     def applies(self, method: Method) -> bool:

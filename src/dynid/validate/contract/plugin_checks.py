@@ -1,15 +1,24 @@
-"""The contract of plugins: each group's own checks on the object that an entry point refers to."""
+"""The contract of plugins: checks on the object that an entry point refers to, and on every term."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from dynid.arrays import Array
 from dynid.errors import DynidError
+from dynid.model import Model, RigidBodies, Term
+from dynid.model.term_capabilities import term_name
 from dynid.plugins import load_plugin
 from dynid.recording.mapping import Mapping
 from dynid.recording.presets import preset_of
 from dynid.robot import Robot
 from dynid.validate.contract import check_method
 from dynid.validate.contract.checks import ContractError
-from dynid.validate.contract.term_checks import check_term
+
+_TEST_ROBOT = "arm3r"
+_RANDOM_STATES = 12  # random states the columns are computed for
+_DIFFERENCE_STEP = 1e-6  # rad, rad/s, rad/s^2: step of the central differences
+_SLOPE_ERROR = 1e-5  # largest error of a slope, relative to the largest difference
 
 
 def check_plugin(group: str, name: str) -> None:
@@ -41,3 +50,54 @@ def check_plugin(group: str, name: str) -> None:
     elif not callable(found):
         raise DynidError(f"'{name}' of the group {group} is a {type(found).__name__}, which cannot be called",
                          code="misnamed-plugin")
+
+
+def check_term(term: Term) -> None:
+    """Check a term on a built-in arm with three joints, at random states.
+
+    It needs parameters with distinct names, finite columns, rows that do not depend on the other samples of a batch
+    (unless the term has memory), and, where it has `slopes`, slopes that agree with differences of its columns.
+
+    Raises:
+        ContractError: a check failed; the message names the term and what was found.
+    """
+    robot = Robot.builtin(_TEST_ROBOT)
+    model = Model(robot, (RigidBodies(), term))
+    start = f"term '{term_name(term)}' fails the check"
+    own = model.parameters.names[-len(tuple(term.parameters(robot))):]
+    if not own or len(set(model.parameters.names)) != len(model.parameters.names):
+        raise ContractError(f"{start} 'names': its parameters are {', '.join(own) or 'none'}; they must be distinct")
+    rng = np.random.default_rng(1)
+    q, dq, ddq = rng.normal(size=(3, _RANDOM_STATES, robot.dof))
+    columns = model.regressor(q, dq, ddq)
+    if not np.all(np.isfinite(columns)):
+        raise ContractError(f"{start} 'finite': a column contains values that are not finite")
+    alone = np.concatenate([model.regressor(q[k:k + 1], dq[k:k + 1], ddq[k:k + 1]) for k in range(_RANDOM_STATES)])
+    if not model.channels and not np.allclose(alone, columns.reshape(alone.shape), rtol=1e-9, atol=1e-9):
+        raise ContractError(f"{start} 'batch': a row changes with the other samples of its batch")
+    if hasattr(term, "slopes"):
+        _check_slopes(start, Model(robot, (term,)), (q, dq, ddq), rng)
+
+
+def _check_slopes(start: str, model: Model, motion: tuple[Array, Array, Array], rng: np.random.Generator) -> None:
+    """Compare the gradient of a weighted sum of all columns with central differences."""
+    place = np.arange(model.dof * len(model.parameters)).reshape(model.dof, -1)
+    weights = rng.normal(size=(place.size, _RANDOM_STATES))
+
+    def weighted(signals: Array) -> Array:
+        out = np.zeros((place.size, _RANDOM_STATES))
+        q, dq, ddq = signals
+        model.fill(q, dq, ddq, place, out)
+        return np.sum(out * weights, axis=0)
+
+    stated = np.reshape(model.pull_back(*motion, place, weights), (3, _RANDOM_STATES, model.dof))
+    signals = np.array(motion)
+    found = np.empty_like(stated)
+    for signal in range(3):
+        for joint in range(model.dof):
+            step = np.zeros_like(signals)
+            step[signal, :, joint] = _DIFFERENCE_STEP
+            found[signal, :, joint] = (weighted(signals + step) - weighted(signals - step)) / (2 * _DIFFERENCE_STEP)
+    error = float(np.abs(stated - found).max())
+    if error > _SLOPE_ERROR * (1.0 + float(np.abs(found).max())):
+        raise ContractError(f"{start} 'slopes': they differ from differences of its columns by {error:.2g}")

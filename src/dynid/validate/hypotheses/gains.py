@@ -129,8 +129,8 @@ def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) 
             gains = 1.0 / c[list(wrong)]
             return Scales(wrong, tuple(map(float, gains)),
                           tuple(map(float, std[list(wrong)] * inflation * gains ** 2)), float(removed))
-        least = min(weak, key=lambda j, right=right: float(np.sum((t @ _against(t, (*right, j), dof)[0]) ** 2)))
-        wrong = tuple(j for j in wrong if j != least)
+        left = {j: float(np.sum((t @ _against(t, (*right, j), dof)[0]) ** 2)) for j in weak}  # if j were right
+        wrong = tuple(j for j in wrong if j != min(left, key=left.__getitem__))
     return None
 
 

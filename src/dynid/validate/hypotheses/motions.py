@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.arrays import Array, Ints
+from dynid.kernel_store import njit
 from dynid.model import LinearModel
 from dynid.recording import Samples
-from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
+from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
 from dynid.validate.hypotheses.hypothesis import Change, Hypothesis
 from dynid.validate.thresholds import COMMAND_PERIODS, SHORT_DELAY_WORTH
 
@@ -22,6 +24,7 @@ GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m, of a gear: reversals fal
 _NUMBERED_CAUSES = {"time-scale", "gear-ratio", "position-offset", "residual-follows-delay",
                     "residual-follows-backlash"}
 _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # those found on a logarithmic scale
+_HARDLY_FILTERED = 0.05  # of the rate: cut-off where the samples name none
 
 
 def stretched(factor: float) -> Change:
@@ -225,3 +228,36 @@ def _lowest(tried: Mapping[float, float]) -> float:
     if not curve > 0:
         return min(order, key=lambda value: tried[value])
     return float(np.clip(0.5 * (left + middle) - 0.5 * low / curve, left, right))
+
+
+def position_cutoff(log: Samples) -> float:
+    """Return the cut-off (Hz) of the positions of samples, or one that hardly filters if they have none."""
+    cutoff = log.settings.get("cutoff")
+    return float(cutoff) if isinstance(cutoff, float | int) and 0 < cutoff < 0.45 * log.rate \
+        else _HARDLY_FILTERED * log.rate
+
+
+def lag_of_link(q: Array, gap: float, rate: float, cutoff: float, segments: Ints) -> tuple[Array, Array, Array]:
+    """Return the difference of a link's position from its motor's q (samples,), with two derivatives, for a gap in
+    the gear (rad or m). The logged position is the motor's. Low-passed at the cut-off (Hz) of the positions."""
+    off = np.zeros((len(q), 1))
+    for start, stop in segments:
+        off[start:stop, 0] = _play(q[start:stop], 0.5 * abs(gap)) - q[start:stop]
+    off = low_pass(off, cutoff, rate, 4, segments)
+    return off[:, 0], differentiate(off, rate, segments)[:, 0], differentiate_twice(off, rate, segments)[:, 0]
+
+
+def _play(motor: Array, half: float) -> Array:
+    """Return the position of the link (samples,): unchanged unless the motor pushes it at one end of the gap."""
+    link = np.array(motor)
+    _follow(link, float(half))
+    return link
+
+
+@njit(cache=True, nogil=True)
+def _follow(x: Array, half: float) -> None:
+    """Replace the motor's positions x (samples,) by the link's."""
+    link = x[0] if len(x) else 0.0
+    for k in range(len(x)):
+        link = min(max(link, x[k] - half), x[k] + half)
+        x[k] = link

@@ -17,6 +17,7 @@ from dynid.model import robot_model
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.validate.candidates import BACKLASH
+from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import position_sign
@@ -34,10 +35,15 @@ from dynid.validate.hypotheses.weigh import (
 )
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
-from dynid.validate.suspicions.exchanged_columns import exchange_as_likely, exchanged_columns
+from dynid.validate.suspicions.exchanged_columns import (
+    exchange_as_likely,
+    exchanged_columns,
+    is_unrelated,
+    torques_exchanged,
+    unrelated_torques,
+)
 from dynid.validate.suspicions.second_fit import METHOD, without
 from dynid.validate.suspicions.signals import beyond_limits
-from dynid.validate.suspicions.unrelated import is_unrelated, torques_exchanged, unrelated_torques
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, UNIT_SPREAD, WORSE_RATIO
 from dynid.validate.words import inside, joints_listed
 
@@ -211,7 +217,8 @@ def _signs(state: Explained) -> Explained:
     torques = Hypothesis("torque-sign", inverted, scaled_torques(sign), sign, (-1.0,) * len(inverted))
     if case.problem.data and not _agreed(case, torques):
         return state
-    gains = [case.gains[j].gain for j in inverted]
+    every = drive_gains(case.problem, case.estimate)
+    gains = [every[j].gain for j in inverted]
     known = [-1.0 if gain is None or gain > 0 else gain for gain in gains]
     evidence = {"gain": known[0] if len(known) == 1 else each(known)}
     if _positions_instead(case, torques):

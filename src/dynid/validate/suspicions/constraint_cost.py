@@ -6,13 +6,13 @@ is checked instead.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 
 from dynid.estimate import identify
 from dynid.findings import Finding
-from dynid.validate.gains import drive_gains
 from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_statistics import residual_tests
 from dynid.validate.suspicions.case import Case, suspect
@@ -39,19 +39,20 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
                     evidence={"relative_error": error, "unconstrained_relative_error": least})], free
 
 
-def without_constraints(case: Case) -> Case:
-    """Return the case with the unconstrained fit, or the same case if its method has no constraints."""
-    return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case)
+def without_constraints(case: Case, joints: Collection[str]) -> Case:
+    """Return the case with the unconstrained fit and tests of the residuals of some joints, or the same case if its
+    method has no constraints."""
+    return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case, joints)
 
 
-def _refitted(case: Case) -> Case:
-    """The case with the unconstrained fit, its residual tests and gains."""
+def _refitted(case: Case, joints: Collection[str] | None = None) -> Case:
+    """The case with the unconstrained fit and its residual tests, of all joints by default."""
     problem = case.problem
     estimate = identify(problem, method=_METHOD)
     own = problem.torques.equations if estimate.model is problem.model and estimate.base is problem.base else None
     reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True, equations=own)
-    return replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
-                   gains=drive_gains(problem, estimate))
+    return replace(case, estimate=estimate, reconstruction=reconstruction,
+                   tests=residual_tests(reconstruction, only=joints, earlier=(case.reconstruction, case.tests)))
 
 
 def _impossible_joints(free: Case) -> tuple[str, ...]:

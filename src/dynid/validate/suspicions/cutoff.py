@@ -14,8 +14,8 @@ from dynid.validate.thresholds import (
     CERTAIN_STANDARD_ERRORS,
     CUTOFF_KNOWN,
     CUTOFF_OF_ERROR,
+    CUTOFF_OF_TORQUE,
     CUTOFF_PERCENT,
-    RELEVANT_TORQUE,
 )
 from dynid.validate.words import listed, sentence, span
 
@@ -83,7 +83,7 @@ def _error(case: Case, found: CutoffDependence) -> float:
 
 def _changed(found: CutoffDependence, error: float) -> Bools:
     """Return for which of the other cut-offs (k,) the predictions change about as much as their error."""
-    return (found.torques > CUTOFF_OF_ERROR * error) & (found.torques > 100.0 * RELEVANT_TORQUE) & ~found.refused
+    return (found.torques > CUTOFF_OF_ERROR * error) & (found.torques > CUTOFF_OF_TORQUE) & ~found.refused
 
 
 def predictions_depend(case: Case) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.model import complete, least_inertia, robot_model, split_regressor
-from dynid.model.kinds import VISCOUS
+from dynid.model.parameters import VISCOUS
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect

@@ -151,7 +151,7 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
     a modelling error.
     """
     found = _predictable(case)
-    free = without_constraints(case) if found else case
+    free = without_constraints(case, found) if found else case
     if free is not case:
         found = {joint: share for joint, share in found.items() if joint in _predictable(free)}
     if found:

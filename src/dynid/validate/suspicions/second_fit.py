@@ -17,7 +17,7 @@ from dynid.model import LinearModel, Model, Term, robot_model, term_from_table
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
-from dynid.validate.gains import drive_gains
+from dynid.validate.gains import nominal_gains
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.hypotheses.trial import BLOCKS
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt
@@ -32,8 +32,8 @@ PLAIN_FRICTION = ("viscous", "coulomb", "offset")  # of the model that faults ar
 def without(case: Case, hypothesis: Hypothesis) -> Case:
     """Return the case with a fault corrected, identified again by weighted least squares.
 
-    Estimate, reconstruction, residual tests and gains are those of the second fit; the excitation and other logs are
-    unchanged.
+    Estimate, reconstruction, residual tests and gains relative to the nominal model are those of the second fit; the
+    excitation and other logs are unchanged.
     """
     model, samples = hypothesis.change(case.problem.model, case.problem.data)
     return _fitted_again(case, model, samples)
@@ -68,7 +68,7 @@ def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) 
     estimate = identify(second, method=METHOD)
     reconstruction = reconstruct(estimate, samples, for_tests=True, equations=equations)
     return replace(case, problem=second, estimate=estimate, reconstruction=reconstruction,
-                   tests=residual_tests(reconstruction), gains=drive_gains(second, estimate))
+                   tests=residual_tests(reconstruction), gains=nominal_gains(second))
 
 
 def _renamed(problem: Problem, model: LinearModel) -> Array | None:

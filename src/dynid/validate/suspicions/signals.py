@@ -8,9 +8,8 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.order_statistics import median
-from dynid.recording.copies import decimal_step, held_share, repeated_stretch
+from dynid.recording.check import Hang, decimal_step, hanging_positions, held_share, repeated_stretch
 from dynid.recording.preparation.selection import at_limit, found_limits
-from dynid.recording.stuck import Hang, hanging_positions
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import (

@@ -2,8 +2,61 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.actuators.sections import SECTIONS, ActuatorData
-from dynid.report.section import Page
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.actuators import ActuatorEstimate
+from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, thinned_rows, title
+from dynid.report.section import Page, Section
+
+_JOINT_POINTS = 2000  # of one joint
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorData:
+    """The estimate, the title of the page, and the command that made it."""
+
+    title: str
+    estimate: ActuatorEstimate
+    command: str = ""
+
+
+def _parameters(data: ActuatorData) -> Mapping[str, Any]:
+    """Parameters of the actuators with intervals, friction models that were compared, findings and notes."""
+    found = data.estimate
+    return {"rows": found.rows(), "given": [(one.joint, one.name, one.value, one.unit) for one in found.parameters
+                                            if one.is_given],
+            "comparison": found.comparison, "findings": [one.text for one in found.findings],
+            "notes": [one.text for one in found.notes], "error": 1e3 * found.mean_error,
+            "linear": 1e3 * found.linear_error}
+
+
+def _positions(data: ActuatorData) -> Mapping[str, Any]:
+    """Positions of the first log: measured, and simulated in closed loop with the estimate."""
+    log = data.estimate.logs[0]
+    return {"figures": [_figure(data, j, name) for j, name in enumerate(data.estimate.joints)], "log": log.source}
+
+
+def _figure(data: ActuatorData, j: int, name: str) -> Figure:
+    log = data.estimate.logs[0]
+    columns = np.column_stack([log.measured[:, j], log.command[:, j], log.simulated[:, j]])
+    rows = thinned_rows(columns, _JOINT_POINTS)
+    x = numbers(log.t[rows] - log.t[0], 6)
+    hover = "%{y:.4~g} rad at %{x:.3f} s"
+    traces = [line(x, numbers(columns[rows, k]), words, colour, width, hovertemplate=hover) for k, words, colour, width
+              in ((0, "measured", MEASURED, 4), (1, "command", LIGHT, 1.2), (2, "simulated", BLUE, 1.4))]
+    error = 1e3 * float(log.mean_error[j])
+    return Figure(traces, {"title": title(f"{name}, mean error {error:.3g} mrad"), "xaxis": axis("time, s"),
+                           "yaxis": axis("position, rad")},
+                  f"Measured, commanded and simulated positions of {name}", 260)
+
+
+SECTIONS: tuple[Section[ActuatorData], ...] = (
+    Section("parameters", "Parameters", _parameters),
+    Section("positions", "Simulated positions", _positions))
 
 
 def subtitle(data: ActuatorData) -> str:

@@ -1,46 +1,25 @@
-"""Page on an identification. A new section is a module and a template of the same name, and a line here."""
+"""Page on an identification. A new section is a module and a template of the same name, and its name here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from dynid.plugins import usable_plugins
-from dynid.report.pages.identification import (
-    base_motion,
-    consistency,
-    covariance,
-    cross_validation,
-    cutoff,
-    essential,
-    expressions,
-    extraction,
-    filtered_rows,
-    flexibility,
-    friction,
-    iterations,
-    logs,
-    parameters,
-    payloads,
-    provenance,
-    residuals,
-    simulation,
-    skeleton,
-    torques,
-    tracking,
-    verdict,
-)
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.rendering import rendered_section, write_page
 from dynid.report.section import Page, Section
 from dynid.report.words import count
 
-SECTIONS: tuple[Section[ReportData], ...] = (
-    verdict.SECTION, torques.SECTION, residuals.SECTION, friction.SECTION, flexibility.SECTION, payloads.SECTION,
-    parameters.SECTION, essential.SECTION, expressions.SECTION, covariance.SECTION, iterations.SECTION, logs.SECTION,
-    tracking.SECTION, cutoff.SECTION, filtered_rows.SECTION, cross_validation.SECTION, simulation.SECTION,
-    consistency.SECTION, extraction.SECTION, skeleton.SECTION, base_motion.SECTION, provenance.SECTION)
+# The modules of the sections, in the order of the page.
+_SECTION_MODULES = (
+    "verdict", "torques", "residuals", "friction", "flexibility", "payloads", "parameters", "essential", "expressions",
+    "covariance", "iterations", "logs", "tracking", "cutoff", "filtered_rows", "cross_validation", "simulation",
+    "consistency", "extraction", "skeleton", "base_motion", "provenance")
+SECTIONS: tuple[Section[ReportData], ...] = tuple(
+    import_module(f"{__name__}.{name}").SECTION for name in _SECTION_MODULES)
 
 
 def subtitle(data: ReportData) -> str:

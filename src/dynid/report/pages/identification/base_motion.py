@@ -11,10 +11,9 @@ from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics, rotations
 from dynid.recording import Samples
 from dynid.report import geometry, scene
-from dynid.report.figure import BLUE, GREEN, LIGHT, VERMILION, Figure, axis, line, numbers
+from dynid.report.figure import BLUE, GREEN, LIGHT, VERMILION, Figure, axis, line, numbers, thinned_rows
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.thin import thinned_rows
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 

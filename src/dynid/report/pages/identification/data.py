@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dynid.estimate import Essential, Estimate, FrictionChoice
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.recording import Samples
-from dynid.recording.names import short_name
-from dynid.report.units import JointUnits, joint_units
+from dynid.recording.log_files import short_name
+from dynid.report.words import JointUnits, joint_units
 from dynid.robot import Robot
 from dynid.validate import (
     Breakaway,
@@ -106,5 +106,5 @@ class ReportData:
 
     @cached_property
     def units(self) -> tuple[JointUnits, ...]:
-        """Units of every joint."""
+        """Units of position, velocity and torque of every joint."""
         return joint_units(self.estimate.model, self.robot)

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.report.figure import BLUE, MEASURED, VERMILION, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.units import JointUnits
+from dynid.report.words import JointUnits
 from dynid.validate.deflection import Deflection
 
 _DRAWN_POINTS = 700  # drawn of each direction

@@ -8,7 +8,7 @@ from typing import Any
 from dynid.report.figure import BLUE, MEASURED, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.units import JointUnits
+from dynid.report.words import JointUnits
 from dynid.validate.friction_shape import FrictionShape, friction_shapes
 
 _BAND_STD = 2.0  # deviations on either side

@@ -27,8 +27,7 @@ from dynid.report.figure import (
 from dynid.report.figure import text as plain_text
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.units import JointUnits
-from dynid.report.words import count, number
+from dynid.report.words import JointUnits, count, number
 
 PARAMETERS = 12  # drawn, those that moved most in their deviations
 COLUMNS = 8  # steps in the table

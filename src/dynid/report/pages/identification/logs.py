@@ -11,7 +11,7 @@ from dynid.recording import Samples
 from dynid.report.figure import INK, SERIES, Figure, line, log_axis, significant, text
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.units import JointUnits
+from dynid.report.words import JointUnits
 
 _SHOWN_SIGNALS = ("q", "dq", "ddq", "tau")
 

@@ -16,10 +16,9 @@ from dynid.estimate.problem import method_title
 from dynid.estimate.summary_text import UNCERTAINTY
 from dynid.order_statistics import quantile
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
-from dynid.report.grades import GOOD, POOR, grade
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.words import number, percent, typeset
+from dynid.report.words import GOOD, POOR, grade, number, percent, typeset
 from dynid.robot.inertia import NAMES
 from dynid.validate import compare
 

@@ -9,11 +9,24 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.regression.residual_series import Residuals
-from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, level, line, log_axis, numbers, significant
+from dynid.report.figure import (
+    BLUE,
+    GREY,
+    LIGHT,
+    VERMILION,
+    Figure,
+    axis,
+    level,
+    line,
+    log_axis,
+    numbers,
+    significant,
+    thinned_rows,
+    with_breaks,
+)
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.thin import thinned_rows, with_breaks
-from dynid.report.units import JointUnits, inverse, squared
+from dynid.report.words import JointUnits, inverse, squared
 from dynid.signals import power_density
 from dynid.validate import JointTests, Whiteness
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.figure import BLUE, INK, MEASURED, Figure, axis, line, numbers, title
+from dynid.report.figure import BLUE, INK, MEASURED, Figure, axis, line, numbers, thinned_rows, title, with_breaks
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.thin import thinned_rows, with_breaks
-from dynid.report.units import JointUnits
+from dynid.report.words import JointUnits
 from dynid.validate import ResimulatedLog, SimulationCheck
 
 MOST_POINTS = 3000  # of one joint in one simulation

@@ -10,11 +10,23 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.recording import Samples
 from dynid.regression.residual_series import Residuals
-from dynid.report.figure import BLUE, LIGHT, MEASURED, ORANGE, Figure, axis, line, numbers, title
+from dynid.report.figure import (
+    BLUE,
+    LIGHT,
+    MEASURED,
+    ORANGE,
+    Figure,
+    axis,
+    line,
+    numbers,
+    runs,
+    thinned_rows,
+    title,
+    with_breaks,
+)
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.thin import runs, thinned_rows, with_breaks
-from dynid.report.units import JointUnits
+from dynid.report.words import JointUnits
 from dynid.validate import Reconstruction
 
 MOST_POINTS = 3000  # of one joint in one log

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from dynid.order_statistics import distinct
-from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, line, numbers, title
+from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, line, numbers, thinned_rows, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.thin import thinned_rows
-from dynid.report.units import JointUnits
+from dynid.report.words import JointUnits
 from dynid.validate import Tracking
 
 POINTS = 1500  # of one joint in one log

@@ -71,12 +71,12 @@ def remedies(data: ReportData) -> list[MissingParameters]:
 
 
 def distinct(findings: tuple[Finding, ...]) -> list[Finding]:
-    """Return each sentence once."""
+    """Return the sentences without repetitions."""
     return list({finding.text: finding for finding in findings}.values())
 
 
 def cards(data: ReportData) -> list[Card]:
-    """Return the key numbers."""
+    """Return the key numbers of a result, as cards of the report."""
     total, estimate = data.reconstruction.total, data.estimate
     found = [Card("relative error", percent(total.relative_error),
                   f"on the fitted data: {data.reconstruction.counted_text}")]

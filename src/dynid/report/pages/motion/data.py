@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.excitation import ExcitingMotion, Joined, Usage
-from dynid.report.units import JointUnits, joint_units
+from dynid.report.words import JointUnits, joint_units
 from dynid.robot import Robot
 
 # Limits of which a share is used.
@@ -50,7 +50,7 @@ class MotionData:
 
     @cached_property
     def units(self) -> tuple[JointUnits, ...]:
-        """Units of every joint."""
+        """Units of position, velocity and torque of every joint."""
         return joint_units(self.excitation.model, self.robot)
 
     @cached_property
@@ -68,7 +68,7 @@ class MotionData:
 
     @property
     def core(self) -> tuple[float, float]:
-        """Start and end of the exciting part, s."""
+        """Start and end time of the exciting part of the motion, s."""
         whole = self.excitation.trajectory
         start = float(whole.starts[1]) if isinstance(whole, Joined) and whole is not self.excitation.core else 0.0
         return start, start + self.excitation.core.duration
