@@ -25,7 +25,8 @@ def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, d
         difference: (b,), the regularised estimate less the unregularised one.
     """
     most = np.maximum(np.diag(without) + difference ** 2 - np.diag(by_noise), 0.0)
-    share = np.sqrt(np.minimum(most / np.maximum(np.diag(by_penalty), 1e-300), 1.0))
+    own = np.diag(by_penalty)
+    share = np.sqrt(np.where(own > most, most, 1.0) / np.where(own > most, own, 1.0))
     return by_penalty * np.outer(share, share)
 
 
