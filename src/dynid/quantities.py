@@ -70,3 +70,8 @@ def check_samples(duration: float, rate: float) -> None:
     if duration * rate > MOST_SAMPLES:
         raise DynidError(f"a motion of {duration:g} s at {rate:g} Hz has {duration * rate:.3g} samples, more than the "
                          f"{MOST_SAMPLES:g} that are computed with", "give a lower --rate or a shorter --duration")
+
+
+def percent_text(percent: float) -> str:
+    """Format a percentage with two significant digits, without a power of ten: '0.48 %', '5.1 %', '100 %'."""
+    return f"{percent:.0f} %" if abs(percent) >= 9.5 else f"{percent:.2g} %"

@@ -9,6 +9,7 @@ import typer
 
 from dynid.cli.options import deviating, numbers, words
 from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.quantities import percent_text
 
 
 def command(
@@ -58,7 +59,7 @@ def command(
         return
     to = console()
     for one in found.ways:
-        rows = [(name, f"{value:.5g}" if yes else "-", f"{100 * share:.2g} %" if yes else "-",
+        rows = [(name, f"{value:.5g}" if yes else "-", f"{percent_text(100 * share)}" if yes else "-",
                  "" if yes else f"not identifiable: {one.reasons[name]}")
                 for name, value, share, yes in zip(one.joints, one.values, one.relative_std, one.identified,
                                                    strict=True)]

@@ -162,7 +162,7 @@ def parameter_table(estimate: Estimate) -> Table:
 
 
 def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
-    """Print how many parameters need more excitation, and the command that designs such a motion."""
+    """Return how many parameters another motion would determine better, and the command that designs it."""
     from rich.text import Text
 
     from dynid.runs.improvement import improve_command
@@ -172,11 +172,11 @@ def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     if not missing:
         return []
     if result.robot.has_free_base:  # no motion is designed for it
-        return [f"{len(missing)} parameters need more excitation (listed {_more(written)})."]
+        return [f"Another motion would determine {len(missing)} parameters better (listed {_more(written)})."]
     folder = Path(written["parameters"]).parent if written else Path("RESULT")
     one_way = [f"- {one.text}" for one in result.verdict.findings if one.code == ONE_WAY[0]]
     return [*one_way,
-            f"Design a motion for the {len(missing)} parameters that need more excitation (listed {_more(written)}):",
+            f"Design a motion that determines {len(missing)} parameters better (listed {_more(written)}):",
             Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
 
 

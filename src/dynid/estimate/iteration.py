@@ -17,6 +17,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.closed_loop.loop import Log
 from dynid.estimate.iterations import POINTS, Iteration, StepMotion, numbered
 from dynid.estimate.problem import Problem
+from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.regression import BaseParameters
 from dynid.signals import at_times
@@ -165,7 +166,7 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
     moved = f" and a parameter by {past.step:.2g} of its standard error" if np.isfinite(past.step) else ""
     raise NotPossibleError(f"method '{procedure.name}' did not converge in "
                            f"{max_iterations} iterations: the last changed the "
-                           f"torques by {100.0 * found.change:.2g} %{moved}", procedure.advice, "not-settled")
+                           f"torques by {percent_text(100.0 * found.change)}{moved}", procedure.advice, "not-settled")
 
 
 def step_size(move: Array, covariance: Array) -> float:

@@ -13,6 +13,7 @@ from dynid.estimate.consistent import consistency_of, filled
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import Problem
+from dynid.quantities import percent_text
 from dynid.threads import one_blas_thread
 
 SAME_ERROR = 0.01  # share by which the torque error may grow so that a robot counts as one with the same torques
@@ -41,9 +42,10 @@ class ConsistentRobot:
     def sentence(self) -> str:
         """Sentence that states the increase of the torque error."""
         if self.same:
-            return f"a physically consistent robot with the same torques (error {self.error:.2g} % on the fitted data)"
-        return (f"the nearest physically consistent robot; its torque error on the fitted data is {self.error:.2g} % "
-                f"instead of {self.estimate_error:.2g} %")
+            return ("a physically consistent robot with the same torques "
+                    f"(error {percent_text(self.error)} on the fitted data)")
+        return ("the nearest physically consistent robot; its torque error on the fitted data is "
+                f"{percent_text(self.error)} instead of {percent_text(self.estimate_error)}")
 
 
 def consistent_robot(problem: Problem, estimate: Estimate) -> ConsistentRobot:

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import RecordingError
 from dynid.order_statistics import distinct, median, quantile
-from dynid.quantities import RATE, check_quantity
+from dynid.quantities import RATE, check_quantity, percent_text
 from dynid.recording.mapping import SECONDS
 from dynid.robot import Robot
 
@@ -81,7 +81,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
     off = float(np.mean(np.abs(steps / usual_step - 1.0) > 0.5))
     if np.max(np.abs(steps / usual_step - 1.0)) > 0.05:
         notes.append(f"time stamps jitter: intervals from {1e3 * steps.min():.4g} to {1e3 * steps.max():.4g} ms around "
-                     f"a median of {1e3 * usual_step:.4g} ms, {100 * off:.2g} % off by more than half")
+                     f"a median of {1e3 * usual_step:.4g} ms, {percent_text(100 * off)} off by more than half")
     longest = int(np.argmax(steps))
     if steps[longest] > 5 * usual_step:
         gaps = int(np.sum(steps > 5 * usual_step))
@@ -95,7 +95,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
                      "example --set log.time_unit=ms")
     repeats = float(np.mean(np.all(q[1:] == q[:-1], axis=1)))
     if repeats > 0.01:
-        notes.append(f"{100 * repeats:.2g} % of the rows repeat the positions of the row before")
+        notes.append(f"{percent_text(100 * repeats)} of the rows repeat the positions of the row before")
     return notes
 
 

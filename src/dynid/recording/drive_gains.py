@@ -13,6 +13,7 @@ from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
+from dynid.quantities import percent_text
 from dynid.recording.recording import Recording
 from dynid.robot import numbered_joints
 
@@ -61,8 +62,8 @@ class DriveGains:
     def applied(self, recording: Recording) -> Recording:
         """Return a recording of currents converted to torques; the torque of a joint without a gain is unknown."""
         known = self.identified
-        sure = ", ".join(f"{name} {value:.5g} +- {100 * share:.2g} %" if yes else f"{name} none ({self.reasons[name]})"
-                         for name, value, share, yes in
+        sure = ", ".join(f"{name} {value:.5g} +- {percent_text(100 * share)}" if yes
+                         else f"{name} none ({self.reasons[name]})" for name, value, share, yes in
                          zip(self.joints, self.values, self.relative_std, known, strict=True))
         if not known.any():
             raise NotPossibleError(f"{recording.source}: no drive gain is identifiable: {sure}", "give drive_gain")

@@ -13,6 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
 from dynid.findings import Finding
+from dynid.quantities import percent_text
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.words import listed, sentence
 
@@ -79,8 +80,8 @@ def unrepeated_finding(problem: Problem, cross: CrossValidation, found: Unrepeat
         "unrepeated-block", "not-excited", "warning", sentence(
             f"{listed(where, 4)} has motion or contacts that the rest of the log does not repeat: without it, the "
             f"parameters are so uncertain that its torques are predicted with an error of {worst:.0f} %. The model "
-            f"from all data is not affected, and the error over the other blocks is {found.error:.2g} %. Record a "
-            "longer log in which each foot is lifted several times, or validate with another log: "
+            f"from all data is not affected, and the error over the other blocks is {percent_text(found.error)}. "
+            "Record a longer log in which each foot is lifted several times, or validate with another log: "
             "--validate LOG"),
         f"motion without repetition ({times})", logs=tuple(dict.fromkeys(span.source for span in spans)),
         evidence={"blocks": tuple(float(cross.blocks[number] + 1) for number in found.numbers),

@@ -14,6 +14,7 @@ from dynid.estimate import Estimate
 from dynid.model import required_robot_model, robot_model
 from dynid.output_fields import map_of, output_fields, record
 from dynid.plain import finite, plain
+from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression
 from dynid.robot import Robot
@@ -108,7 +109,7 @@ class EstimateComparison:
         for (first, second), agreement in zip(self.predictions, self.agreement, strict=True):
             lines.append(f"{first.source}: relative error {first.relative_error:.2f} % for {a}, "
                          f"{second.relative_error:.2f} % for {b}"
-                         + ("" if agreement is None else f"; their torques differ by {agreement:.2g} %"))
+                         + ("" if agreement is None else f"; their torques differ by {percent_text(agreement)}"))
         lines += [f"torque on {one.source}, rms of the difference: " + ", ".join(
             f"{name} {rms:.3g}" for name, rms in zip(one.joints, one.rms, strict=True)) for one in self.torques]
         return "\n".join(lines)

@@ -16,6 +16,7 @@ from dynid.arrays import Array
 from dynid.estimate import Estimate
 from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
+from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.recording.decimate import low_passed, reach
 from dynid.recording.preparation.selection import moving_speeds
@@ -76,7 +77,7 @@ class MovingErrors:
     def text(self) -> str:
         """Text such as 'all moving rows 4.6 %, raw 8.7 %'; empty if nothing moves."""
         low, raw = self.total.low_passed, self.total.raw
-        return "" if low is None or raw is None else f"all moving rows {low:.2g} %, raw {raw:.2g} %"
+        return "" if low is None or raw is None else f"all moving rows {percent_text(low)}, raw {percent_text(raw)}"
 
     @output_fields(rows=int, low_passed=float | None, raw=float | None, low_passed_per_joint=list[float | None],
                    raw_per_joint=list[float | None])

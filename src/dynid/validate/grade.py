@@ -17,6 +17,7 @@ from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.findings import Finding
 from dynid.output_fields import output_fields
 from dynid.plain import finite
+from dynid.quantities import percent_text
 from dynid.validate.block_repetition import UnrepeatedBlocks
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.excited_parameters import DataExcitation
@@ -129,7 +130,7 @@ def percent(error: float) -> str:
     """Format a relative error with two digits."""
     if error < EXACT_ERROR:
         return "zero but for rounding"
-    return f"{error:.2g} %" if error < 100.0 else f"{error:.0f} %"
+    return percent_text(error)
 
 
 def unseen_error(own: Reconstruction, validations: Sequence[Reconstruction],

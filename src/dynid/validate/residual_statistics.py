@@ -21,6 +21,7 @@ from dynid.model import complete
 from dynid.order_statistics import distinct, median
 from dynid.output_fields import output_fields
 from dynid.plain import plain
+from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.residual_series import Residuals
@@ -102,7 +103,7 @@ class Normality:
     def hint(self) -> str:
         """Probable cause of the residual's distribution in words."""
         if self.shape == "outliers":
-            return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
+            return f"outliers ({percent_text(100 * self.beyond)} of the rows beyond four standard deviations)"
         return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
 
     @output_fields(own_fields=True, hint=str)

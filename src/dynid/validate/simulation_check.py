@@ -18,6 +18,7 @@ from dynid.model import complete, least_inertia
 from dynid.model.completion import can_compile
 from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
+from dynid.quantities import percent_text
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import AT_REST
 from dynid.robot import numbered_joints
@@ -186,7 +187,7 @@ def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
     bad = float(np.mean(shares <= _SINGULAR_INERTIA))
     if not bad:
         return
-    share = "all" if bad == 1.0 else f"{max(100.0 * bad, 0.1):.2g} %"
+    share = "all" if bad == 1.0 else percent_text(max(100.0 * bad, 0.1))
     joint = int(np.argmax(np.abs(directions[np.argmin(shares)])))
     name = joint_label(model.joint_names[joint])
     raise NotPossibleError(f"the inertia matrix is not positive definite in {share} of the log's postures, mostly for "

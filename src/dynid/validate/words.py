@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dynid.quantities import percent_text
+
 
 def joint_label(name: str) -> str:
     """Return a joint's name in a sentence: 'joint 3' for joint3, 'joint carriage' for carriage, panda_joint4
@@ -21,7 +23,7 @@ def bare_joint(name: str) -> str:
 
 def span(values: Sequence[float], unit: str = "%") -> str:
     """Return the range of some values as text: '5 %' or '5 to 9 %'."""
-    low, high = (f"{x:.2g}" if abs(x) < 100 else f"{x:.0f}" for x in (min(values), max(values)))
+    low, high = (percent_text(x).removesuffix(" %") for x in (min(values), max(values)))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from dynid.arrays import Array, Bools, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.order_statistics import median, quantile
+from dynid.quantities import percent_text
 from dynid.recording.check import hanging_positions
 from dynid.recording.preparation.filters import Segments
 from dynid.recording.preparation.selection import longer_than
@@ -144,7 +145,7 @@ def timing_sentence(intervals: Array, widest: float) -> str:
     gaps = int(np.sum(intervals > widest))
     return (f"{len(intervals) + 1} samples over {float(np.sum(intervals)):.4g} s, intervals "
             f"{1e3 * intervals.min():.4g} to {1e3 * intervals.max():.4g} ms, median {1e3 * typical:.4g} ms, "
-            f"jitter {jitter:.2g} %, {gaps} gap{'s' * (gaps != 1)} longer than {1e3 * widest:.3g} ms")
+            f"jitter {percent_text(jitter)}, {gaps} gap{'s' * (gaps != 1)} longer than {1e3 * widest:.3g} ms")
 
 
 def repeated_rows(x: Array, likely: bool) -> Rows:
@@ -231,7 +232,7 @@ def repeated_sentences(recording: Recording, fresh: dict[str, Rows], frozen: Row
         share = 100.0 * max(counts.values()) / len(recording)
         what = ", ".join(f"{n} of the {word}" for word, n in counts.items())
         out.append(f"rows that repeat the previous one while the robot moves were ignored as not measured: {what} "
-                   f"({share:.2g} %)")
+                   f"({percent_text(share)})")
     for j in np.flatnonzero(np.any(frozen, axis=0)):
         name = (recording.joints or numbered_joints(recording.dof))[j]
         rows = np.flatnonzero(frozen[:, j])

@@ -9,6 +9,7 @@ import numpy as np
 from dynid.arrays import Array, Bools, like
 from dynid.lapack import least_squares
 from dynid.order_statistics import median
+from dynid.quantities import percent_text
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass
 from dynid.signals import at_times, cubic_spline
 
@@ -128,7 +129,8 @@ def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, 
             why.append(f"that of {names[j]} is {scale[j]:.3g} times the derivative of its position (check its unit "
                        "and gear ratio)")
         elif not rest[j] <= _MAX_UNEXPLAINED:
-            why.append(f"that of {names[j]} differs from the derivative of its position by {100 * rest[j]:.2g} %")
+            why.append(f"that of {names[j]} differs from the derivative of its position "
+                       f"by {percent_text(100 * rest[j])}")
         elif not abs(delay[j]) <= 0.25 / cutoff:
             why.append(f"that of {names[j]} lags the position by {1000.0 * delay[j]:.3g} ms, more than a filter at "
                        f"{cutoff:.3g} Hz can correct")

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.findings import Evidence, Finding
+from dynid.quantities import percent_text
 from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import (
@@ -56,7 +57,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
             evidence=evidence)
         return
     said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while their error "
-                f"is {error:.2g} %")
+                f"is {percent_text(error)}")
     yield suspect("cutoff-dependent", "results depend on the cut-off", f"{found.cutoff:g} Hz",
                   f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(said)}; noise "
                   "and motion of the positions overlap, so a faster motion or finer encoders are needed",

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.order_statistics import median
+from dynid.quantities import percent_text
 from dynid.recording.check import Hang, decimal_step, hanging_positions, held_share, repeated_stretch
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.validate.joint_motion import JointMotion
@@ -118,7 +119,7 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
             limit = float(upper[j] if np.isfinite(upper[j]) else lower[j])
             yield suspect("torque-saturated", "saturated torque", joint_label(names[j]),
                           f"the torque of {joint_label(names[j])} is cut off at "
-                          f"{limit:.4g} in {100 * share[j]:.2g} % of "
+                          f"{limit:.4g} in {percent_text(100 * share[j])} of "
                           f"{log.source}: the drive or its log is at its limit; "
                           "these rows are not used; move more slowly or with "
                           "less load", joints=[names[j]], logs=[log.source],
@@ -131,9 +132,9 @@ def rows_held(case: Case) -> Iterator[Finding]:
         share = held_share(log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
         if share > REPEATED_SHARE:
             yield suspect("rows-repeated", "repeated rows", log.source,
-                          f"{100 * share:.2g} % of the rows in motion of {log.source} repeat the previous row in "
-                          f"every signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as it "
-                          "was measured, so standard deviations are too small; write each measurement once",
+                          f"{percent_text(100 * share)} of the rows in motion of {log.source} repeat the previous row "
+                          f"in every signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as "
+                          "it was measured, so standard deviations are too small; write each measurement once",
                           logs=[log.source], evidence={"share": share})
 
 
