@@ -131,7 +131,7 @@ def test_by_command(desk, capsys, tmp_path):
     assert "two.npz" in out.replace("\n", "")
     for arguments, words in (((desk / "one",), "give the folder of a second result"),
                              ((desk / "one", desk / "two.npz"), "give the folder of a second result"),
-                             ((desk / "one", desk / "two", "--methods", "ols"), "compared as they are")):
+                             ((desk / "one", desk / "two", "--methods", "ols"), "give only their folders")):
         code, out, err = _call(capsys, "compare", *arguments)
         assert (code, out) == (2, "")
         assert words in " ".join(err.split())

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from dynid import Robot, RunSettings
 from dynid.runs.identification import run
 from dynid.runs.results import parameters_text
 from dynid.studio.server import Opened
+from dynid.studio.worker import TASKS
 from dynid.studio.workspace import EMPTY
 
 NAME = "&lt;script&gt;alert(1)&lt;/script&gt;"
@@ -266,3 +268,8 @@ def test_files_that_the_users_own_run_file_leads_to_are_read(place: Path) -> Non
         assert answer.status_code == 200 and answer.json()["rows"] == 1600, answer.text
         other = client.settings(**{**client.state()["settings"], "log": {"torque": {"file": "whole.csv"}}})
         assert other.status_code == 422 and other.json()["error"]["where"] == "log.torque"
+
+
+def test_every_task_has_its_function():
+    for module, name in TASKS.values():
+        assert callable(getattr(import_module(f"dynid.studio.tasks.{module}"), name))

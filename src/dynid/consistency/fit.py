@@ -16,7 +16,7 @@ from dynid.regression import BaseParameters, Stacked
 
 _TOO_HEAVY = 0.1  # share of the misfit that a robot above the greatest mass would spare, above which it is refused
 _MAX_UNEXPLAINED = 0.25  # share of the torques' squares: a relative error of one half
-# Share of half the squares by which a solution may be proved to miss the optimum and still be taken.
+# Share of the misfit by which a solution may be proved to miss the optimum and still be taken.
 MAX_OPTIMALITY_GAP = 1e-4
 _ACTIVE_CONSTRAINT_SHARE = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
 
@@ -113,7 +113,8 @@ def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> 
         if solution.impossible:
             break
     # Where many bodies touch their borders the solver may stop short of its own tolerances, beside the optimum.
-    gaps = [np.inf if one.impossible else optimality_gap(consistency.blocks, matrix, rho, one, scale) for one in tried]
+    gaps = [np.inf if one.impossible else optimality_gap(consistency.blocks, matrix, rho, one, scale, size)
+            for one in tried]
     if min(gaps) < MAX_OPTIMALITY_GAP:
         return tried[int(np.argmin(gaps))]
     interior_point(consistency)  # says which conditions contradict each other, if they do

@@ -26,8 +26,8 @@ from dynid.studio.voice import ProgressChannel
 TASKS = {"warm": ("warm", "warm"), "open": ("settings", "open_run"), "settings": ("settings", "checked_settings"),
          "catalogue": ("catalogue", "catalogue"), "robot": ("robot", "robot"), "pose": ("robot", "pose"),
          "log": ("log", "log"), "columns": ("log", "columns"),
-         "example": ("example", "example"), "job:run": ("run", "run_job"),
-         "job:compare": ("compare", "compare_job"), "job:motion": ("motion", "motion_job"),
+         "example": ("catalogue", "example"), "job:run": ("run", "run_job"),
+         "job:compare": ("run", "compare_job"), "job:motion": ("motion", "motion_job"),
          "job:payload": ("use", "payload_job"), "job:code": ("use", "code_job"), "job:live": ("live", "live_job"),
          "job:actuators": ("actuators", "actuators_job")}
 
