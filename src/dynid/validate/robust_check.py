@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.estimate.robust import tukey
-from dynid.order_statistics import distinct, median, quantile
+from dynid.order_statistics import distinct, median
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import PATTERN_BLOCKS, ROBUST_GAIN
 
 _ROBUST_BLOCKS = 10  # of time, even ones predicted from odd ones and the other way round
 _REWEIGHTING_STEPS = 12  # of reweighting
 OUTLIER_DEVIATIONS = 4.0  # robust deviations of an outlier
-_REVERSAL_SPEED = 0.2  # of the joint's top speed: outliers whose median is slower are reversals
+_SLOWER_ERRORS = 2.0  # standard errors by which outliers at reversals are slower than outliers at any time
 _NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution of deviation one
 
 
@@ -21,14 +21,14 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
     """Whether joint j's own equations predict blocks of time better in cross-validation with a robust fit than with
     least squares.
 
-    The comparison uses the median of the absolute residual, which outliers do not affect. Slow rows with large
-    residuals are not outliers: a filter rounds the jump of Coulomb friction at reversals, and a fit that ignores these
-    rows ignores friction.
+    The comparison uses the median of the absolute residual, which outliers do not affect. Large residuals at low speeds
+    are not outliers: a filter rounds the jump of Coulomb friction at reversals, and a fit that ignores these rows
+    ignores friction.
     """
     use = rows.keep[:, j]
     speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
     far = size > OUTLIER_DEVIATIONS * median(size) / _NORMAL_MAD if len(size) else np.zeros(0, dtype=bool)
-    if not far.any() or median(speed[far]) < _REVERSAL_SPEED * quantile(speed, 0.95):
+    if not far.any() or _at_reversals(speed, far):
         return False
     columns, tau = rows.columns[j][use], rows.measured[use, j]
     stretch = np.arange(len(tau)) * _ROBUST_BLOCKS // max(len(tau), 1)
@@ -44,6 +44,17 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
                 ratios.append(rest[1] / rest[0])
     return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= PATTERN_BLOCKS \
         and float(median(ratios)) < 1.0 - ROBUST_GAIN
+
+
+def _at_reversals(speed: Array, far: Bools) -> bool:
+    """Return whether outliers (rows,) are significantly slower than other rows.
+
+    Consecutive outliers are one event. Events at any time have speeds (rows,) of every rank with equal probability.
+    """
+    rank = np.searchsorted(np.sort(speed), speed[far], side="right") / len(speed)
+    event = np.cumsum(np.diff(np.flatnonzero(far), prepend=-2) > 1) - 1
+    ranks = np.bincount(event, rank) / np.bincount(event)
+    return bool(ranks.mean() < 0.5 - _SLOWER_ERRORS / np.sqrt(12.0 * len(ranks)))
 
 
 def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
