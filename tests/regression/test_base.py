@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from refusals import refused
 from robots import random_robot
@@ -37,6 +37,7 @@ def test_base_parameters_give_the_same_torque_and_are_as_many_as_the_rank(seed, 
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
+@example(15653, 2)  # an independent column whose entries in the null space are rounding
 @settings(max_examples=15, deadline=None)
 def test_singular_values_find_the_same(seed, dof):
     robot = random_robot(np.random.default_rng(seed), dof)

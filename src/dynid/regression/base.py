@@ -277,6 +277,7 @@ def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int]
     _, singular, right = np.linalg.svd(factor[:, shown] / norms[shown])
     rank = int(np.sum(singular > tolerance * singular[0]))
     silent = right[rank:].T
+    silent = np.where(np.linalg.norm(silent, axis=1, keepdims=True) < tolerance, 0.0, silent)  # rounding
     rows = reduce_columns(silent.T[:, ::-1], Parameters(tuple(parameters.items[c] for c in shown[::-1])),
                           range(len(shown)))
     left = np.sort(len(shown) - 1 - rows.independent)
