@@ -36,7 +36,8 @@ _FILL_TOLERANCE = 1e-2
 _SOLVER_TOLERANCE = 1e-13  # share of the torques' squares, 3e-7 of a torque, that the solver leaves open
 _MAX_MASS_RATIO = 10.0  # times its file's masses: more than any robot weighs
 _LARGEST_LOSS = 10.0  # times the measured torque: more than friction or an offset can be
-# deviations of independent rows, which residuals that are correlated in time make several times larger
+# Standard errors of independent rows by which constraints may move a value. Residuals that are correlated in time make
+# true standard errors several times larger.
 _MAX_STANDARD_ERRORS_MOVED = 10.0
 # Share of the largest mass below which a robot is clearly not one that only a greater mass would fit.
 _CLEARLY_LIGHTER = 0.5

@@ -29,7 +29,7 @@ from dynid.fleet.result import FleetResult
 from dynid.model import LinearModel
 from dynid.regression import Regression
 from dynid.report import write_page
-from dynid.report.pages.fleet import FLEET, FleetData, ParameterRow, RobotRow, Signals
+from dynid.report.pages.fleet import FLEET, FleetData, ParameterRow, RobotRow
 from dynid.report.pages.fleet_robot import FLEET_ROBOT, FleetRobotData
 from dynid.runs.result_folder import MANIFEST, new_result
 from dynid.runs.results import ESTIMATE, PARAMETERS, SETTINGS
@@ -160,13 +160,7 @@ def fleet_data(result: FleetResult, settings: str, command: str = "") -> FleetDa
     return FleetData(f"Fleet of {len(robots)} {result.robot.name}", result.sentences, tuple(robots), parameters,
                      result.cross.robots, result.cross.joints, result.cross.between(), _boxes(result), logs_table,
                      tuple((one.source, one.reason) for one in result.folded.failures), result.notes, settings, command,
-                     _signals(result))
-
-
-def _signals(result: FleetResult) -> Signals | None:
-    found = result.commanded
-    return None if found is None else Signals(found.motion, found.robots, found.t, found.position, found.torque,
-                                              found.position_difference, found.torque_difference)
+                     result.commanded)
 
 
 def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[float, ...]], ...]], ...]:

@@ -279,7 +279,8 @@ def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Ar
     rows = slope @ half
     z = np.linalg.solve(rows.T @ rows + np.eye(len(gains)), rows.T @ left)
     wrong = np.asarray(half @ z)
-    # Of a robot that was held to what can exist, the unknowns do not quite move with the gains: only what helps counts.
+    # The unknowns of a physically consistent estimate do not change exactly in proportion to the gains, so a correction
+    # of the gains is used only if it reduces the residual.
     after = right / (1.0 + wrong[joint]) - matrix @ (fit.columns @ (fit.x - fit.by_gain @ wrong))
     likely = np.abs(z).max(initial=0.0) < _UNLIKELY_STD and float(after @ after) < float(left @ left)
     return wrong if likely else np.zeros(len(gains))

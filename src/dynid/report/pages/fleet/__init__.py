@@ -59,9 +59,11 @@ class Signals:
     """One motion of several robots.
 
     Attributes:
-        t: (points,), s.
-        position, torque: commanded and measured (robots, points, dof).
-        position_difference, torque_difference: (dof,), percent of the signal's standard deviation.
+        t: (points,), s from the start of each log.
+        position: (robots, points, dof), commanded.
+        torque: (robots, points, dof), measured.
+        position_difference, torque_difference: (dof,), largest RMS difference from the first robot, percent of its
+            standard deviation.
     """
 
     motion: str
