@@ -129,8 +129,8 @@ def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, s
 def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, solution: ProgramSolution,
                    scale: Array, size: float = 0.0) -> float:
     """Return an upper bound of the suboptimality of f = |M theta - rho|^2 / 2, as a share of f or of size^2 / 2, if
-    that is larger; infinite if the solution proves nothing. `size` is the unit of |M theta - rho|: triangular equations
-    do not contain the noise, beside which a small f need not be exact.
+    that is larger; infinite if the solution proves nothing. `size` is the unit of |M theta - rho|. Triangular equations
+    omit the noise of the data, so f can be much smaller than the misfit that decides on the accuracy needed.
 
     For every theta' of the set and multipliers z of the dual cones, f(theta') >= f(theta) - sum_i z_i (F_i theta +
     g_i) + r (theta' - theta) with r = M'(M theta - rho) - sum_i F_i' z_i. r is rounding, and is counted with the

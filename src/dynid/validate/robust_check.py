@@ -47,9 +47,9 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
 
 
 def _at_reversals(speed: Array, far: Bools) -> bool:
-    """Return whether outliers (rows,) are significantly slower than other rows.
+    """Return whether outliers (rows,) occur at significantly lower speeds (rows,) than other rows.
 
-    Consecutive outliers are one event. Events at any time have speeds (rows,) of every rank with equal probability.
+    Consecutive outliers are one event. The speeds of events at random times have every rank with equal probability.
     """
     rank = np.searchsorted(np.sort(speed), speed[far], side="right") / len(speed)
     event = np.cumsum(np.diff(np.flatnonzero(far), prepend=-2) > 1) - 1
