@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import chdir
@@ -41,7 +43,7 @@ PAGE, NUMBERS, PICTURES = HERE / "gallery.md", HERE / "gallery.json", HERE / "im
 FRICTION = ("viscous", "coulomb", "offset")
 RATE, DURATION, HARMONICS = 200.0, 20.0, 4  # Hz and s of a simulated log, sines of its motion
 REACH, SPEED = 0.35, 0.35  # shares of a joint's range and top speed that a simulated motion uses
-NOISE, ENCODER = 0.005, 2.0 * np.pi / 2**18  # of torques as a share of their rms; rad a count
+NOISE, ENCODER = 0.005, 2.0 * np.pi / 2**18  # of torques as a share of their rms; rad per count
 SIMULATED = {
     "arm3r": "three joints, the arm of an extraction study", "scara2": "two horizontal joints",
     "puma560": "Unimation PUMA 560", "barrett-wam": "Barrett WAM, cable-driven", "ur10": "Universal Robots UR10",
@@ -217,31 +219,38 @@ def picture(machine: Machine, errors: Sequence[float | None]) -> str:
 def page(results: dict[str, dict[str, Any]]) -> str:
     """The text of docs/gallery.md."""
     lines = ["# Gallery", "",
-             f"The gallery has {len(results)} machines, each identified from one log and tested on another, by the "
-             "run file below its picture.", "Ten machines are simulated from built-in robots with friction, encoder "
-             "counts and noise. Ten are real machines whose", "logs others have published; the logs are not part of "
-             "dynid.", "",
-             "A picture shows the chain of joints in a posture of the log, and the torque error of each joint on the "
-             "unseen log.", "`python docs/make_gallery.py` makes this page, and the nightly workflow compares its "
-             "numbers with new ones. CPU times", "in the table are those of one core of a shared machine.", "",
+             f"This page shows {len(results)} machines, each identified from one log and tested on another. Use the run "
+             "file of a machine", "that is similar to yours as a start. Ten machines are simulated from built-in robots "
+             "with friction, encoder counts and", "noise. The other ten are real machines with published logs, which "
+             "are not part of dynid.", "",
+             "Each picture shows the chain of joints in a posture of the log, and the torque error of each joint on the "
+             "unseen log.", "`python docs/make_gallery.py` makes this page. CPU times are those of one core of a shared "
+             "machine.", "",
              "| machine | joints | motion, s | well determined | torque error, unseen log, % | CPU, s |",
              "| --- | --- | --- | --- | --- | --- |"]
-    for name, one in results.items():
-        lines.append(f"| [{one['title']}](#{name.replace('_', '-')}) | {one['joints']} | "
+    for one in results.values():
+        lines.append(f"| [{one['title']}](#{anchor(one['title'])}) | {one['joints']} | "
                      f"{one['seconds_of_motion']:g} | {one['well_determined']} of {one['parameters']} | "
                      f"{one['unseen_error']:.1f} | {one['cpu_s']:.1f} |")
     for name, one in results.items():
-        lines += ["", f"## {name.replace('_', '-')}", "", f"![{one['title']}](images/gallery/{name}.svg)", "",
-                  f"{one['title'][0].upper()}{one['title'][1:]}. The torque error is {one['error']:.1f} % on the "
-                  f"log of the fit and {one['unseen_error']:.1f} % on the unseen log. {one['well_determined']} of "
-                  f"{one['parameters']} base parameters are well determined."]
+        text = (f"The model of `{name}` has a torque error of {one['error']:.1f} % on the fitted log and "
+                f"{one['unseen_error']:.1f} % on the unseen log; {one['well_determined']} of {one['parameters']} base "
+                "parameters are well determined.")
         if "within_three_standard_errors" in one:
-            lines.append(f"{100 * one['within_three_standard_errors']:.0f} % of the base parameters are within three "
-                         "standard errors of their true values.")
+            text += (f" Of the base parameters of `{name}`, {100 * one['within_three_standard_errors']:.0f} % are within "
+                     "three standard errors of their true values.")
         if one["findings"]:
-            lines.append(f"The verdict lists the findings {', '.join(f'`{code}`' for code in one['findings'])}.")
-        lines += ["", *(f"    {line}".rstrip() for line in one["run"].strip().splitlines())]
+            text += f" The verdict on `{name}` has the findings {', '.join(f'`{code}`' for code in one['findings'])}."
+        lines += ["", f"## {one['title'][0].upper()}{one['title'][1:]}", "",
+                  f"![{one['title']}](images/gallery/{name}.svg)", "",
+                  *textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False), "",
+                  *(f"    {line}".rstrip() for line in one["run"].strip().splitlines())]
     return "\n".join(lines) + "\n"
+
+
+def anchor(heading: str) -> str:
+    """The address of a heading within its page, as GitHub and Sphinx make it."""
+    return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
 
 
 def differences(stored: dict[str, Any], fresh: dict[str, Any]) -> list[str]:
