@@ -218,14 +218,14 @@ def picture(machine: Machine, errors: Sequence[float | None]) -> str:
 
 def page(results: dict[str, dict[str, Any]]) -> str:
     """The text of docs/gallery.md."""
-    lines = ["# Gallery", "",
-             f"This page shows {len(results)} machines, each identified from one log and tested on another. Use the run "
-             "file of a machine", "that is similar to yours as a start. Ten machines are simulated from built-in robots "
-             "with friction, encoder counts and", "noise. The other ten are real machines with published logs, which "
-             "are not part of dynid.", "",
-             "Each picture shows the chain of joints in a posture of the log, and the torque error of each joint on the "
-             "unseen log.", "`python docs/make_gallery.py` makes this page. CPU times are those of one core of a shared "
-             "machine.", "",
+    about = (f"This page shows {len(results)} machines, each identified from one log and tested on another. Use the "
+             "run file of a machine that is similar to yours as a start. Ten machines are simulated from built-in "
+             "robots with friction, encoder counts and noise. The other ten are real machines with published logs, "
+             "which are not part of dynid.")
+    made = ("Each picture shows the chain of joints in a posture of the log, and the torque error of each joint on the "
+            "unseen log. `python docs/make_gallery.py` makes this page. CPU times are those of one core of a shared "
+            "machine.")
+    lines = ["# Gallery", "", *wrapped(about), "", *wrapped(made), "",
              "| machine | joints | motion, s | well determined | torque error, unseen log, % | CPU, s |",
              "| --- | --- | --- | --- | --- | --- |"]
     for one in results.values():
@@ -234,18 +234,23 @@ def page(results: dict[str, dict[str, Any]]) -> str:
                      f"{one['unseen_error']:.1f} | {one['cpu_s']:.1f} |")
     for name, one in results.items():
         text = (f"The model of `{name}` has a torque error of {one['error']:.1f} % on the fitted log and "
-                f"{one['unseen_error']:.1f} % on the unseen log; {one['well_determined']} of {one['parameters']} base "
-                "parameters are well determined.")
+                f"{one['unseen_error']:.1f} % on the unseen log. Of its {one['parameters']} base parameters, "
+                f"{one['well_determined']} are well determined.")
         if "within_three_standard_errors" in one:
-            text += (f" Of the base parameters of `{name}`, {100 * one['within_three_standard_errors']:.0f} % are within "
-                     "three standard errors of their true values.")
+            text += (f" In the simulation of `{name}`, {100 * one['within_three_standard_errors']:.0f} % of the base "
+                     "parameters are within three standard errors of their true values.")
         if one["findings"]:
             text += f" The verdict on `{name}` has the findings {', '.join(f'`{code}`' for code in one['findings'])}."
         lines += ["", f"## {one['title'][0].upper()}{one['title'][1:]}", "",
                   f"![{one['title']}](images/gallery/{name}.svg)", "",
-                  *textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False), "",
+                  *wrapped(text), "",
                   *(f"    {line}".rstrip() for line in one["run"].strip().splitlines())]
     return "\n".join(lines) + "\n"
+
+
+def wrapped(text: str) -> list[str]:
+    """The lines of a paragraph."""
+    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def anchor(heading: str) -> str:
