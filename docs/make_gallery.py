@@ -234,8 +234,8 @@ def page(results: dict[str, dict[str, Any]]) -> str:
                      f"{one['unseen_error']:.1f} | {one['cpu_s']:.1f} |")
     for name, one in results.items():
         text = (f"The model of `{name}` has a torque error of {one['error']:.1f} % on the fitted log and "
-                f"{one['unseen_error']:.1f} % on the unseen log. Of its {one['parameters']} base parameters, "
-                f"{one['well_determined']} are well determined.")
+                f"{one['unseen_error']:.1f} % on the unseen log. Of the {one['parameters']} base "
+                f"parameters of `{name}`, {one['well_determined']} are well determined.")
         if "within_three_standard_errors" in one:
             text += (f" In the simulation of `{name}`, {100 * one['within_three_standard_errors']:.0f} % of the base "
                      "parameters are within three standard errors of their true values.")
