@@ -108,7 +108,7 @@ class JointMotion:
                                        "directions")
         reached = {"wider": (self.range, self._width(), ""), "faster": (self.speed, self.velocity_limit, "/s"),
                    "harder": (self.acceleration, self.acceleration_limit, "/s^2")}
-        words = {name: self._of(*numbers) for name, numbers in reached.items()}
+        words = {name: self._reached(*numbers) for name, numbers in reached.items()}
         if not self.room(kind):
             return self._at_its_limit(kind)
         if kind not in reached:
@@ -154,7 +154,7 @@ class JointMotion:
             return self.both_ways()
         if self.spread < _ONE_SPEED:
             return Note("move-at-several-speeds",
-                        f"move {who} at several speeds; it had only {self._of(self.speed, None, '/s')}",
+                        f"move {who} at several speeds; it had only {self._reached(self.speed, None, '/s')}",
                         {"speed": self.speed})
         if self.room("faster"):
             return self.advice("faster")
