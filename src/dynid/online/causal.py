@@ -133,7 +133,7 @@ class CausalRows:
         self._reach = len(causal_filter.motion[0]) - 1
         self._motion: tuple[Array, Array] | None = None  # positions and torques on the grid
         self._held: list[Array] = []  # entries (m, rows) for future rows
-        self._speeds, self._tops = np.zeros((0, dof)), np.zeros((0, dof))  # speeds of these samples, and top speeds so far
+        self._speeds, self._tops = np.zeros((0, dof)), np.zeros((0, dof))
         self._first = 0  # index of the first of them
 
     def push(self, t: Array, q: Array, tau: Array) -> TimedRows | None:
