@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MOST_UNPACKED = 1 << 30  # bytes of a saved result
+_MOST_UNPACKED = 1 << 30  # bytes: largest unpacked size of a saved result
 
 
 def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
@@ -50,7 +50,7 @@ class Spool:
 
 
 def lies_on_disk(array: NDArray[Any]) -> bool:
-    """Return whether an array, or the one it is a part of, is mapped from a file."""
+    """Return whether an array, or the array that it is a view of, is mapped from a file."""
     part: object = array
     while isinstance(part, np.ndarray):
         if isinstance(part, np.memmap):
@@ -69,7 +69,7 @@ def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, 
     """Return the index of the first entry that is not finite, None if all are; `at_once` rows are checked at a time."""
     for start in range(0, len(array), at_once):
         part = array[start:start + at_once]
-        if math.isfinite(np.vdot(part, part)):  # the product of a number that is not finite is not
+        if math.isfinite(np.vdot(part, part)):  # a non-finite number makes the product non-finite
             continue
         wrong = np.argwhere(~np.isfinite(part))
         if len(wrong):
@@ -79,7 +79,7 @@ def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, 
 
 
 def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """Write arrays to an open .npz file with the fastest compression: numpy's takes twice as long for little less."""
+    """Write arrays to an open .npz file with the fastest compression; numpy's takes twice as long for little gain."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -105,5 +105,5 @@ def _arrays(path: str | Path | BytesIO, again: str | Path | BytesIO) -> dict[str
             return {name: file[name] for name in file.files}
     except OSError:
         raise
-    except Exception as problem:  # zipfile, zlib and numpy have kinds of their own for damage
+    except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
         raise ValueError(str(problem)) from problem

@@ -1,13 +1,13 @@
-"""Errors for users. Each message is one sentence: what was given, where, and what to do."""
+"""Errors for users. Each message is one sentence that states the input, its location and a remedy."""
 
 from importlib import import_module
 from typing import Any
 
-MAX_REASON_LENGTH = 2000  # characters of a reason: what was given may be of any length
+MAX_REASON_LENGTH = 2000  # characters of a reason, since the input may be of any length
 
 
 class DynidError(Exception):
-    """The call was wrong: a file, an argument or a name. Exit code 2 on the command line.
+    """A wrong call: a file, an argument or a name. Exit code 2 on the command line.
 
     Attributes:
         reason: what is wrong.
@@ -29,19 +29,19 @@ class DynidError(Exception):
 
 
 class RobotError(DynidError):
-    """A robot description that cannot be used; names the file and the link, joint or row."""
+    """A robot description that cannot be used; the message names the file and the link, joint or row."""
 
     code = "bad-robot"
 
 
 class ModelError(DynidError):
-    """A model, term, parameter or array that does not fit; names what and where."""
+    """A model, term, parameter or array that does not fit; the message names it and its location."""
 
     code = "bad-model"
 
 
 class RecordingError(DynidError):
-    """A log or mapping that cannot be read; names the file and the row, column or joint."""
+    """A log or mapping that cannot be read; the message names the file and the row, column or joint."""
 
     code = "bad-recording"
 
@@ -57,8 +57,7 @@ def optional_package(name: str, extra: str) -> Any:
     """Return a module of an optional package.
 
     Raises:
-        DynidError: it is not installed (code "missing-package"); the sentence names the extra of dynid that installs
-            it.
+        DynidError: it is not installed (code "missing-package"); the message names the extra of dynid that installs it.
     """
     try:
         return import_module(name)

@@ -1,7 +1,7 @@
 """Escaping of foreign text in generated files, with one function per language.
 
-Names of robots, joints, links, frames and files come from files of other people. Every generator passes them through
-the function of its language, so that they cannot end the comment, the string or the element that contains them.
+Names of robots, joints, links, frames and files come from untrusted files. Every generator passes them through the
+function of its language, so that they cannot end the comment, the string or the element that contains them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ import re
 from collections.abc import Iterable, Mapping
 from html import escape
 
-# Characters without a UTF-8 form, which file names that are not UTF-8 have in Python.
+# Characters without a UTF-8 form, in Python names of files whose names are not UTF-8.
 _SURROGATES = "[\ud800-\udfff]"
-_NOT_IN_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled at first use: that takes 5 ms
+_NOT_IN_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled at first use, which takes 5 ms
 _REPLACEMENT = "\ufffd"
-_CODES_IN_XML = {ord(c): f"&#{ord(c)};" for c in '\t\n\r"'}  # an attribute would lose or end at these
+_CODES_IN_XML = {ord(c): f"&#{ord(c)};" for c in '\t\n\r"'}  # an attribute would lose these or end there
 _QUOTED = {'"': '\\"', "\\": "\\\\"}
 
 
 def comment(text: str) -> str:
-    """Return the text for a comment to the end of a line: line breaks, control and invisible characters are written as
-    their code."""
+    """Return the text for a one-line comment; line breaks, control and invisible characters become codes."""
     return _escaped(text, {})
 
 
@@ -69,19 +68,19 @@ def toml_string(text: str) -> str:
 
 
 def yaml_string(text: str) -> str:
-    """Return a YAML scalar in quotes: double ones where the text needs codes."""
+    """Return a quoted YAML scalar, in double quotes if the text needs codes."""
     if text.isprintable():
         return "'" + text.replace("'", "''") + "'"
     return f'"{_escaped(_encodable(text), _QUOTED)}"'
 
 
 def csv_line(cells: Iterable[str]) -> str:
-    """Return a line of a CSV file; the csv module leaves a carriage return without the quotes that it needs."""
+    """Return a line of a CSV file; unlike the csv module, a cell with a carriage return is quoted."""
     return ",".join('"' + one.replace('"', '""') + '"' if set(one) & set('",\r\n') else one for one in cells) + "\n"
 
 
 def xml_attribute(text: str) -> str:
-    """Return the text as a quoted XML attribute; a character that XML does not have becomes U+FFFD."""
+    """Return the text as a quoted XML attribute; a character that XML does not allow becomes U+FFFD."""
     known = text if text.isascii() and text.isprintable() else re.sub(_NOT_IN_XML, _REPLACEMENT, text)
     return f'"{escape(known, quote=False).translate(_CODES_IN_XML)}"'
 

@@ -16,7 +16,7 @@ from typing import IO, Any
 from dynid.errors import DynidError
 from dynid.quantities import is_physical
 
-_MOST_TEXT = 32 << 20  # bytes of a robot or settings file
+_MOST_TEXT = 32 << 20  # bytes: largest robot or settings file
 _MOST_INTEGER = 1 << 63
 _MIN_FREE_BYTES = 8 << 20  # bytes; a page with its plots has about five million
 
@@ -30,7 +30,7 @@ def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dynid-")
         try:
             binary = "b" in mode
-            # Names of files may hold bytes that are no text: they are written as codes.
+            # File names may contain bytes that are not valid text; these are written as codes.
             with os.fdopen(handle, mode, encoding=None if binary else "utf-8", newline=None if binary else "",
                            errors=None if binary else "backslashreplace") as file:
                 yield file
@@ -50,7 +50,7 @@ def permitted(mode: int) -> int:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Convert errors of the file system on writing `path` to a sentence that names it."""
+    """Convert file system errors on writing `path` to a sentence that names it."""
     try:
         yield
     except OSError as error:
@@ -61,7 +61,7 @@ def writing(path: Path) -> Iterator[None]:
 def try_folder(folder: Path) -> None:
     """Raise an error if a file of some size could not be written into a folder that exists or could be created.
 
-    It is called before a long computation and leaves nothing behind.
+    It is called before a long computation and leaves no file.
     """
     with writing(folder):
         place = Path(folder)
@@ -75,8 +75,7 @@ def try_folder(folder: Path) -> None:
 
 
 def try_file(path: Path) -> None:
-    """Raise an error if a file could not be written, for example because a folder has its name. No file is left
-    behind."""
+    """Raise an error if a file could not be written, for example because a folder has its name; leave no file."""
     with writing(path):
         if Path(path).is_dir():
             raise DynidError(f"cannot write {path}: it is a folder; give the name of a file", code="cannot-write")
@@ -84,10 +83,9 @@ def try_file(path: Path) -> None:
 
 
 def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dict[str, Path]:
-    """Return paths in a folder of files to write, by their kind.
+    """Return paths of files to write in a folder, by kind; called before a long computation.
 
-    Raises an error if they could not be written, or if one exists and may not be replaced. It is called before a long
-    computation.
+    Raises an error if they could not be written, or if one exists and may not be replaced.
     """
     paths = {what: Path(folder) / name for what, name in names.items()}
     for path in paths.values():
@@ -98,7 +96,7 @@ def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dic
 
 
 def write_json(path: Path, plain: Mapping[str, Any]) -> None:
-    """Write plain data as a JSON file atomically; raise an error for a number that is not finite, which is a bug."""
+    """Write plain data as a JSON file atomically; raise an error for a non-finite number, which is a bug."""
     with write_whole(path) as file:
         file.write(json_text(plain, ensure_ascii=True) + "\n")
 
@@ -132,8 +130,8 @@ def read_small(path: Path) -> bytes:
 
 
 def toml_table(text: str) -> dict[str, Any]:
-    """Return the table of a TOML text. Raise TOMLDecodeError for all errors, including deep nesting and numbers that
-    no quantity has. Infinity and nan are allowed: the reader of a setting checks them."""
+    """Return the table of a TOML text. Raise TOMLDecodeError for all errors, including deep nesting and implausible
+    numbers. Infinity and nan are allowed: the reader of a setting checks them."""
     try:
         table = tomllib.loads(text)
         _check_numbers(table)

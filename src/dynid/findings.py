@@ -1,4 +1,4 @@
-"""Findings on data and results, each with a stable code for programs and a text for people."""
+"""Findings on data and results, each with a stable code for programs and a text for users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Severity = Literal["fatal", "warning", "info"]
 Evidence = Mapping[str, float | tuple[float, ...]]
 
 
-# A violated condition of physical consistency, as outputs list it.
+# A violated condition of physical consistency, in the form of outputs.
 VIOLATION = record("Violation", link=str, kind=str, message=str, amount=float | None)
 
 
@@ -47,7 +47,7 @@ class Finding:
     Attributes:
         code: stable code in kebab-case.
         kind: part of the verdict that it belongs to.
-        severity: "fatal" if the fit is meaningless until it is corrected, "warning" if something should be done, else
+        severity: "fatal" if the fit is meaningless until it is corrected, "warning" if an action is needed, else
             "info".
         text: one sentence.
         title: two or three words for a headline.

@@ -1,7 +1,7 @@
-"""HTML of results for notebooks: a headline, a table and sentences.
+"""HTML representations of results in notebooks: a headline, a table and sentences.
 
-Colours are those of the surrounding page, so that it is readable in light and dark themes. All text is escaped, since
-names of robots and joints come from files.
+Colours are those of the surrounding page, which suits light and dark themes. All text is escaped, since names of robots
+and joints come from files.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ def paragraph(text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
-    """Return a table that scrolls if it is long; words: columns of text, the others are numbers aligned to
-    the right."""
+    """Return a table that scrolls if it is long; words: indices of text columns, the others are numbers."""
     sides = ["left" if k in words else "right" for k in range(len(header))]
     head = _row("th", header, sides)
     body = "".join(_row("td", row, sides) for row in rows)
@@ -36,7 +35,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[
 
 
 def listed(items: Sequence[tuple[str, str]], folded: str = "") -> str:
-    """Return sentences as a list, each after a word in bold; folded: title of a list that is collapsed."""
+    """Return sentences as a list, each after a word in bold; folded: title of a collapsed list."""
     if not items:
         return ""
     lines = "".join(f"<li><b>{escape(word)}</b> {escape(text)}</li>" for word, text in items)

@@ -1,6 +1,6 @@
 """Location of compiled kernels if the installation is not writable.
 
-Numba keeps them beside the source, or in the user's cache folder, and raises an error if neither is writable. dynid
+Numba stores them next to the source, or in the user's cache folder, and raises an error if neither is writable. dynid
 then uses a private folder for temporary files, or no cache. Kernels are programs: a folder that another user owns or
 could write is never used.
 """
@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLE = "NUMBA_CACHE_DIR"
-_BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dynamics", "__pycache__")  # of most kernels
+_BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dynamics", "__pycache__")  # cache of most kernels
 _notes: list[str] = []
 
 
 def choose_cache() -> None:
-    """Choose the folder of compiled kernels before numba is loaded. Nothing is changed if kernels can be stored beside
-    the source, or if the user has named a folder."""
+    """Choose the folder of compiled kernels before numba is loaded. Nothing changes if they can be stored next to the
+    source, or if the user has specified a folder."""
     if os.environ.get(VARIABLE) or os.name != "posix" or _is_writable(_BESIDE):
         return
     user = _user_cache()
@@ -28,12 +28,12 @@ def choose_cache() -> None:
         _without_cache()
         return
     os.environ[VARIABLE] = folder
-    if "numba" in sys.modules:  # which has read its settings already
+    if "numba" in sys.modules:  # numba has already read its settings
         sys.modules["numba"].config.CACHE_DIR = folder
 
 
 def cache_folder() -> str:
-    """Return the folder that the environment names, or the one beside most kernels."""
+    """Return the folder in the environment variable, or the one next to most kernels."""
     return os.environ.get(VARIABLE) or _BESIDE
 
 
@@ -58,7 +58,7 @@ def forgive_unkept_kernels() -> None:
 def note_unkept_kernel(problem: OSError) -> None:
     """Store one sentence for the user on why compiled kernels could not be written."""
     if not _notes:
-        _notes.append(f"Compiled kernels cannot be kept, so the next run compiles again: {problem.strerror}.")
+        _notes.append(f"Compiled kernels cannot be stored, so the next run compiles again: {problem.strerror}.")
 
 
 def take_note() -> str:
@@ -92,7 +92,7 @@ def _temporary() -> str | None:
         folder = os.path.join(place, f"dynid-kernels-{os.getuid()}")
         try:
             os.mkdir(folder, mode=0o700)
-            _notes.append(f"Compiled kernels are kept in {folder}, because neither the installation nor a home folder "
+            _notes.append(f"Compiled kernels are in {folder}, because neither the installation nor a home folder "
                           f"can be written; {VARIABLE} names another place.")
         except FileExistsError:
             pass

@@ -1,14 +1,13 @@
-"""LLVM code for compiled kernels that run without numba: memory allocation, calls with packed arguments, and user
-functions with a C interface."""
+"""LLVM code for compiled kernels that run without numba: allocation, packed calls, and user functions in C form."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-FIRST_ARGUMENT = 3  # words of 8 bytes before the arguments of a packed call: two of the result, one of the error
-# A packed call: a kernel and a block of words that has room for its result and error, then holds its arguments. One
-# pointer is passed: a call by ctypes with each argument of its own, some hundred, would take 12 us longer.
+FIRST_ARGUMENT = 3  # words of 8 bytes before the arguments of a packed call: two for the result, one for the error
+# A packed call has one pointer to a block of words: result, error, then the arguments. Passing some hundred arguments
+# separately by ctypes would take 12 us longer.
 _PACKED_WRAPPER = """
 declare i32 @"{symbol}"(ptr, ptr{types})
 define i32 @"{name}"(ptr %block) {{
@@ -18,8 +17,8 @@ define i32 @"{name}"(ptr %block) {{
   ret i32 %status
 }}
 """
-# Numba's reference-counted memory by malloc and free: a header of count, destructor and its data, address, size and
-# allocator, then the aligned data.
+# Numba's reference-counted memory by malloc and free: a header (count, destructor and its data, address, size,
+# allocator), then the aligned data.
 _ALLOCATION = """
 declare ptr @malloc(i64)
 declare void @free(ptr)
@@ -49,7 +48,7 @@ define void @NRT_MemInfo_call_dtor(ptr %header) {
 }
 """
 _ALLOCATORS = ("NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor")  # functions that it defines
-# A curve f(q, dq, values) that numba has compiled, as a function of C; not a number where it raises an error.
+# A compiled curve f(q, dq, values) as a C function; nan if it raises an error.
 CURVE_WRAPPER = """
 declare i32 @"{symbol}"(ptr, ptr, double, double, ptr)
 define double @"{name}"(double %q, double %dq, ptr %values) {{
@@ -62,7 +61,7 @@ define double @"{name}"(double %q, double %dq, ptr %values) {{
   ret double %value
 }}
 """
-HEADER_OF_NUMBA = "{i64, i8*, i8*, i8*, i64}"  # what `_ALLOCATION` imitates, as numba prints it
+HEADER_OF_NUMBA = "{i64, i8*, i8*, i8*, i64}"  # header that `_ALLOCATION` reproduces, as numba prints it
 
 
 def _packed_wrapper(types: Sequence[str], name: str, symbol: str) -> str:
@@ -85,10 +84,10 @@ def need_numba(calls: Sequence[str]) -> bool:
 
 
 def make_independent(module: Any, machine: Any, symbol: str, name: str, wrapper: str = "") -> None:
-    """Link a module with its allocation of memory and a wrapper, and remove what the wrapper does not need.
+    """Link a module with its allocation of memory and a wrapper, and remove code that the wrapper does not need.
 
     Args:
-        module: LLVM code of a kernel and what it calls.
+        module: LLVM code of a kernel and its functions.
         machine: LLVM's description of the processor.
         symbol: Name of the kernel in it.
         name: Name of the wrapper, the only function that remains visible.

@@ -1,11 +1,11 @@
 """Compiled kernels that are loaded without numba.
 
-Importing numba and loading the kernels of its cache takes longer than identifying a robot. The first call of a kernel
-therefore stores its machine code as an object file beside numba's cache, and later processes load that file with LLVM
+Importing numba and loading the kernels of its cache takes longer than identifying a robot. So the first call of a
+kernel stores its machine code as an object file next to numba's cache, and later processes load that file with LLVM
 only. Numba is imported only if no stored file fits, or for types of arguments or results that cannot be stored.
 
-A file fits if its kernel has the same sources, argument types, processor and versions of numba and LLVM. Its code
-calls nothing but functions of the C library; both are checked before it is loaded.
+A file fits if its kernel has the same sources, argument types, processor and versions of numba and LLVM. Its code calls
+only functions of the C library; both are checked before it is loaded.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels, n
 from dynid.kernel_code import CURVE_WRAPPER, FIRST_ARGUMENT, HEADER_OF_NUMBA, declared, make_independent, need_numba
 
 SUFFIX = ".kernel"
-_SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of functions that kernels elsewhere call
-# Struct formats of the results of kernels that are stored, in the first 16 bytes of a packed call.
+_SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of functions that kernels call
+# Struct formats of stored kernels' results, in the first 16 bytes of a packed call.
 _RESULT_FORMATS = {"none": "", "bool": "?", "int64": "q", "float64": "d", "UniTuple(int64 x 2)": "2q"}
-_STATUS_OK = (0, -2)  # numba's codes of a function that has returned, and of one that has returned nothing
-# Calls of one kernel after which numba's own call, some 20 us faster, is worth having: where numba is loaded already,
-# and where it is not, which takes half a second.
+_STATUS_OK = (0, -2)  # numba's status codes of functions that return, with and without a value
+# Calls of one kernel after which numba's own call, some 20 us faster, is used: if numba is loaded already, and if it is
+# not, which takes half a second.
 _CALLS_UNTIL_NUMBA, _CALLS_UNTIL_NUMBA_IS_LOADED = 2_000, 100_000
 
-_lock = threading.RLock()  # one thread at a time loads a kernel
+_lock = threading.RLock()  # only one thread at a time loads a kernel
 _hooks: list[Callable[[], object]] = []
 _is_numba_ready = False
 
@@ -88,9 +88,9 @@ class Kernel:
         return run(words, arguments)
 
     def bound(self, *arguments: Any) -> Callable[..., Any]:
-        """Return a function of the remaining integer arguments that calls the kernel with these first arguments.
+        """Return a function of the remaining integer arguments that calls the kernel with the given first arguments.
 
-        The arrays among them are flattened once, which takes longer than a call. They must not be resized.
+        Their arrays are flattened once, which takes longer than a call. They must not be resized.
         """
         flat: list[Any] = []
         kinds = tuple([_flatten(flat, argument) for argument in arguments])
@@ -134,7 +134,7 @@ class _PackedCall:
         block = bytearray(self.block.size)
         self.block.pack_into(block, 0, 0, 0, 0, *words)
         if self.code(ctypes.addressof(ctypes.c_char.from_buffer(block))) not in _STATUS_OK:
-            return self.kernel.dispatcher(*arguments)  # which raises the error
+            return self.kernel.dispatcher(*arguments)  # raises the error of the kernel
         return self._result(block)
 
     def bound(self, words: list[Any], arguments: tuple[Any, ...], count: int) -> Callable[..., Any]:
@@ -177,7 +177,7 @@ def curve_address(function: Callable[..., Any], signature: str, options: dict[st
         The address, or None if numba has to compile; the code is then stored for later processes.
     """
     if os.name != "posix" or not function.__module__.startswith("dynid.") or function.__closure__:
-        return None  # the code of a user's function may depend on what no key holds
+        return None  # the code of a user's function may depend on data that are not in the key
     with _lock:
         file = _file(function, (signature,))
         found = _read(file, _key(function))
@@ -223,7 +223,7 @@ def _flatten(words: list[Any], value: Any) -> Any:
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
         is_writeable = flags.writeable
-        # The address by the buffer takes a fifth of the time of `value.ctypes`, but only arrays like these have one.
+        # Reading the address from the buffer is five times faster than `value.ctypes`, but needs such arrays.
         has_buffer = layout == "C" and is_writeable and value.size and value.dtype.kind in "bfiu"
         address = ctypes.addressof(ctypes.c_char.from_buffer(value.data)) if has_buffer else value.ctypes.data
         words += (0, 0, value.size, value.itemsize, address, *value.shape, *value.strides)
@@ -250,8 +250,7 @@ def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path:
 
 
 def _read(file: Path, key: str) -> tuple[int, str] | None:
-    """Return the address of the code in a file, and the kind of its result; None for a file that does not match or is
-    damaged."""
+    """Return the address of the code in a file, and the kind of its result; None for another or damaged file."""
     try:
         head, _, code = file.read_bytes().partition(b"\n")
         facts = json.loads(head)
@@ -263,8 +262,7 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
 
 
 def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
-    """Return the address of machine code and the type of its result; None if it calls a function that this process does
-    not have."""
+    """Return the address of machine code and the type of its result; None if it calls a missing function."""
     if not code:
         return 0, facts["result"]
     if not all(hasattr(_process(), name) for name in facts["calls"]):
@@ -278,8 +276,7 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
 
 
 def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str = "") -> tuple[int, str]:
-    """Compile as in `_compiled_alone`. If numba's internals have changed, return address 0, so that numba itself runs
-    the function."""
+    """Compile by `_compiled_alone`; return address 0 if numba's internals have changed and numba has to run it."""
     try:
         return _compiled_alone(file, key, dispatcher, types, wrapper)
     except (AttributeError, ImportError):
@@ -318,7 +315,7 @@ def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...
                                   dispatcher.locals, dispatcher._compiler.pipeline_class).compile(types, None)
         library = compiled.library
         optimize, library._optimize_final_module = library._optimize_final_module, lambda: None
-        library._finalize_final_module = lambda: None  # which would emit machine code
+        library._finalize_final_module = lambda: None  # it would emit machine code
         library.finalize()
         inner, symbol, calls = compiled.fndesc.llvm_func_name, file.stem, declared(library._final_module)
         facts = {"key": key, "symbol": symbol, "result": str(compiled.signature.return_type), "calls": calls}
@@ -341,10 +338,10 @@ def _stored(file: Path, facts: dict[str, Any], code: bytes) -> tuple[int, str]:
 
 
 def _write(file: Path, contents: bytes) -> None:
-    """Write a file at once or not at all; on a full disk the user gets a note instead of an error."""
+    """Write a file atomically; on a full disk the user gets a note instead of an error."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # on the same disk, and gone in any case
+        with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # on the same disk, and always deleted
             part = Path(folder, file.name)
             part.write_bytes(contents)
             os.replace(part, file)
@@ -382,7 +379,7 @@ def _common_key() -> str:
     """Return a digest of what the code of all kernels depends on: versions, numba's settings and called functions."""
     facts: list[object] = [sys.version, sorted((name, value) for name, value in os.environ.items()
                                                if name.startswith("NUMBA_") and name != VARIABLE)]
-    for own in ("kernel_store.py", "kernel_code.py"):  # the form of stored code
+    for own in ("kernel_store.py", "kernel_code.py"):  # format of stored code
         found_own = os.stat(Path(__file__).with_name(own))
         facts.append((found_own.st_size, found_own.st_mtime_ns))
     for package in ("numba", "llvmlite"):

@@ -20,8 +20,7 @@ from dynid.arrays import Array
 
 
 def _load(name: str) -> ModuleType:
-    """Return the extension module of `scipy.linalg` with a name, through that package if it is loaded or has another
-    layout."""
+    """Return an extension module of `scipy.linalg` by name, through that package if loaded or of another layout."""
     whole = f"scipy.linalg.{name}"
     package = importlib.util.find_spec("scipy")
     if whole in sys.modules or "scipy.linalg" in sys.modules or package is None:
@@ -43,7 +42,7 @@ _lapack = _load("_flapack")
 dgeqrf, dpotrf, dpotrs = _lapack.dgeqrf, _lapack.dpotrf, _lapack.dpotrs
 
 
-# Share of the largest singular value above which a triangular factor gives x with ten digits, as singular values do.
+# Share of the largest singular value above which a triangular factor gives x to ten digits.
 TRIANGULAR_SHARE = 1e-6
 _cone_lock = threading.Lock()  # cone programs are solved on several threads
 
@@ -76,7 +75,7 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, lower: bool = False, trans: 
 def is_full_rank(r: Array, share: float) -> bool:
     """Return whether the singular values of an upper triangular r (n, n) certainly exceed a share of the largest.
 
-    The norms of r and of its inverse bound their ratio, in a tenth of the time of the singular values.
+    The norms of r and its inverse bound their ratio, in a tenth of the time of computing singular values.
     """
     if not r.size:
         return True
@@ -86,7 +85,7 @@ def is_full_rank(r: Array, share: float) -> bool:
 
 
 def least_squares(a: Array, b: Array, share: float) -> Array:
-    """Return x (k,) of least |a x - b| for a (rows, k); of all such x the shortest.
+    """Return x (k,) that minimises |a x - b| for a (rows, k); the shortest if there are several.
 
     Directions count as undetermined if their singular value is below a share of the largest. Singular values are
     computed only if a triangular factor does not already prove full rank.
@@ -113,7 +112,7 @@ def solve_positive(a: Array, b: Array) -> Array:
 
 
 def solve_tridiagonal(band: Array, b: Array) -> Array:
-    """Return x of a x = b for a tridiagonal a, given by its diagonals as `scipy.linalg.solve_banded` has them."""
+    """Return x of a x = b for a tridiagonal a, given by its diagonals in the form of `scipy.linalg.solve_banded`."""
     _, _, _, x, status = _lapack.dgtsv(band[2, :-1], band[1], band[0, 1:], b)
     if status != 0:
         raise np.linalg.LinAlgError("a tridiagonal matrix is singular")

@@ -1,6 +1,6 @@
 """Medians, quantiles and distinct values of arrays.
 
-Those of numpy load its masked arrays, which takes longer than all medians of a run, and take longer for few values.
+Those of numpy load its masked arrays, which takes longer than all medians of a run, and are slower for few values.
 """
 
 from __future__ import annotations

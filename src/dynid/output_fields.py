@@ -1,6 +1,6 @@
-"""JSON schemas of outputs, made of the field types that each writer declares.
+"""JSON schemas of outputs, generated from the field types that each writer declares.
 
-A function or method that returns plain data for JSON declares its fields where it is written:
+A function or method that returns plain data for JSON declares its fields:
 
     @output_fields(code=str, joints=list[str], choice=Choice | None)
     def to_dict(self) -> dict[str, Any]: ...
@@ -32,7 +32,7 @@ class Declaration:
     Attributes:
         bases: Classes or writers whose fields are included.
         own: Whether the dataclass fields of the writer's class are included.
-        without: Names among those that are left out.
+        without: Names of included fields to omit.
         optional: Names that an output may lack.
         fields: Types by name.
     """
@@ -65,7 +65,7 @@ def output_fields(*bases: Any, own_fields: bool = False, without: Iterable[str] 
 
 
 def record(name: str, /, *bases: Any, optional: Iterable[str] = (), **types_: Any) -> Any:
-    """Return a type for an object inside an output that no class writes. name: of its definition in the schema."""
+    """Return a type for an object inside an output that no class writes; name: name of its definition in the schema."""
     @output_fields(*bases, optional=optional, **types_)
     def to_dict(self: Any) -> dict[str, Any]:
         return dict(vars(self))
@@ -73,7 +73,7 @@ def record(name: str, /, *bases: Any, optional: Iterable[str] = (), **types_: An
 
 
 def array_of(kind: Any) -> Any:
-    """Return the type of a list of records. Type checkers take `list[...]` of a record for a wrong annotation."""
+    """Return the type of a list of records, which type checkers would refuse as `list[...]`."""
     return list[kind]
 
 

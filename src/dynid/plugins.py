@@ -17,7 +17,7 @@ from typing import Any
 
 from dynid.errors import DynidError
 
-# Group of entry points -> what one of them refers to.
+# Group of entry points -> object that an entry point refers to.
 GROUPS = {
     "dynid.robots": "the path of a robot file, or a function that returns the path or a Robot",
     "dynid.terms": "a dataclass of a term", "dynid.methods": "a function registered by @dynid.estimate.method",
@@ -34,7 +34,7 @@ class Plugin:
         name: name that users type.
         package: distribution that declares it, with its version.
         reference: module and attribute, such as "my_package.methods:huber_ls".
-        problem: why it cannot be loaded; None where it can.
+        problem: why it cannot be loaded; None if it can.
     """
 
     group: str
@@ -72,7 +72,7 @@ def load_plugin(group: str, name: str) -> Any:
         raise DynidError(f"no installed package declares '{name}' in the group '{group}'", code="unknown-plugin")
     try:
         return point.load()
-    except Exception as problem:  # the module of another package may raise anything
+    except Exception as problem:  # the module of another package may raise any exception
         raise DynidError(f"the package {_package(point)} declares '{name}' in the group '{group}' as {point.value}, "
                          f"which cannot be loaded: {type(problem).__name__}: {problem}",
                          "repair or uninstall that package", code="plugin-not-loaded") from problem
@@ -81,7 +81,7 @@ def load_plugin(group: str, name: str) -> Any:
 def usable_plugins(group: str) -> dict[str, Any]:
     """Return the objects of a group by name, without those that cannot be loaded.
 
-    A faulty package must not stop a run that does not need it. `dynid plugins` states why one was left out.
+    A faulty package must not stop a run that does not need it. `dynid plugins` states why a plugin was omitted.
     """
     found = {}
     for name in plugin_names(group):
@@ -93,7 +93,7 @@ def usable_plugins(group: str) -> dict[str, Any]:
 
 
 def list_plugins() -> list[Plugin]:
-    """Return all plugins of installed packages, loaded once to check that this works."""
+    """Return all plugins of installed packages, each loaded once as a check."""
     found = []
     for group in GROUPS:
         for name in plugin_names(group):

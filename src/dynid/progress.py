@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Tell = Callable[[str], None]  # says in a few words what is going on now
-Say = Callable[[str, float], None]  # the same, with the share of the whole that is done, 0 to 1
+Tell = Callable[[str], None]  # receives a short description of the present step
+Say = Callable[[str, float], None]  # the same with the completed share, 0 to 1
 
 
 def prefixed(tell: Tell, prefix: str) -> Tell:
@@ -14,15 +14,12 @@ def prefixed(tell: Tell, prefix: str) -> Tell:
 
 
 class Progress:
-    """A progress callback: progress("reading logs", 0.4) reports the current step and the completed share; without a
-    share it is unchanged.
-
-    The reported share never decreases, so that a progress bar only grows.
-    """
+    """A progress callback: progress("reading logs", 0.4) reports the present step and the completed share, by default
+    the last one. The reported share never decreases, so that a progress bar only grows."""
 
     def __init__(self, say: Say, start: float = 0.0, stop: float = 1.0, last: list[float] | None = None) -> None:
         self._say, self._start, self._stop = say, start, stop
-        self._last = [0.0] if last is None else last  # one for all parts of a whole
+        self._last = [0.0] if last is None else last  # shared by all parts of a whole
 
     @staticmethod
     def of(tell: Tell) -> Progress:
@@ -37,6 +34,6 @@ class Progress:
         self._say(sentence, self._last[0])
 
     def part(self, start: float, stop: float) -> Progress:
-        """Return the progress of a part between two shares of this one."""
+        """Return the progress of a part that covers the range from `start` to `stop` of this one."""
         width = self._stop - self._start
         return Progress(self._say, self._start + start * width, self._start + stop * width, self._last)

@@ -1,4 +1,4 @@
-"""Plausible ranges of quantities of robots, logs and motions; a number outside is a mistake or damage.
+"""Plausible ranges of quantities of robots, logs and motions; a number outside its range is an error.
 
 The ranges are wider than any machine by several orders of magnitude. They prevent implausible numbers (1e-300 Hz, 1e308
 s) from reaching the algorithms, where they would overflow or exhaust memory.
@@ -13,45 +13,38 @@ from dynid.errors import DynidError
 
 @dataclass(frozen=True)
 class Quantity:
-    """A range of numbers.
-
-    Attributes:
-        low: Smallest number.
-        high: Largest number.
-        unit: For messages.
-    """
+    """A range of numbers: smallest and largest number, and unit for messages."""
 
     low: float
     high: float
     unit: str
 
 
-RATE = Quantity(1e-3, 1e7, "Hz")  # of samples and controllers: from a row every quarter of an hour to drive electronics
-CUTOFF = Quantity(1e-2, 1e7, "Hz")  # of the filter of a stream: below, it would be minutes late
+RATE = Quantity(1e-3, 1e7, "Hz")  # of samples and controllers: from one row per quarter of an hour to drive electronics
+CUTOFF = Quantity(1e-2, 1e7, "Hz")  # of the filter of a stream, whose delay is then up to minutes
 MASS = Quantity(1e-6, 1e6, "kg")  # of loads
 DURATION = Quantity(1e-3, 1e6, "s")  # of motions: up to eleven days
 WINDOW = Quantity(1e-5, 1e3, "s")  # of filters
 BANDWIDTH = Quantity(1e-3, 1e6, "rad/s")  # of closed loops
 DAMPING = Quantity(1e-3, 1e3, "times critical damping")  # of closed loops
-ALARMS = Quantity(1e-9, 1e6, "per hour")  # false alarms: from one in a hundred thousand years to three hundred a second
-FORCE = Quantity(1e-6, 1e9, "N or N m")  # deviations of wrenches
+ALARMS = Quantity(1e-9, 1e6, "per hour")  # false alarms: from one in 100,000 years to 300 per second
+FORCE = Quantity(1e-6, 1e9, "N or N m")  # standard deviations of wrenches
 TORQUE_NOISE = Quantity(1e-12, 1e9, "N m or N")  # deviations
 GRAVITY = Quantity(0.0, 1e4, "m/s^2")
 SIGNAL_TO_NOISE = Quantity(-300.0, 300.0, "dB")
 
 _SMALLEST_QUANTITY, LARGEST = 1e-100, 1e100
-NO_LIMIT = 1e9  # rad, rad/s, N m and the like: a limit beyond is none
+NO_LIMIT = 1e9  # rad, rad/s, N m and others: larger limits count as none
 MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz, and one gigabyte for seven joints
 
 
 def is_physical(value: float) -> bool:
-    """Return whether a number is plausible in SI units: finite, and such that products of two do not overflow or
-    vanish."""
+    """Return whether a number is plausible in SI units: finite, and its square does not overflow or underflow."""
     return value == 0.0 or _SMALLEST_QUANTITY <= abs(value) <= LARGEST
 
 
 def finite_number(text: str) -> float:
-    """Return the number in a text. A ValueError is raised if it is no number, or not finite."""
+    """Return the number in a text; raise ValueError if it is not a finite number."""
     value = float(text)
     if not is_physical(value):
         raise ValueError(f"'{text}' is not a number of plausible size")
@@ -69,7 +62,7 @@ def check_samples(duration: float, rate: float) -> None:
     """Raise an error if a motion of `duration` s at `rate` Hz has too many samples."""
     if duration * rate > MOST_SAMPLES:
         raise DynidError(f"a motion of {duration:g} s at {rate:g} Hz has {duration * rate:.3g} samples, more than the "
-                         f"{MOST_SAMPLES:g} that are computed with", "give a lower --rate or a shorter --duration")
+                         f"limit of {MOST_SAMPLES:g}", "give a lower --rate or a shorter --duration")
 
 
 def percent_text(percent: float) -> str:

@@ -1,7 +1,6 @@
 """Butterworth filters, power densities and interpolation of sampled signals.
 
-scipy.signal and scipy.interpolate have them too, but importing these, with scipy.stats, takes longer than identifying a
-robot.
+Importing them from scipy.signal and scipy.interpolate, with scipy.stats, takes longer than identifying a robot.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ from dynid.arrays import Array
 from dynid.kernel_store import njit
 from dynid.lapack import solve_tridiagonal
 
-_NUMBERS_AT_ONCE = 1 << 21  # numbers of windows that are transformed together: 16 MB, and twice as much of spectra
+_NUMBERS_AT_ONCE = 1 << 21  # numbers of windows that are transformed at once: 16 MB, and twice as much for spectra
 
 
 @lru_cache(maxsize=64)
 def butterworth(order: int, share: float) -> Array:
-    """Return sections (n, 6) of a digital low-pass, each b0 b1 b2 1 a1 a2; share: the cut-off (-3 dB) over half the
-    rate.
+    """Return sections (n, 6) of a digital low-pass, each b0 b1 b2 1 a1 a2; share: cut-off (-3 dB) over half the rate.
 
     The analog poles are transformed by the bilinear transformation with the cut-off prewarped. The section whose poles
-    are nearest to the unit circle comes last, which keeps the values between sections small. Calls share the array.
+    are nearest to the unit circle is last, which keeps the values between sections small. Calls share the array.
     """
     warped = 4.0 * math.tan(0.5 * math.pi * share)
     analog = -warped * np.exp(0.5j * math.pi * np.arange(1 - order, order, 2) / order)
@@ -103,7 +101,7 @@ def power_density(x: Array, rate: float, window: int, differences: int = 0) -> t
         spectra = np.fft.rfft((pieces - pieces.mean(axis=-1, keepdims=True)) * taper, axis=-1)
         total += np.sum(spectra.real ** 2 + spectra.imag ** 2, axis=0)
     density = total.T / (count * rate * np.sum(taper ** 2))
-    density[1:len(density) - (window + 1) % 2] *= 2.0  # the negative frequencies; 0 and half the rate stand alone
+    density[1:len(density) - (window + 1) % 2] *= 2.0  # includes negative frequencies; 0 and half the rate have none
     return np.asarray(np.fft.rfftfreq(window, 1.0 / rate), dtype=float), density
 
 

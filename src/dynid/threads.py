@@ -21,8 +21,8 @@ from dynid.errors import ModelError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_WORTH_A_THREAD = 512  # samples; below that, starting one costs more than it gives
-_THREAD_NAME = "dynid"  # of our threads
+_WORTH_A_THREAD = 512  # samples: with fewer, starting a thread costs more than it saves
+_THREAD_NAME = "dynid"  # name of dynid's threads
 
 
 def thread_count(threads: int | None = None) -> int:
@@ -46,7 +46,7 @@ def pool(threads: int, name: str = _THREAD_NAME) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=pool.cache_clear)  # a forked process has no threads: it would wait for ever
+    os.register_at_fork(after_in_child=pool.cache_clear)  # a forked process has no threads and would wait forever
 
 
 def _inside() -> bool:
@@ -66,15 +66,14 @@ def over_samples(work: Callable[[int, int], object], samples: int, threads: int 
 
 @lru_cache(maxsize=1)
 def _blas() -> ThreadpoolController:
-    import dynid.lapack  # its BLAS must be loaded to be found
+    import dynid.lapack  # BLAS must be loaded to be found
 
     assert dynid.lapack
     return ThreadpoolController()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which BLAS uses one thread, because many small products would otherwise wait for
-    each other."""
+    """Return a context in which BLAS uses one thread, because small products in many threads wait for each other."""
     return cast(AbstractContextManager[object], _blas().limit(limits=1, user_api="blas"))
 
 

@@ -1,4 +1,4 @@
-"""Families of excitation trajectories, and how the search for a good one is set up."""
+"""Families of excitation trajectories, and settings of the search for a good one."""
 
 from dynid.excitation import (
     Fourier,

@@ -105,5 +105,5 @@ def test_kernels_that_cannot_be_kept_are_used_all_the_same(tmp_path):
                                         "def plus(x):\n    return x + 1\n")
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={
         **os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "NUMBA_CACHE_DIR": str(tmp_path)})
-    assert found.stdout == "2 Compiled kernels cannot be kept, so the next run compiles again: File too large.\n", \
+    assert found.stdout == "2 Compiled kernels cannot be stored, so the next run compiles again: File too large.\n", \
         found.stderr

@@ -98,7 +98,7 @@ def test_all_runs_the_smaller_studies_and_sums_up(dynid, folder) -> None:
     shown = dynid("reproduce", "--all")
     assert shown.code == 1 and "CPU s" in shown.out and "2 of 3" in shown.out
     last = " ".join(shown.out.split()).rpartition("5 of 7")[1:]
-    assert "".join(last) == ("5 of 7 printed numbers reproduced, 2 do not come out, 2 cannot be compared")
+    assert "".join(last) == ("5 of 7 printed numbers reproduced, 2 not reproduced, 2 cannot be compared")
 
 
 def test_checks_of_a_study_that_no_document_prints_are_demonstrations(dynid, folder, monkeypatch) -> None:
@@ -131,4 +131,4 @@ def test_printed_numbers_are_counted_and_a_claimed_one_that_fails_ends_with_1(dy
     assert "demonstration holds: a line is straight" in shown.out
     (folder / "without.py").write_text(PLAIN.replace('"this does not": False', '"this too": True'))
     shown = dynid("reproduce", "without")
-    assert shown.code == 1 and "DOES NOT COME OUT: 009, table 2, a row: 1.0 for 2.0" in shown.out
+    assert shown.code == 1 and "NOT REPRODUCED: 009, table 2, a row: 1.0 for 2.0" in shown.out

@@ -55,7 +55,7 @@ def test_a_missing_force_column_is_named():
     whole = find_columns(dict.fromkeys(forces, (0,)))
     assert not whole.signals
     [note] = whole.notes
-    assert "beside RL_foot_force_x there is no force y" in note and "--set 'log.foot_force=[...]'" in note
+    assert "next to RL_foot_force_x there is no force y" in note and "--set 'log.foot_force=[...]'" in note
 
 
 def test_columns_of_joints_and_commands_are_not_taken():

@@ -126,7 +126,7 @@ def test_the_measured_velocity_is_taken_joint_by_joint(method: str) -> None:
     assert list(mixed.settings["velocity"]) == ways
     again = prepare(broken, Preparation.of(mixed.settings))
     np.testing.assert_array_equal(again.dq, mixed.dq)
-    assert any(f"that of {mixed.joints[1] if mixed.joints else 'joint2'} is 57.3 times" in step for step in mixed.steps)
+    assert any(f" of {mixed.joints[1] if mixed.joints else 'joint2'} is 57.3 times" in step for step in mixed.steps)
     with refused(RecordingError, "bad-recording", "'velocity'", "9 values"):
         prepare(recording, velocity=("auto",) * 9)
 

@@ -18,7 +18,7 @@ NOT_DECISIVE = {
     **{code: FINDINGS[code] for code in ("drive-gain", "time-scale", "gear-ratio", "gravity-direction",
                                          "residual-follows-backlash")},
     "payload": causes._load, "torque-unit": causes._too_heavy, "gravity-removed": compensated.gravity_removed,
-    "resonance": conclusion._swinging, "another-machine": transfer._why,
+    "resonance": conclusion._oscillations, "another-machine": transfer._why,
 }
 
 

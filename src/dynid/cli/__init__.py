@@ -1,1 +1,1 @@
-"""The commands, one file each; no logic of their own."""
+"""The command line: one module per command, which parses options, calls the library and prints results."""

@@ -66,7 +66,7 @@ def command(
 
 
 def _print(found: FoundActuators, written: dict[str, str]) -> None:
-    """Print the simulation error, the parameters with intervals, the friction models, the findings and the notes."""
+    """Print the simulation error, parameters with confidence intervals, friction models, findings and notes."""
     to, estimate = console(), found.estimate
     to.print(f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad (first stage "
              f"{1e3 * estimate.linear_error:.3g} mrad). Drive law: {estimate.law}; friction: {estimate.friction}.",
@@ -76,8 +76,8 @@ def _print(found: FoundActuators, written: dict[str, str]) -> None:
     if estimate.comparison:
         rows = [(one.model.upper(), one.title, f"{1e3 * one.error:.4g}", f"{one.better:.2g}",
                  "chosen" if one.chosen else "") for one in estimate.comparison]
-        to.print(table(["friction", "", "left-out error, mrad", "improvement, sigma", " "], rows,
-                       numbers=["left-out error, mrad", "improvement, sigma"]))
+        to.print(table(["friction", "", "cross-validation, mrad", "improvement, sigma", " "], rows,
+                       numbers=["cross-validation, mrad", "improvement, sigma"]))
     for finding in estimate.findings:
         to.print(f"- {finding.text}", markup=False)
     for note in estimate.notes:

@@ -1,4 +1,4 @@
-"""`dynid bench`: dynid and other tools side by side in one process. The benchmarks are in benchmarks/ of the source."""
+"""`dynid bench`: speed of dynid and other tools in one process. The benchmarks are in benchmarks/ of the source."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Test a result or a robot for physical consistency, with reasons by link; exit code 1 if it is not."""
+    """Test a result or a robot for physical consistency, with reasons by link; exit code 1 if it is inconsistent."""
     from dynid.cli.robot_tables import print_check
     from dynid.runs.consistency_check import check
 

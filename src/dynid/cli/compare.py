@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _METHODS, _STUDIED = "ols,wls,irls,tls", "wls,iv"
-_MOST_COMPARED = 15  # parameters that one screen has room for
+_MOST_COMPARED = 15  # parameters that fit on one screen
 
 
 def command(
@@ -135,7 +135,7 @@ def _written(output: Path | None) -> dict[str, str]:
 
 
 def print_compared_results(found: ComparedResults) -> None:
-    """Print the parameters of two results that differ most, and what the difference means in torque."""
+    """Print the parameters of two results that differ most, and the resulting difference in torque."""
     to, both = console(), found.comparison
     order = sorted(range(len(both.names)), key=lambda k: -abs(both.apart[k]) if both.apart[k] == both.apart[k] else 0.0)
     rows = [(both.names[k], f"{both.values_a[k]:.4g} ± {both.std_a[k]:.1g}",
@@ -155,5 +155,5 @@ def print_compared_results(found: ComparedResults) -> None:
     for one in both.torques:
         per_joint = [(name, f"{rms:.3g}", f"{100.0 * rms / size:.2f}" if size > 0 else "-")
                 for name, rms, size in zip(one.joints, one.rms, one.torque_rms, strict=True)]
-        head = ["joint", "torque difference b - a, rms", "of the torque, %"]
+        head = ["joint", "torque difference b - a, RMS", "of the torque, %"]
         to.print(table(head, per_joint, numbers=head[1:], title=f"on {one.source}"))

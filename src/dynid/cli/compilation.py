@@ -1,4 +1,4 @@
-"""The message that kernels are being compiled, which takes a while at the first use after installation."""
+"""Message that kernels are being compiled, which takes a while at the first use after installation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-PATIENCE = 2.0  # s of compiling after which a word is due
+PATIENCE = 2.0  # s of compilation after which the message is printed
 SENTENCE = "Compiling for this machine (only at the first use after installation): about half a minute."
 
 
 @contextmanager
 def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
-    """Context in which `say` is called once with a sentence if kernels take longer than `patience` seconds to
-    compile."""
+    """Context manager that calls `say` once with a sentence if compilation takes longer than `patience` seconds."""
     from dynid.kernel_store import when_numba_is_loaded
 
     watch = CompilationWatch(say, patience)
@@ -31,7 +30,7 @@ def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) 
 class CompilationWatch:
     """Listener to numba's events that adds up the time of compilation and reports once when it is long enough.
 
-    One thread compiles at a time, and one kernel inside another: `depth` counts them.
+    Only one thread compiles at a time. Compilations are nested, and `depth` counts the levels.
     """
 
     say: Callable[[str], None]
@@ -64,7 +63,7 @@ class CompilationWatch:
         self.stop()
 
     def notify(self, event: Any) -> None:
-        """Process an event of numba, which reports the start or the end of the compilation of a function."""
+        """Process an event of numba: the start or the end of the compilation of a function."""
         self.depth += 1 if event.is_start else -1
         if event.is_start and self.depth == 1:
             self.begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""`dynid contact`: external forces on a robot: when, on which link and how large."""
+"""`dynid contact`: time, link and size of external forces on a robot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dynid.contacts import ContactLog
     from dynid.runs.contact_result import FoundContacts
 
-MAX_CONTACTS_PRINTED = 12  # contacts of a log
+MAX_CONTACTS_PRINTED = 12  # contacts printed per log
 
 
 def command(
@@ -45,8 +45,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Detect external forces: when something touched the robot, on which link, how hard, and whether it is a
-    payload."""
+    """Detect external forces: time, link and size of each contact, and whether it is a payload."""
     from dynid.files import free_paths
     from dynid.runs.arguments import log_table
     from dynid.runs.contact_result import ContactOptions, checked_way, contact_files, contacts_of_result, save_contacts

@@ -1,4 +1,4 @@
-"""`dynid excite`: an exciting motion inside the limits, for the robot's controller."""
+"""`dynid excite`: design of an exciting motion inside the limits, for the robot's controller."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dynid.runs.motion_design import MotionRequest
 
 BUDGET = 30.0
-MAX_SHOWN_NAMES = 8  # names in one sentence
-MAX_SHOWN_PARAMETERS = 16  # lines of the table; the plan has all
+MAX_SHOWN_NAMES = 8  # names per sentence
+MAX_SHOWN_PARAMETERS = 16  # lines of the table; the written plan has all parameters
 
 
 class FamilyName(StrEnum):
@@ -192,7 +192,7 @@ def command(
 
 
 def _standing(feet: str, options: dict[str, Any]) -> Standing | None:
-    """Return the standing feet with the options that are given, or None without feet."""
+    """Return the standing feet with the given options, or None without feet."""
     from dynid.excitation import Standing
 
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
@@ -206,7 +206,7 @@ def _standing(feet: str, options: dict[str, Any]) -> Standing | None:
 
 
 def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, force: bool, json: bool) -> None:
-    """Design recordings for actuators, write them into a folder, and show what they are for."""
+    """Design recordings for actuators, write them into a folder, and print their purpose and expected accuracy."""
     from dynid.files import try_folder
     from dynid.runs.actuator_experiment import design_experiment, experiment_facts, write_experiment
 
@@ -222,7 +222,7 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
         return
     to = console()
     to.print(f"{len(plan.parts)} recordings for {', '.join(plan.joints)}. Collisions are not checked: watch the first "
-             "run, hand on the stop.", markup=False)
+             "run, one hand on the emergency stop.", markup=False)
     to.print(table(["part", "standard errors would grow without it"], [
         (part.title, ", ".join(f"{name} {factor:.2g} times" for name, factor in part.separates.items()) or "-")
         for part in plan.parts]))
@@ -240,7 +240,7 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
 
 
 def improve_rounds(machine: Robot, request: MotionRequest, folder: Path, repeat: int, record: str, json: bool) -> None:
-    """Design, record and identify in turn, and print what each round determines."""
+    """Design, record and identify repeatedly, and print the result of each round."""
     from dynid.runs.improve_loop import improve_in_loop, recorder_for
 
     if not record:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynid.runs.actuator_files import DrawnActuators
     from dynid.runs.simulator_files import DrawnFiles
 
-MAX_DRAW_FILES_PRINTED = 4  # paths printed of the files of draws
+MAX_DRAW_FILES_PRINTED = 4  # largest number of printed paths of draws
 
 
 class SimulatorTarget(StrEnum):

@@ -14,7 +14,7 @@ from dynid.errors import DynidError
 if TYPE_CHECKING:
     from dynid.runs.extracted_sets import ExtractedSets
 
-MAX_REASONS_PRINTED = 4  # reasons printed of one set
+MAX_REASONS_PRINTED = 4  # reasons printed per set
 
 
 def command(
@@ -23,7 +23,7 @@ def command(
     bounds: Annotated[list[str] | None, typer.Option(metavar="loose|normal|tight|FILE", show_default="normal",
                                                      help="Bounds of the search; may be repeated.")] = None,
     loss: Annotated[list[str] | None, typer.Option(metavar="full|partial|inertia", show_default="full",
-                                                   help="Conditions besides the bounds; may be repeated.")] = None,
+                                                   help="Further conditions; may be repeated.")] = None,
     search: Annotated[str, typer.Option(metavar="NAME", help="annealing, dual-annealing, differential-evolution, "
                                                              "gradient.")] = "annealing",
     form: Annotated[str, typer.Option(metavar="exact|penalty", help="exact: base values are constraints; penalty: "
@@ -75,8 +75,7 @@ def _form(name: str) -> Literal["exact", "penalty"]:
 
 
 def _print(found: ExtractedSets, written: dict[str, str]) -> None:
-    """Print each set of parameters, why it is not physically consistent, and the errors of its base values and
-    internal forces."""
+    """Print each parameter set, the reasons of its inconsistency, and the errors of base values and internal forces."""
     to, compared = console(), found.comparison
     head = ["set", "consistent", "base value error", "bounds violated", "torque error, %", "force error, N", "s"]
     to.print(table(head, [

@@ -1,4 +1,4 @@
-"""`dynid fleet`: robots of one type: which of them differ, in which parameters, and since when."""
+"""`dynid fleet`: comparison of robots of one type: which differ, in which parameters, and since when."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dynid.fleet.result import FleetResult
     from dynid.fleet.robot_scatter import Differs
 
-_SHOWN_JOINTS = 10  # of the table of cross-prediction
+_SHOWN_JOINTS = 10  # joints in the table of cross-prediction
 _SHOWN_ROBOTS = 4
 _DIFFERS: tuple[Differs, Differs] = ("robots", "motions")
 
@@ -39,7 +39,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Compare many robots of one type from all their logs: which differ, in what, and since when."""
+    """Compare many robots of one type from all their logs: which differ, in which parameters, and since when."""
     from dynid.fleet.run import FleetOptions, run_fleet
     from dynid.fleet.save import FOLDS, check_fleet_output, save_fleet
     from dynid.fleet.settings import FleetSettings
@@ -65,7 +65,7 @@ def command(
 
 
 def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
-    """Print the robots that differ and how, the cross-prediction table of a small fleet, and where the results are."""
+    """Print the robots that differ and how, the cross-prediction table of a small fleet, and the written files."""
     screen = Screen(console())
     logs, failures = result.folded.entries, result.folded.failures
     screen.print(f"{len(result.robots)} robots of type {result.robot.name}, {len(logs)} logs, {result.folded.read} "

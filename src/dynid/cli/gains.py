@@ -1,4 +1,4 @@
-"""`dynid gains`: the torque per current of every drive."""
+"""`dynid gains`: estimation of the torque per current of every drive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def command(
                                          help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
                                               "robot.")],
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
-                                              help="Logs in currents, without load.")],
+                                              help="Logs with motor currents, without load.")],
     mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table: current, and target_torque and "
                                                       "target_current if they are logged.",
                                                  show_default=False)] = None,
@@ -36,7 +36,7 @@ def command(
                                                  show_default=False)] = None,
     json: Json = False,
 ) -> None:
-    """Estimate drive gains with standard errors, from a log's own targets or with a known load, and compare them."""
+    """Estimate drive gains with standard errors, from the controller's targets in a log or with a known load."""
     from dynid.errors import DynidError
     from dynid.runs.arguments import log_table
     from dynid.runs.drive_gains import find_gains

@@ -1,4 +1,4 @@
-"""`dynid generate`: the model of a robot as source code."""
+"""`dynid generate`: generation of source code for the model of a robot."""
 
 from __future__ import annotations
 

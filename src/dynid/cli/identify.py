@@ -11,7 +11,7 @@ from dynid.cli import options
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 
-NOT_USABLE = 3  # exit code of --strict for a model that is not usable; 1 and 2 are errors
+NOT_USABLE = 3  # exit code of --strict if the model is not usable; 1 and 2 are errors
 
 
 def command(

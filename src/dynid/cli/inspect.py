@@ -1,4 +1,4 @@
-"""`dynid inspect`: the structure of a robot, its base parameters, and problems of its inertias."""
+"""`dynid inspect`: the structure of a robot, its base parameters, and problems with its inertias."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(
                                                       "read the logs.")] = None,
     json: Json = False,
 ) -> None:
-    """Show a robot's tree, limits and base parameters, problems of its inertias, and the signals of its logs."""
+    """Show a robot's tree, limits and base parameters, problems with its inertias, and the signals of its logs."""
     from dynid.cli.robot_tables import print_inspection, print_log_signals
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table

@@ -1,8 +1,8 @@
 """Methods of dataclasses that are compiled at their first use.
 
 Python compiles six methods of a frozen dataclass from text when its module is imported. A command imports some 350 of
-these classes and calls few of their methods, so that compiling the others takes a tenth of a short command. The process
-of the command line therefore compiles each method at its first use. The resulting classes are the same.
+these classes and calls few of their methods. Compiling all of them takes a tenth of the time of a short command, so the
+command line compiles each method at its first use. The resulting classes are the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def compile_methods_at_first_use() -> None:
-    """Compile methods of all dataclasses defined from now on at their first use, if this Python compiles each alone.
+    """Compile methods of all dataclasses defined from now on at their first use, before Python 3.13.
 
     Python 3.13 and later compile all methods of a class at once, which takes less time, and are not changed.
     """
@@ -24,7 +24,7 @@ def compile_methods_at_first_use() -> None:
 
 
 class _LazyMethod:
-    """A method in the dictionary of a class, which the compiled one replaces when it is looked up."""
+    """Placeholder of a method in a class, which is replaced by the compiled method at its first lookup."""
 
     __slots__ = ("_made", "_options", "_parts")
     compiled: Callable[..., Any]
@@ -46,7 +46,7 @@ class _LazyMethod:
         return method.__get__(instance, owner)
 
     def __call__(self, instance: Any) -> Any:
-        """Return the result of `__repr__`, which dataclasses wrap in a guard against recursion."""
+        """Return the result of the compiled `__repr__`, which dataclasses wrap in a guard against recursion."""
         return self._compiled()(instance)
 
     def _compiled(self) -> Callable[..., Any]:

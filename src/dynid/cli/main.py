@@ -25,10 +25,10 @@ from dynid.escape import terminal_text
 from dynid.quantities import is_physical
 from dynid.version import __version__
 
-# Our own threads do the work: a BLAS that starts a pool for every small product makes all of them wait. It reads this
-# when it is loaded, which is after this line.
+# dynid uses its own threads, and a BLAS thread pool for every small product would slow them down. BLAS reads this
+# variable when it is loaded, which is later.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# No plugins of pydantic are used; it would read the metadata of all installed packages to look for them.
+# dynid uses no plugins of pydantic, which would search the metadata of all installed packages for them.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 # Command -> module with its function `command`, in the order of `dynid --help`.
@@ -75,7 +75,7 @@ class _LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        # A name that is not there needs all that are, for "did you mean".
+        # An unknown name needs the list of all commands for the suggestion "did you mean".
         for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
             if name not in self.commands:
                 one = typer.Typer(add_completion=False)
@@ -89,7 +89,7 @@ class _LazyGroup(TyperGroup):
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:
-    """Return the parameters of a command with no type beside its flags in the help: flags take no value."""
+    """Return the parameters of a command with no type next to its flags in the help, since flags take no value."""
     for one in parameters:
         if getattr(one, "is_flag", False):
             one.display_type_rich = lambda ctx: None
@@ -126,8 +126,8 @@ def dynid(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line and exit with 0 (done), 1 (the data or model do not allow it) or 2 (the call was wrong)."""
-    # Loading libraries makes many objects and no garbage: looking for it as often as usual takes a tenth of a run.
-    # At the end it goes through all of them again, a fifth of a run, before their memory is given back as a whole.
+    # Loading libraries creates many objects and no garbage: default garbage collection would take a tenth of a run. A
+    # collection at exit would take a fifth of a run, before all memory is released anyway.
     gc.set_threshold(500_000)
     atexit.register(gc.freeze)
     compile_methods_at_first_use()
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sentence = error.format_message() if isinstance(error, typer.TyperException) else str(error)
         typer.echo(f"Error: {terminal_text(sentence.replace('Value error, ', ''))}", err=True)
         sys.exit(error.exit_code)
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output, such as `head`, has closed the pipe
         _drop_output()
         sys.exit(1)
     except OSError as error:
@@ -149,14 +149,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _drop_output()
         sys.exit(DynidError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        code = 130  # as a shell counts Ctrl-C
+        code = 130  # exit code of a shell after Ctrl-C
     if code == 130:
         typer.echo("Stopped.", err=True)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _refuse_empty_output(arguments: Sequence[str]) -> None:
-    """Raise for `-o ""`, which an unset variable of a script gives: as a path it would be the current folder."""
+    """Raise for `-o ""`, as from an unset shell variable: the path would be the current folder."""
     if "--output=" in arguments or any(option in ("-o", "--output") and value == ""
                                        for option, value in pairwise(arguments)):
         raise DynidError("-o is empty", "name a file or folder, or write . for the current folder", code="empty-output")

@@ -1,4 +1,4 @@
-"""`dynid methods`: the recommended methods, or all of them, with what they need and give."""
+"""`dynid methods`: the recommended methods, or all methods with their requirements and results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from dynid.cli.output import Json, console, print_json, table
 from dynid.output_fields import map_of, record
 
-# When to use which method, the default first. docs/howto/method.md gives the same advice with reasons.
+# Recommended use of each method, the default first. docs/howto/method.md gives the same advice with reasons.
 RECOMMENDED = {
     "auto": "default: best in cross-validation",
     "pc-wls": "all link inertias, physically consistent",
@@ -31,9 +31,9 @@ _LISTED = record("ListedMethod", title=str, needs=list[str], gives=list[str], de
 OUTPUT = record("Methods", methods=map_of(_LISTED))
 
 
-def command(every: Annotated[bool, typer.Option("--all", help="List all methods, also those for comparison.")] = False,
+def command(every: Annotated[bool, typer.Option("--all", help="List all methods.")] = False,
             json: Json = False) -> None:
-    """List the recommended methods and when to use them; with --all every method, what it needs and what it gives."""
+    """List the recommended methods and when to use them; with --all every method with its requirements and results."""
     from dynid.estimate import methods
 
     found = methods()
@@ -54,4 +54,4 @@ def command(every: Annotated[bool, typer.Option("--all", help="List all methods,
         for name, one in found.items()]))
     console().print("needs: data = reads all rows again; excerpt = reads some rows; blocks = several blocks of time; "
                     "shape = a term with free shape; torques = equations of torques; joints = one equation per joint.\n"
-                    "gives, besides base parameters: theta = all standard parameters; shape = shape parameters.")
+                    "gives, with base parameters: theta = all standard parameters; shape = shape parameters.")

@@ -1,4 +1,4 @@
-"""`dynid motion`: a motion without optimisation, checked and drawn like those of `dynid excite`."""
+"""`dynid motion`: generation of a motion without optimisation, checked and drawn like those of `dynid excite`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def command(
     force: motion_output.Force = False,
     json: Json = False,
 ) -> None:
-    """Make a random motion, a sweep, or a motion through given points, inside all limits, and show what it excites."""
+    """Generate a random motion, a sweep, or a motion through points, and show what it excites."""
     motion_output.check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 

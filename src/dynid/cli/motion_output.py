@@ -1,4 +1,4 @@
-"""Options for motions, and how commands write and show motions."""
+"""Options for motions, and output of motions to files and the screen."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 def check_outputs(output: Path, report: Path | None, force: bool) -> None:
-    """Raise if the motion's file has an unknown ending, or if a file exists and may not be replaced."""
+    """Raise if the motion file has an unknown extension, or if a file exists and may not be replaced."""
     if output.suffix.lower() not in SUFFIXES:
         raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory",
                          code="unknown-extension")
@@ -58,14 +58,14 @@ def write_outputs(data: MotionData, output: Path, report: Path | None, tell: Cal
     return {"motion": str(output), "report": str(write_motion(data, report))}
 
 
-# -- for people --------------------------------------------------------------------------------------
+# -- screen output -----------------------------------------------------------------------------------
 def show(data: MotionData, written: dict[str, str]) -> None:
     """Print the quality of the motion, the expected standard errors and the margins to its limits."""
     from dynid.report.pages.motion import used
 
     to, found = console(), data.excitation
     if data.unchecked:
-        to.print(f"{data.unchecked}: watch the first run at low speed, hand on the stop.", markup=False)
+        to.print(f"{data.unchecked}: watch the first run at low speed, one hand on the emergency stop.", markup=False)
     if found.interrupted:
         to.print("Interrupted: this is the best motion found so far.")
     to.print(f"{data.robot.name}: {found.trajectory.duration:g} s, "
@@ -93,7 +93,7 @@ def show(data: MotionData, written: dict[str, str]) -> None:
 
 
 def _noise_words(noise: Array) -> str:
-    """Return the noise of every torque, or its range if there are many."""
+    """Return the noise of every torque as text, or its range if there are many."""
     if len(noise) > MAX_SHOWN_NOISES:
         return f"{noise.min():.3g} to {noise.max():.3g}"
     return ", ".join(f"{x:.3g}" for x in noise)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the conversion of their text to values."""
+"""Options that several commands share, and the conversion of their texts to values."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | 
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Return the words of 'viscous, coulomb'; empty for no text."""
+    """Return the words of a comma-separated text such as 'viscous, coulomb'; empty for no text."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def numbers(text: str, option: str) -> list[float] | None:
-    """Return the numbers of '0.1,0.2', or None for no text."""
+    """Return the numbers of a comma-separated text such as '0.1,0.2', or None for no text."""
     if not text.strip():
         return None
     try:
@@ -80,7 +80,7 @@ def named_numbers(entries: Sequence[str], option: str) -> dict[str, list[float]]
 
 
 def deviating(text: str, option: str) -> float | tuple[float, float] | None:
-    """Return '4.1' as a number, '4.1+-0.01' as a number and its standard error, and None for no text."""
+    """Convert '4.1' to a number, '4.1+-0.01' to a number and its standard deviation, and no text to None."""
     if not text.strip():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Output of commands: one JSON object for programs, tables for people, progress on stderr."""
+"""Output of commands: one JSON object for programs, tables for users, progress on stderr."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-MAX_WORD = 24  # characters of a word in a table that is not split: three such columns fit a screen
+MAX_WORD = 24  # characters of the longest word that a table does not split: three such columns fit a screen
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """Print the one JSON object of a command on stdout. Raise for a number that is not finite, which is a bug."""
+    """Print the one JSON object of a command on stdout; raise for a non-finite number, which would be a bug."""
     from dynid.files import json_text
 
-    # Names of files may hold bytes that are no text.
+    # File names may contain bytes that are not valid text.
     typer.echo(json_text(facts).encode(errors="backslashreplace").decode())
 
 
 def typed_command() -> str:
-    """Return the command line as it was typed, so that a report can show how to repeat it."""
+    """Return the command line as it was typed, which a report shows for repetition."""
     return shlex.join(["dynid", *sys.argv[1:]])
 
 
 def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, force: bool,
           tell: Callable[[str], None]) -> dict[str, str]:
-    """Return the paths that `save` wrote by name; empty without an output folder."""
+    """Write a result with `save` and return the paths by name; empty without an output folder."""
     if output is None:
         return {}
     tell("writing")
@@ -53,8 +53,8 @@ def console() -> Console:
 
 @contextmanager
 def progress(task: str) -> Iterator[Progress]:
-    """Give a progress callback that shows on stderr what is being done and which share of it is complete. If stderr
-    is not a terminal, it reports compilation only."""
+    """Yield a progress callback that shows the present step and the completed share on stderr. If stderr is not a
+    terminal, it only reports compilation."""
     from dynid.cli.compilation import said_when_compiling
     from dynid.kernel_cache import take_note
 
@@ -85,11 +85,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequen
     from rich.text import Text
 
     cells = [[cell if isinstance(cell, Text) else Text(terminal_text(str(cell))) for cell in row] for row in rows]
-    # No column is narrower than its longest word, so that none is split; only a word longer than MAX_WORD is.
+    # No column is narrower than its longest word, so no word is split unless it is longer than MAX_WORD.
     widths = [min(max((len(word) for text in (name, *(row[k].plain for row in cells)) for word in text.split()),
                       default=1), MAX_WORD) for k, name in enumerate(head)]
     padding = 1 if sum(widths) + 3 * len(widths) <= console().width else 0
-    room = console().width - len(head) - 1 - 2 * padding * (len(head) - 1)  # without lines and spaces between columns
+    room = console().width - len(head) - 1 - 2 * padding * (len(head) - 1)  # width without lines and spaces
     most = _shrunk([max(Text(name).cell_len, *(line.cell_len for row in cells for line in row[k].split("\n")), 1)
                     for k, name in enumerate(head)], widths, room)
     made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False,

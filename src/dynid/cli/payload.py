@@ -1,4 +1,4 @@
-"""`dynid payload`: the load on a robot's flange, and the values for its controller."""
+"""`dynid payload`: estimation of the load on a robot's flange, and values for its controller."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def command(
 
 
 def _print(found: FoundPayload, written: dict[str, str]) -> None:
-    """Print the load with its intervals, the sources of its standard error, the findings and the values to enter."""
+    """Print the load with confidence intervals, the sources of its standard error, findings and controller values."""
     to, body = console(), found.payload
     head = ["", "value", "standard error", "95 %"]
     rows = [(f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")

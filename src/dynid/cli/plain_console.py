@@ -1,4 +1,4 @@
-"""A console for text from other people's files: no markup, no emoji codes, no control characters."""
+"""Console for text from untrusted files: no markup, no emoji codes, no control characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dynid plugins`: what other installed packages add to dynid."""
+"""`dynid plugins`: list of the extensions of dynid in other installed packages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def command(
     check: Annotated[bool, typer.Option("--check", help="Run dynid's contract checks on each plugin.")] = False,
     json: Json = False,
 ) -> None:
-    """List robots, terms, methods, log presets, drive laws and report sections from other installed packages. The exit
-    code is 1 if one cannot be used."""
+    """List robots, terms, methods, log presets, drive laws and report sections from other installed packages; exit code
+    1 if one cannot be used."""
     from dynid.plugins import list_plugins
 
     found = list_plugins()

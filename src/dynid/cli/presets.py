@@ -1,4 +1,4 @@
-"""`dynid presets`: the recorders whose log formats are known."""
+"""`dynid presets`: list of the recorders with known log formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OUTPUT = record("Presets", presets=map_of(_LISTED))
 
 
 def command(json: Json = False) -> None:
-    """List the presets for log formats, the cautions for each, and where its column names are documented."""
+    """List the presets for log formats, notes on their use, and where their column names are documented."""
     from dynid.recording.presets import known_presets
 
     if json:

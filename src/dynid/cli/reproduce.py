@@ -1,10 +1,10 @@
-"""`dynid reproduce`: published tables next to those of dynid. The scripts are in reproductions/ of the source.
+"""`dynid reproduce`: comparison of published tables with results of dynid. The scripts are in reproductions/.
 
-A reproduction's result has up to three kinds of evidence, and the command ends with exit code 1 when one fails:
+A reproduction's result has up to three kinds of evidence, and the command ends with exit code 1 if one fails:
 
-- `printed`: printed tables, with how many entries were compared and how many are within tolerance.
-- `checks`: conclusions of a document in words, and whether they hold.
-- `demonstrations`: statements on a machine of ours that no document prints, or that hold by construction.
+- `printed`: printed tables, with how many entries were compared and how many are within tolerance. - `checks`:
+conclusions of a document in words, and whether they hold. - `demonstrations`: statements on simulated machines that no
+document prints, or that hold by construction.
 
 The module of the same name in figures/ draws a reproduction's figures. IN_ALL of a reproduction is the smaller study
 that `--all` runs.
@@ -38,8 +38,9 @@ class Ran:
     """One reproduction that was run.
 
     Attributes:
-        cpu, wall: time, s.
+        name, module: name of the reproduction, and its script.
         result: plain values.
+        cpu, wall: computing time and elapsed time, s.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Ran:
         return list(self.result.get("printed", ()))
 
     def count(self, what: str) -> int:
-        """Number of entries of all tables that are printed, compared or within tolerance."""
+        """Return the number of printed, compared or reproduced entries of all tables, selected by `what`."""
         return sum(int(one[what]) for one in self.tables)
 
     @property
@@ -149,7 +150,7 @@ def _show(scripts: Scripts, ran: Ran) -> None:
               for sentence, holds in ran.demonstrations.items()]
     for one in ran.tables:
         lines.append(_table_line(one))
-        lines += [f"DOES NOT COME OUT: {failure}" for failure in one["failures"]]
+        lines += [f"NOT REPRODUCED: {failure}" for failure in one["failures"]]
     if ran.tables:
         lines.append(f"{ran.count('within')} of {ran.count('compared')} printed numbers reproduced")
     for line in lines:
@@ -157,7 +158,7 @@ def _show(scripts: Scripts, ran: Ran) -> None:
 
 
 def _table_line(one: dict[str, Any]) -> str:
-    """Return the counts of one table, and why entries cannot be compared."""
+    """Return a line with the counts of one table, and the reasons why entries cannot be compared."""
     page = "" if one["page"] is None else f", p. {one['page']}"
     left = "; ".join(f"{count} not comparable: {why}" for why, count in one["not_comparable"].items())
     return (f"{one['document']}, table {one['table']}{page}: {one['printed']} printed, {one['compared']} compared, "
@@ -175,7 +176,7 @@ def _summary(ran: list[Ran]) -> None:
                  f"{sum(one.wall for one in ran):.1f}"))
     console().print(table(head, rows, numbers=head[1:], title="all reproductions"))
     off, left = total["compared"] - total["within"], total["printed"] - total["compared"]
-    console().print(f"{total['within']} of {total['compared']} printed numbers reproduced, {off} do not come out, "
+    console().print(f"{total['within']} of {total['compared']} printed numbers reproduced, {off} not reproduced, "
                     f"{left} cannot be compared", markup=False)
 
 

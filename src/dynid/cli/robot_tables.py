@@ -1,4 +1,4 @@
-"""What `dynid inspect` and `dynid check` print about a robot: its tree, limits, parameters and consistency."""
+"""Output of `dynid inspect` and `dynid check`: a robot's tree, limits, parameters and consistency."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def print_check(found: Check) -> None:
     elif {reason.kind for reason in found.reasons} == {"centre-of-mass"}:
         headline = "the inertias are physically consistent, but not at the given positions."
     elif not found.full:
-        headline = "no robot has these base parameters. The nearest links that would have them:"
+        headline = "no robot has these base parameters. The nearest links with these parameters:"
     else:
         headline = "not physically consistent."
     to.print(f"{found.name}: {headline}", markup=False)

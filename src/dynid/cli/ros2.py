@@ -1,4 +1,4 @@
-"""`dynid ros2`: record a robot, play a motion on it, or set its payload by ROS 2."""
+"""`dynid ros2`: recording of a robot, execution of a motion, or setting of its payload by ROS 2."""
 
 from __future__ import annotations
 

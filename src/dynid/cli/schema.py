@@ -13,8 +13,8 @@ from dynid.output_fields import output_schema, record
 from dynid.version import __version__
 
 RUN_FILE = "run"
-# Command -> declaration of each form of its output, as module:name. A form with + has the key `outputs` too, the files
-# that were written.
+# Command -> declaration of each form of its output, as module:name. A form with + also has the key `outputs`, the
+# written files.
 FORMS: dict[str, tuple[str, ...]] = {
     "demo": ("dynid.runs.demonstration:demo_facts+",),
     "warmup": ("dynid.cli.warmup:OUTPUT",),
@@ -63,7 +63,7 @@ def command(
 
 
 def command_schema(name: str) -> dict[str, Any]:
-    """Return the schema of what a command of FORMS prints with --json."""
+    """Return the schema of the --json output of a command of FORMS."""
     return output_schema([_form(one) for one in FORMS[name]], f"Output of dynid {name} --json, dynid {__version__}")
 
 

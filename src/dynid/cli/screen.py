@@ -10,16 +10,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-LINES = 30  # of one screen
+LINES = 30  # lines per screen
 
 
 @dataclass
 class Screen:
-    """Console output with a count of the remaining lines.
-
-    Attributes:
-        lines: lines that remain.
-    """
+    """Console output with a count of the remaining lines."""
 
     to: Console
     lines: int = field(default=LINES)

@@ -16,20 +16,19 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.output_fields import record
 
 _CLONE = Path(__file__).resolve().parents[3]
-# Beside the source in a clone; a wheel carries them in the package.
+# Next to the source in a clone; a wheel contains them in the package.
 SOURCE = _CLONE if (_CLONE / "benchmarks").is_dir() else Path(__file__).resolve().parents[1] / "scripts"
 
 
 BENCHMARKS = record("Benchmarks", benchmarks=dict[str, str])
 REPRODUCTIONS = record("Reproductions", reproductions=dict[str, str])
-RESULT = record("ScriptResult")  # each script has keys of its own
+RESULT = record("ScriptResult")  # each script has its own keys
 
 
 def module_of_script(path: Path, folder: Path) -> ModuleType:
     """Import a file below a folder of scripts as a module of the package that has the folder's name.
 
-    Scripts import each other as members of that package. So a script may have any name: none is on the path of modules
-    itself, where it would hide a module that has the same name.
+    Scripts import each other as members of that package, so a script may have the name of another module.
     """
     import sys
     from importlib.util import module_from_spec, spec_from_file_location
@@ -51,6 +50,7 @@ class Scripts:
 
     Attributes:
         noun: name of one script in messages.
+        folder: the folder.
         missing: start of the message about a package that cannot be imported.
     """
 
@@ -70,7 +70,9 @@ class Scripts:
         """List the scripts, or run one or all of them, and print the results.
 
         Args:
-            options: options of the script that is named.
+            name, every: name of one script, or whether to run all.
+            json: whether to print JSON.
+            options: options of the named script.
         """
         results: dict[str, Any] = {}
         for one in self.chosen(name, every, json):
@@ -83,11 +85,11 @@ class Scripts:
             print_json(results[name] if name else results)
 
     def check_options(self, module: ModuleType, name: str, every: bool, options: Mapping[str, Any]) -> None:
-        """Raise if a script does not take some option, or if options are given for all scripts."""
+        """Raise if a script does not have some option, or if options are given for all scripts."""
         taken = signature(module.run).parameters
         refused = next((key for key in options if every or key not in taken), None)
         if refused is not None:
-            raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "leave it out", code="unknown-option")
+            raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "remove it", code="unknown-option")
 
     def chosen(self, name: str | None, every: bool, json: bool) -> list[str]:
         """Return the names to run. If none is requested, print the list of all and return none."""
@@ -130,7 +132,7 @@ class Scripts:
         import sys
 
         try:
-            with progress(name) as tell, redirect_stdout(sys.stderr):  # what a peer prints must not spoil the JSON
+            with progress(name) as tell, redirect_stdout(sys.stderr):  # keeps stdout for JSON
                 result: dict[str, Any] = module.run(tell, **options)
         except ModuleNotFoundError as error:
             raise self._not_there(name, error) from error

@@ -1,4 +1,4 @@
-"""`dynid simulate`: the log of a simulated robot that follows a motion."""
+"""`dynid simulate`: simulation of a robot that follows a motion, with a log as output."""
 
 from __future__ import annotations
 

@@ -24,19 +24,18 @@ if TYPE_CHECKING:
     from dynid.study import StudyResult
     from dynid.validate import Reconstruction, SimulationCheck
 
-_SHOWN_JOINTS = 8  # that one screen has room for
-_MAX_LOG_COLUMNS = 4  # too many to stand side by side
+_SHOWN_JOINTS = 8  # joints that fit on one screen
+_MAX_LOG_COLUMNS = 4  # logs above which errors are listed in rows instead of columns
 _MAX_FINDINGS_PRINTED = 5
-# Notes on the files of a result that are on the screen too: those that contain one of these texts.
+# Notes on result files that are also shown on the screen: those that contain one of these texts.
 NOTES_ON_SCREEN = ("gives base parameters only", "is not written")
-# Beginnings of notes on the equations of a free base that are on the screen too.
+# First words of notes on the equations of a free base that are also shown on the screen.
 EQUATION_NOTES_ON_SCREEN = ("equations ", "forces on the feet are not used")
-OPEN_LOOP_GOOD = 10.0  # percent of the motion: a drift that simulations without a controller can be used with
+OPEN_LOOP_GOOD = 10.0  # percent of the motion: largest drift at which simulations without a controller are useful
 
 # -- a run and its validation ------------------------------------------------------------------------
 def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes: Sequence[str] = ()) -> None:
-    """Print verdict, errors, the worst findings and the paths of the files on one screen; with `full` print
-    everything."""
+    """Print verdict, errors, main findings and file paths on one screen; with `full` print everything."""
     if full:
         _print_whole_run(result, written, notes)
         return
@@ -63,8 +62,8 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
                *(f"Note: {log.sentence}." for log in result.logs if log.dropped),
                *(f"Note: {note}." for note in dict.fromkeys(result.notes)
                  if result.robot.has_free_base and note.startswith(EQUATION_NOTES_ON_SCREEN))]
-    usable = verdict.grade != "not usable"  # otherwise the causes come first, and nothing is for use yet
-    tail = [*dropped, *(_left_out(result, written) if usable else ()), *_where(written),
+    usable = verdict.grade != "not usable"  # otherwise the causes come first
+    tail = [*dropped, *(_better_motion(result, written) if usable else ()), *_print_result_paths(written),
             *(f"  {note}." for note in notes if any(text in note for text in NOTES_ON_SCREEN))]
     below = to.height(tail)
     found = _finding_lines(result)
@@ -79,7 +78,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
 
 
 def _coupling_sentences(choice: FrictionChoice | None) -> list[str]:
-    """Return a sentence on each motor that was found to turn with two joints."""
+    """Return a sentence on each motor that was found to be coupled to two joints."""
     from dynid.model import CoupledWrist
 
     if choice is None:
@@ -97,7 +96,7 @@ def _coupling_sentences(choice: FrictionChoice | None) -> list[str]:
 
 
 def _finding_lines(result: Run) -> list[str]:
-    """Return the lines of the findings, the most important first, each with its consequences and what to type."""
+    """Return the lines of the findings, the most important first, each with its consequences and options to add."""
     from dynid.runs.remedies import remedy
     from dynid.validate.grade import grouped
 
@@ -161,8 +160,8 @@ def parameter_table(estimate: Estimate) -> Table:
     return table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters")
 
 
-def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
-    """Return how many parameters another motion would determine better, and the command that designs it."""
+def _better_motion(result: Run, written: Mapping[str, str]) -> list[str | Text]:
+    """Return the number of parameters that another motion would determine better, and the command to design it."""
     from rich.text import Text
 
     from dynid.runs.improvement import improve_command
@@ -171,7 +170,7 @@ def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     missing = result.verdict.excitation.missing
     if not missing:
         return []
-    if result.robot.has_free_base:  # no motion is designed for it
+    if result.robot.has_free_base:  # no motion is designed for a free base
         return [f"Another motion would determine {len(missing)} parameters better (listed {_more(written)})."]
     folder = Path(written["parameters"]).parent if written else Path("RESULT")
     one_way = [f"- {one.text}" for one in result.verdict.findings if one.code == ONE_WAY[0]]
@@ -184,7 +183,7 @@ def _more(written: Mapping[str, str]) -> str:
     return f"in {Path(written['report']).name}" if "report" in written else "with --full"
 
 
-def _where(written: Mapping[str, str]) -> list[str]:
+def _print_result_paths(written: Mapping[str, str]) -> list[str]:
     """Print where the results are."""
     if not written:
         return ["Nothing was written: add -o FOLDER to save parameters and report, --full to print all of them."]
@@ -193,7 +192,7 @@ def _where(written: Mapping[str, str]) -> list[str]:
 
 
 def print_validation(found: ValidatedResult) -> None:
-    """Print how well an earlier result predicts and simulates other logs."""
+    """Print the torque and simulation errors of an earlier result on other logs."""
     names = [fit.source for fit in found.fits]
     console().print((error_table if len(found.fits) < _MAX_LOG_COLUMNS else log_table)(
         {short_name(fit.source, names): fit for fit in found.fits}))
@@ -216,8 +215,8 @@ def print_dropped(logs: Sequence[LogFacts]) -> None:
 
 
 def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> Table:
-    """Return the relative errors by joint of each reconstruction: of the rows used, of all moving rows, and raw;
-    with `most`, only of the joints with the largest errors."""
+    """Return a table of each reconstruction's relative errors by joint: of the rows of the fit, of all moving rows, and
+    of unfiltered torques; with `most`, only of the joints with the largest errors."""
     first = next(iter(fits.values()))
     joints = list(range(len(first.joints)))
     if most is not None and len(joints) > most:
@@ -227,7 +226,7 @@ def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> 
         head.append(name)
         cells.append([_percent(one.total.relative_error, 2), *(_percent(one.joints[j].relative_error) for j in joints)])
         moving = [one.moving.total, *(one.moving.joints[j] for j in joints)]
-        if one.moving.total.rows:  # equations without contact forces have no other errors
+        if one.moving.total.rows:  # not defined for equations without contact forces
             head += ["moving rows", "raw torque"]
             cells += [[_percent(fit.low_passed) for fit in moving], [_percent(fit.raw) for fit in moving]]
     rows = list(zip(*cells, strict=True))
@@ -237,7 +236,7 @@ def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> 
 
 
 def log_table(fits: Mapping[str, Reconstruction]) -> Table:
-    """Return a table of the relative errors of many logs, one row each, with the worst joint."""
+    """Return a table of the relative errors of many logs, one row per log, with the worst joint."""
     head, rows = ["torque error, %", "kept rows", "moving rows", "raw torque", "worst joint"], []
     for name, one in fits.items():
         worst = max(one.joints, key=lambda fit: fit.relative_error or 0.0)
@@ -247,14 +246,13 @@ def log_table(fits: Mapping[str, Reconstruction]) -> Table:
 
 
 def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
-    """Return a table with one row for all joints together and one per joint. columns: cells of these rows by column
-    name."""
+    """Return a table with one row for all joints together and one per joint. columns: cells by column name."""
     head = [what, *columns]
     return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
 
 
 def print_simulations(checks: Sequence[SimulationCheck]) -> None:
-    """Print the errors of simulated positions in percent of each joint's motion, and what could not be simulated."""
+    """Print the errors of simulated positions in percent of each joint's motion, and failed simulations."""
     to = console()
     done = [(one, one.log) for one in checks if one.log is not None]
     names = {one.source: short_name(one.source, [other.source for other in checks]) for one in checks}
@@ -285,7 +283,7 @@ def _simulation_sentences(checks: Sequence[SimulationCheck]) -> list[str]:
 
 
 def simulation_sentence(error: float, horizon: float | None) -> str:
-    """Return a sentence on the meaning of a simulation's position error: it integrates a small torque error twice."""
+    """Return a sentence on a simulation's position error, which integrates a small torque error twice."""
     size = _short(error)
     if not horizon:
         return f"Closed-loop simulation follows the log with an error of {size} % of the motion."
@@ -304,7 +302,7 @@ def print_outputs(written: Mapping[str, str]) -> None:
 
 
 def _percent(error: float | None, digits: int = 1) -> str:
-    """Format a relative error; a joint without torque has none."""
+    """Format a relative error; a dash for a joint without torque."""
     return "-" if error is None else f"{error:.{digits}f}"
 
 
@@ -315,7 +313,7 @@ def _short(error: float) -> str:
 
 # -- several methods ---------------------------------------------------------------------------------
 def print_comparison(facts: Mapping[str, Any]) -> None:
-    """Print methods side by side: errors, and every base parameter."""
+    """Print a comparison of methods: errors, and every base parameter."""
     names = list(facts["methods"])
     head = ["method", "fit, %", "raw, %", "validation, %", "simulated position, %", "consistent", "s"]
     rows = [(name, f"{one['relative_error']:.2f}", _percent(one["moving"]["raw"], 2),
@@ -344,7 +342,7 @@ def _simulated(check: Mapping[str, Any]) -> str:
 
 
 def print_study(result: StudyResult, repetitions: int) -> None:
-    """Print bias, spread and failures of every method on simulated logs; repetitions: logs per noise level."""
+    """Print bias, standard deviation and failures of every method on simulated logs; repetitions: logs per level."""
     from dynid.study.result import UNBIASED
 
     to = console()
@@ -377,7 +375,7 @@ def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
 
 # -- a robot -----------------------------------------------------------------------------------------
 def print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str, str]) -> None:
-    """Print how well a simulated robot followed a motion and which torques it took; facts: from `log_facts`."""
+    """Print the tracking errors and torques of a simulated robot; facts: from `log_facts`."""
     to = console()
     to.print(f"{found.robot.name}: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
     limit = found.robot.limit("effort")

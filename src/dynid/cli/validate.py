@@ -1,4 +1,4 @@
-"""`dynid validate`: an earlier result on other logs."""
+"""`dynid validate`: torque prediction and simulation of other logs with an earlier result."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dynid.cli.output import Json, print_json
 from dynid.output_fields import record
 
-_LIBRARIES = ("numpy", "scipy", "numba", "clarabel")  # whose versions may change the last digits of a result
+_LIBRARIES = ("numpy", "scipy", "numba", "clarabel")  # libraries whose versions may change the last digits of a result
 OUTPUT = record("Versions", dynid=str, python=str, numpy=str, scipy=str, numba=str, clarabel=str)
 
 
 def command(json: Json = False) -> None:
-    """Show the versions of dynid, Python and the libraries its numbers depend on."""
+    """Show the versions of dynid, Python and the libraries that affect its numbers."""
     import platform
     from importlib.metadata import version
 

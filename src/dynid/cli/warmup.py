@@ -1,4 +1,4 @@
-"""`dynid warmup`: compile the kernels of all commands, once after installation."""
+"""`dynid warmup`: compilation of the kernels of all commands, once after installation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from dynid.cli.output import Json, print_json
 from dynid.errors import NotPossibleError
 from dynid.output_fields import record
 
-# Command lines that together use every kernel, on small robots and short motions; in this order, each with the files of
-# those before. Serial arms of either convention, joints that slide, closed loops and flexible joints have kernels of
-# their own.
+# Command lines that together use every kernel, on small robots and short motions; each uses files of earlier ones.
+# Serial arms of both DH conventions, prismatic joints, closed loops and flexible joints have separate kernels.
 STEPS: tuple[tuple[str, ...], ...] = (
     ("excite", "arm3r", "-o", "motion.csv", "--rounds", "1", "--duration", "8"),
     ("excite", "four-bar", "-o", "loop-motion.csv", "--rounds", "1", "--duration", "8"),
@@ -53,20 +52,20 @@ def command(json: Json = False) -> None:
         with redirect_stdout(output), redirect_stderr(output):
             try:
                 app(list(step), prog_name="dynid", standalone_mode=False)
-            except NotPossibleError:  # a simulation that diverges, after its kernels were compiled
+            except NotPossibleError:  # the simulation diverged after its kernels were compiled
                 continue
-            except Exception as problem:  # one step that cannot run here must not keep the others from being compiled
+            except Exception as problem:  # a step that fails must not prevent the compilation of others
                 failed[" ".join(step)] = str(problem)
     if json:
         print_json({"steps": len(STEPS), "failed": failed})
         return
     for line, reason in failed.items():
         typer.echo(f"Not compiled: dynid {line}: {reason}", err=True)
-    typer.echo(f"Ready: {len(STEPS) - len(failed)} of {len(STEPS)} steps are compiled and kept.")
+    typer.echo(f"Ready: {len(STEPS) - len(failed)} of {len(STEPS)} steps are compiled and stored.")
 
 
 def _shown(steps: Sequence[tuple[str, ...]], to: IO[str]) -> Iterator[tuple[tuple[str, ...], StringIO]]:
-    """Yield each step with a temporary folder, and show a progress bar; without a terminal, print lines."""
+    """Yield each step with a temporary folder and show a progress bar; without a terminal print lines."""
     import tempfile
 
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""`dynid watch`: a robot's parameters, or its payload, while it moves."""
+"""`dynid watch`: online estimation of a robot's parameters or payload while it moves."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Show a robot's parameters, their standard errors and the torque errors while it moves, or its payload."""
+    """Show a robot's parameters, their standard errors and torque errors, or its payload, while it moves."""
     from dynid.runs.arguments import log_table
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
@@ -109,7 +109,7 @@ def _payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions
 
 
 def _view_payload(look: PayloadLook) -> Any:
-    """Return the view of a live payload: its progress, the load with its standard errors, and problems."""
+    """Return the view of a live payload: rows so far, the load with its standard errors, and problems."""
     from rich.console import Group
 
     live, body = look.live, look.payload
@@ -128,7 +128,7 @@ def _view_payload(look: PayloadLook) -> Any:
 
 
 def _view(look: Look) -> Any:
-    """Return the view of a stream: its progress, the parameters, the torque errors, and problems."""
+    """Return the view of a stream: rows so far, the parameters, the torque errors, and problems."""
     from rich.console import Group
 
     online, estimate = look.online, look.estimate
@@ -137,7 +137,7 @@ def _view(look: Look) -> Any:
               f"grid {rate:g} Hz, cut-off {cutoff:g} Hz, {online.delay:.2f} s delay" if rate and cutoff
               else "determining rate and cut-off" if online.has_moved else "waiting for the robot to move"]
     parts: list[Any] = ["; ".join(words_), *(f"- {one.text}" for one in online.events[-5:])]
-    if estimate is not None:  # the longest table last: a small terminal cuts it off
+    if estimate is not None:  # the longest table is last, because a small terminal cuts it off
         errors = estimate.diagnostics.relative_error_per_joint
         parts.append(table(["joint", "relative error, %", "last innovations"], [
             (joint, f"{error:.2f}", f"{size:.2f}") for joint, error, size in zip(

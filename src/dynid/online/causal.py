@@ -20,11 +20,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from dynid.arrays import Array, Bools
 from dynid.recording.preparation.row_filter import RowFilter
 
-_LOWPASS_PERIODS = 1.25  # of the cut-off, half the length of a low-pass
-_ROWS_PER_CYCLE = 2.5  # a second and Hz of the cut-off, that are kept
-STOPS = 0.01  # share of the top speed below which a joint's row is left out
+_LOWPASS_PERIODS = 1.25  # periods of the cut-off: half the length of a low-pass kernel
+_ROWS_PER_CYCLE = 2.5  # rows kept per second and Hz of the cut-off
+STOPS = 0.01  # share of the top speed below which a joint's row is not used
 
-Entries = Callable[..., tuple[Array, ...]]  # q, dq, .., tau (m, dof) -> rows (entries, m), one array a kernel
+Entries = Callable[..., tuple[Array, ...]]  # q, dq, .., tau (m, dof) -> rows (entries, m), one array per kernel
 
 
 def low_pass_kernel(cutoff: float, rate: float) -> Array:
@@ -37,7 +37,7 @@ def low_pass_kernel(cutoff: float, rate: float) -> Array:
 
 def derivative_kernels(kernel: Array, rate: float) -> tuple[Array, Array, Array]:
     """Return the kernel, and its first and second differences of fourth order, all (odd + 4,)."""
-    first = rate / 12.0 * np.array([-1.0, 8.0, 0.0, -8.0, 1.0])  # as convolved, the newest sample first
+    first = rate / 12.0 * np.array([-1.0, 8.0, 0.0, -8.0, 1.0])  # as convolved: the newest sample first
     second = rate ** 2 / 12.0 * np.array([-1.0, 16.0, -30.0, 16.0, -1.0])
     return (np.convolve(kernel, [0.0, 0.0, 1.0, 0.0, 0.0]), np.convolve(kernel, first), np.convolve(kernel, second))
 
@@ -47,12 +47,13 @@ class CausalFilter:
     """Kernels from raw samples on a grid to rows.
 
     Attributes:
-        rate: Of the grid, Hz.
+        rate: Rate of the grid, Hz.
         motion: Kernels (taps,) of the position and its derivatives, all of one length, the newest sample first.
-        motion_late: Samples by which the motion is late.
+        motion_late: Delay of the motion in samples.
         rows: Kernels (lags,) of the arrays of `Entries`, all of one length, the oldest sample first; a row is the sum
-            of the filtered arrays. late: Number of samples from the time of a row to its newest sample. step:
-            Decimation: one row is kept per `step` samples.
+            of the filtered arrays.
+        late: Number of samples from the time of a row to its newest sample.
+        step: Decimation: one row is kept per `step` samples.
     """
 
     rate: float
@@ -64,8 +65,7 @@ class CausalFilter:
 
     @staticmethod
     def low_pass(cutoff: float, rate: float) -> CausalFilter:
-        """Return a filter with accelerations by differences, and one symmetric low-pass (cut-off in Hz) for motion and
-        rows."""
+        """Return a filter with accelerations by differences and one low-pass (cut-off in Hz) for motion and rows."""
         kernel = low_pass_kernel(cutoff, rate)
         motion, step = derivative_kernels(kernel, rate), max(1, int(rate / (_ROWS_PER_CYCLE * cutoff)))
         return CausalFilter(rate, motion, len(motion[0]) // 2, (kernel,), len(kernel) // 2, step)
@@ -92,19 +92,16 @@ class TimedRows(NamedTuple):
 
 
 class Grid:
-    """Uniform grid of one segment, at `rate` Hz from its first stamp, `start`."""
+    """Uniform grid of one segment, at `rate` Hz from its first time stamp, `start`."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self.start = rate, 0.0
-        self._raw: tuple[Array, Array, Array] | None = None  # stamp, q, tau of the last raw sample
-        self._count = 0  # grid points so far
+        self._raw: tuple[Array, Array, Array] | None = None  # time stamp, q, tau of the last raw sample
+        self._count = 0  # number of grid points so far
 
     def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Array] | None:
-        """Add raw samples (m,), (m, dof), (m, dof); return positions and torques (n, dof) at the grid points they
-        complete.
-
-        None is returned if they complete no point.
-        """
+        """Add raw samples (m,), (m, dof), (m, dof); return positions and torques (n, dof) at the grid points that they
+        complete, or None."""
         if self._raw is None:
             self.start = float(t[0])
         else:
@@ -134,10 +131,10 @@ class CausalRows:
         self.entries, self.filter, self.slow, self.top, self.stands = entries, causal_filter, slow, top, stands
         self._grid, dof = Grid(causal_filter.rate), len(top)
         self._reach = len(causal_filter.motion[0]) - 1
-        self._motion: tuple[Array, Array] | None = None  # positions and torques on the grid that are still needed
-        self._held: list[Array] = []  # entries (m, rows) that rows are still to be made of
-        self._speeds, self._tops = np.zeros((0, dof)), np.zeros((0, dof))  # beside them, with the top speed so far
-        self._first = 0  # number of the first of them
+        self._motion: tuple[Array, Array] | None = None  # positions and torques on the grid
+        self._held: list[Array] = []  # entries (m, rows) for future rows
+        self._speeds, self._tops = np.zeros((0, dof)), np.zeros((0, dof))
+        self._first = 0  # index of the first of them
 
     def push(self, t: Array, q: Array, tau: Array) -> TimedRows | None:
         """Add raw samples of the segment; return the rows that they complete, or None.

@@ -1,10 +1,10 @@
 """Explanation of a change: the parameters, or a contact, that explain the data after a restart best.
 
-A change is a load on the last body, friction of one joint or of all (temperature), the gain of one joint's drive, or
-a contact. With R_j the factors of the data since the change and beta the estimate before it, the residuals R_j (.,
-beta) in units of the earlier noise have a mean square rho_j of one if nothing changed. A change of parameters fits
-these residuals by a few columns A_j; its evidence is half the explained sum of squares. A contact on a body adds
-torques to the joints that carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 of each. Both are in units of the
+A change is a load on the last body, friction of one joint or of all (temperature), the gain of one joint's drive, or a
+contact. With R_j the factors of the data since the change and beta the estimate before it, the residuals R_j (., beta)
+in units of the earlier noise have a mean square rho_j of one if nothing changed. A change of parameters fits these
+residuals by a few columns A_j; its evidence is half the explained sum of squares. A contact on a body adds torques to
+the joints that carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 of each. Both are in units of the
 low-frequency noise, minus half the logarithm of the number of independent rows for each unknown (Schwarz).
 """
 
@@ -21,13 +21,19 @@ from dynid.estimate.recursive.watchers import InnovationTest, low_power
 from dynid.regression import BaseParameters, Factor
 
 _NEARLY_ALL_OF_MISFIT, _MOST_OF_MISFIT = 0.98, 0.7  # shares of a misfit
-_RANK_TOLERANCE = 1e-8  # share of the largest singular value below which a candidate's direction says nothing
+_RANK_TOLERANCE = 1e-8  # singular values of a candidate below this share of the largest are zero
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One candidate: kind ("load", "friction", "drive-gain" or "contact"), of ("all", a joint's name, or the
-    outermost joint of a contact), its log evidence against no change, and the explained share of the new error."""
+    """One candidate explanation of a change.
+
+    Attributes:
+        kind: "load", "friction", "drive-gain" or "contact".
+        of: "all", a joint's name, or the outermost joint of a contact.
+        evidence: log evidence against no change.
+        explained: explained share of the new error.
+    """
 
     kind: str
     of: str
@@ -42,8 +48,13 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Change:
-    """A change after `sample` samples, and its explanations, the best first. samples: number of later data; ended:
-    whether another restart ended them."""
+    """A change in a stream.
+
+    Attributes:
+        sample, samples: number of samples before and after the change.
+        explanations: the best first.
+        ended: whether another restart ended the data after it.
+    """
 
     sample: int
     samples: int
@@ -64,7 +75,7 @@ class Change:
 
 
 def changes(recursion: Recursion) -> tuple[Change, ...]:
-    """Return the changes of a stream, in the order of time."""
+    """Return the changes of a stream in temporal order."""
     stretches = recursion.since_restarts()
     return tuple(_change(stretch, recursion, stretch is not stretches[-1]) for stretch in stretches)
 
@@ -78,7 +89,7 @@ def _change(stretch: RestartSegment, recursion: Recursion, ended: bool) -> Chang
     residual, rows = np.concatenate(own), np.array(stretch.regression.rows, dtype=float)
     slow = _slowness(recursion.innovations())
     unknown = 0.5 * float(np.log(max(rows.sum() / slow, 2.0)))
-    # What the noise of before does not account for.
+    # The part that the earlier noise does not explain.
     excess = max(float(residual @ residual) - rows.sum(), 1e-300)
     found = []
     for kind, of, design in _candidates(recursion.layout.base, recursion.joints, parts, stretch):
@@ -91,10 +102,10 @@ def _change(stretch: RestartSegment, recursion: Recursion, ended: bool) -> Chang
 
 def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joints: Sequence[str]
              ) -> list[Explanation]:
-    """Return the explanation by a contact, at the most probable link; none if no joint has larger residuals than
+    """Return the explanation by a contact, at the most probable link; None if no joint has larger residuals than
     before.
 
-    The contact torques on the joints that carry the link are as large as their residuals.
+    The contact torques on the joints that carry the link are assumed as large as their residuals.
     """
     rho = np.array([max(float(x @ x) / max(n, 1.0), 1e-12) for x, n in zip(own, rows, strict=True)])
     gains = np.where(rho > 1.0, 0.5 * rows * (rho - 1.0 - np.log(rho)) / slow, 0.0) - unknown
@@ -106,7 +117,7 @@ def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joi
 
 
 def _slowness(innovations: Array) -> float:
-    """Return the power of innovations (samples, dof) at low frequencies over their variance, at least one."""
+    """Return the low-frequency power of innovations (samples, dof) over their variance, at least one."""
     used = innovations[innovations != 0.0]
     return max(low_power(innovations) / float(np.mean(used ** 2)), 1.0) if len(used) else 1.0
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynid.output_fields import output_fields
 
-MAX_EVENTS_KEPT = 1000  # events kept; a stream may have one at every sample
+MAX_EVENTS_KEPT = 1000  # a stream may have one at every sample
 
 
 @dataclass(frozen=True)

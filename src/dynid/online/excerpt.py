@@ -1,4 +1,4 @@
-"""Excerpt: a bounded part of a stream's raw samples, to choose a model from and to restart an estimate with."""
+"""Excerpts: a bounded part of a stream's raw samples, to choose a model from and to restart an estimate with."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.recording.clean import ABSURD, ABSURD_TIME
 
-STRETCH_SECONDS = 5.0  # s of one stretch: long enough that the borders of a low-pass are a small part of it
-MOST_SAMPLES = 60_000  # in all, of which a choice of the cut-off uses no more; 7 MB for seven joints
-GAP_SECONDS = 1.0  # s between stretches that do not follow each other, in a recording of the excerpt
-CLOCK_JUMP = 1.0  # s by which a clock that goes back was set anew; less is one sample out of order
+STRETCH_SECONDS = 5.0  # s: length of an interval; the borders of a low-pass are a small part of it
+MOST_SAMPLES = 60_000  # total number, the most that a choice of the cut-off uses; 7 MB for seven joints
+GAP_SECONDS = 1.0  # s between intervals that are not consecutive, in a recording of the excerpt
+CLOCK_JUMP = 1.0  # s: a clock that goes back by more was reset; by less, one sample is out of order
 
 
 @dataclass
@@ -23,7 +23,7 @@ class SampleSegment:
 
     Attributes:
         number: index of the interval in the stream.
-        blocks: stamps (m,), positions, torques (m, dof).
+        blocks: time stamps (m,), positions, torques (m, dof).
     """
 
     number: int
@@ -62,12 +62,11 @@ class Excerpt:
         return self._every == 1
 
     def add(self, t: Array, q: Array, tau: Array) -> None:
-        """Store raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof); invalid or unordered
-        samples are omitted."""
+        """Store raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof), except invalid ones."""
         good = ((np.abs(t) <= ABSURD_TIME) & (np.abs(q) <= ABSURD["position"]).all(axis=1)
                 & (np.abs(tau) <= ABSURD["torque"]).all(axis=1))
         if good.any() and t[good][0] < self._last - CLOCK_JUMP:
-            self._last, self._next = -np.inf, self._next + 1  # the clock was set anew: a stretch that follows no other
+            self._last, self._next = -np.inf, self._next + 1  # the clock was reset: the next interval is separate
             self._begin()
         before = np.maximum.accumulate(np.concatenate([[self._last], np.where(good, t, -np.inf)]))[:-1]
         good &= t > before
@@ -81,8 +80,7 @@ class Excerpt:
         self._stretches[-1].blocks.append((t, q, tau))
 
     def _begin(self) -> None:
-        """Begin a new interval. Only one in `_every` intervals is kept; if there are too many, every second one is
-        dropped."""
+        """Begin a new interval. One in `_every` is kept; if there are too many, every second one is dropped."""
         if self._stretches and (not self._stretches[-1].blocks or self._stretches[-1].number % self._every):
             self._stretches.pop()
         if sum(len(one) for one in self._stretches) > self.most:
@@ -92,7 +90,7 @@ class Excerpt:
         self._next += 1
 
     def begin_at(self, stamp: float) -> None:
-        """Drop all samples before a stamp (s) of the last intervals, such as those before a change of the robot."""
+        """Drop all samples before a time stamp (s), such as those before a change of the robot."""
         kept: list[SampleSegment] = []
         for one in reversed([one for one in self._stretches if one.blocks]):
             t, q, tau = one.joined()
@@ -105,8 +103,7 @@ class Excerpt:
         self.seconds = max(self._last - stamp, 0.0)
 
     def blocks(self) -> Iterator[tuple[Array, ...]]:
-        """Yield the intervals in order: stamps (m,), positions and torques (m, dof), commanded positions if they were
-        given."""
+        """Yield the intervals in order: time stamps (m,), positions, torques (m, dof), and references if given."""
         dof = len(self.joints)
         for t, q, tau in (one.joined() for one in self._stretches if one.blocks):
             yield (t, q, tau) if q.shape[1] == dof else (t, q[:, :dof], tau, q[:, dof:])

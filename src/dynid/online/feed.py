@@ -1,4 +1,4 @@
-"""Preparation of raw positions and torques with their stamps, which may be late, lost, repeated or invalid."""
+"""Preparation of raw positions and torques whose time stamps may be late, lost, repeated or invalid."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
 
-_LEARNT_AFTER, _LEARNT_EARLIEST = 10.0, 4.0  # s after which rate and cut-off are taken from the data; the second if ..
-# .. there are so many samples by then, and samples of which a rate is told at all
+_LEARNT_AFTER, _LEARNT_EARLIEST = 10.0, 4.0  # s after which rate and cut-off are determined; the second value if ...
+# ... there are so many samples by then; and smallest number of samples for a rate
 _SAMPLES_FOR_RATE, _MIN_SAMPLES_FOR_RATE = 1000, 20
-# periods of the samples, or of the cut-off: the longest interval that is bridged
+# sample periods, or periods of the cut-off: the longest interpolated interval
 _BRIDGED_SAMPLE_PERIODS, _BRIDGED_CUTOFF_PERIODS = 5.0, 0.1
 _AT_ONCE = 4096  # raw samples prepared at a time
-_RUN_GAP = 50.0  # periods of the samples: a longer interval ends the stretch whose spectrum is taken
-_EXTRA_KERNEL_SAMPLES = 8  # more samples than its order that the shortest kernel holds
-REST_SECONDS = 5.0  # s of a robot that has not moved yet that are kept, and looked at for the beginning of a motion
-MOTION_CHECKS = 0.25  # s between two looks for it
-ONSET_SHARE = 0.02  # of a joint's range so far: what it has left its first position by where its motion begins
+_RUN_GAP = 50.0  # sample periods: a longer interval ends the part whose spectrum is computed
+_EXTRA_KERNEL_SAMPLES = 8  # samples of the shortest kernel in excess of its order
+REST_SECONDS = 5.0  # s: samples kept before the first motion, in which its beginning is searched
+MOTION_CHECKS = 0.25  # s between two searches for the first motion
+ONSET_SHARE = 0.02  # share of a joint's range so far: deviation from the first position at which a motion begins
 
 Take = Callable[[TimedRows], None]
-_PAUSE_LENGTH = 60.0  # s: a longer gap is a pause, and a clock that goes back by more than a second was set anew
-_FROZEN_SECONDS = 0.1  # s for which a joint must repeat its position to the last digit to be looked at
-_CREEP_SPEED_SHARE = 0.05  # of its top speed: a joint that stops from less may have been held by friction
-# s, and steps of its encoder that it must have gone in the last such stretch
+_PAUSE_LENGTH = 60.0  # s: a longer gap is a pause
+_FROZEN_SECONDS = 0.1  # s: shortest time of an exactly repeated position that is tested
+_CREEP_SPEED_SHARE = 0.05  # share of the top speed: a slower joint may have been stopped by friction
+# s, and encoder steps that the joint must have moved in the last such interval
 _MOVING_STRETCH_SECONDS, _MIN_COUNTS_BEFORE_FREEZE = 0.03, 4.0
 
 
@@ -45,12 +45,12 @@ class FeedOptions:
     """Options of the preparation of raw samples.
 
     Attributes:
-        cutoff: of the low-pass, Hz; by default from the first ten seconds.
-        rate: of the grid, Hz; by default from the first ten seconds.
+        cutoff: cut-off of the low-pass filter, Hz; by default from the first ten seconds.
+        rate: rate of the grid, Hz; by default from the first ten seconds.
         gap: longest interpolated interval, s; default five periods or a tenth of the cut-off's.
         equations: "torque", or "kernel" for rows without accelerations.
         kernel_window: s; default gain 1/2 at the cut-off. The other kernel options are those of `Preparation`.
-        step: decimation, default as far as the cut-off allows.
+        step: decimation; default: the largest that the cut-off allows.
         stuck: exclude joints with a stuck position.
     """
 
@@ -81,7 +81,7 @@ class FeedOptions:
         for name in ("cutoff", "rate", "gap", "kernel_window", "step"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value > 0.0):
-                raise ModelError(f"{name} of a stream must be above zero, got {value}", code="out-of-range")
+                raise ModelError(f"{name} of a stream must be positive, got {value}", code="out-of-range")
         if self.rate is not None:
             check_quantity(RATE, self.rate, "the rate of a stream", ModelError)
         if self.cutoff is not None:
@@ -92,7 +92,7 @@ class FeedOptions:
 
 
 class Feed:
-    """Conversion of raw samples to rows with their times, which are passed to `take`.
+    """Conversion of raw samples to rows with their times, which are passed to the callback `take`.
 
     Attributes:
         entries: see `RowEntries`.
@@ -113,8 +113,8 @@ class Feed:
         self.stamps.gap = options.gap or 0.0
         self._rows: CausalRows | None = None
         self._run, self._top = -1, np.zeros(len(joints)) if top is None else top.copy()
-        self._first: list[tuple[float, Array, Array]] = []  # raw samples from which the filter is to be learnt
-        # Rows at rest say nothing where friction is dry; without it they do, and nothing is waited for.
+        self._first: list[tuple[float, Array, Array]] = []  # raw samples that determine the filter
+        # With dry friction, rows at rest are not informative; without it they are used from the start.
         self.has_moved, self._looked = slow is not None, -np.inf
 
     @property
@@ -123,8 +123,8 @@ class Feed:
         return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
-        """Add raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof); return the number of
-        completed rows."""
+        """Add raw samples (m,), (m, dof) or (m, 2 dof) with references, (m, dof); return the number of completed
+        rows."""
         samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
         if not self._ready() or not self.has_moved:
             self._first += samples
@@ -168,7 +168,7 @@ class Feed:
                 run, held = self.stamps.run, (self.stamps.t, self.stamps.q, self.stamps.tau)
                 self.stamps.add(*sample)
                 if self.stamps.run != run and self.stamps.events.last[-1].code != "stuck-encoder":
-                    done += self._prepare(run, *held)  # what came before the break is still good
+                    done += self._prepare(run, *held)  # samples before the break are valid
             done += self._prepare(self.stamps.run, self.stamps.t, self.stamps.q, self.stamps.tau)
         return done
 
@@ -226,7 +226,7 @@ class Feed:
         self.rate = rate
         if not self.cutoff:
             self.cutoff = self._cutoff(t, q)
-        # A tenth of the cut-off's period is bridged by a straight line to a hundredth of the motion.
+        # Linear interpolation over a tenth of the cut-off's period has an error of a hundredth of the motion.
         self.stamps.gap = self.options.gap or max(_BRIDGED_SAMPLE_PERIODS * period,
                                                   _BRIDGED_CUTOFF_PERIODS / self.cutoff)
         return True
@@ -260,13 +260,13 @@ def usable(t: float, q: Array, tau: Array) -> bool:
 
 
 class Stamps:
-    """Checks raw samples one by one and stores the valid ones.
+    """Check of raw samples one by one, and storage of the valid ones.
 
     Attributes:
         gap: longest interpolated interval, s.
         run: number of the present segment without a gap.
         t, q, tau: its samples that are not yet processed.
-        last_stamp: of the last valid sample, s.
+        last_stamp: time stamp of the last valid sample, s.
     """
 
     def __init__(self, joints: Sequence[str], stuck: bool = True) -> None:
@@ -278,7 +278,7 @@ class Stamps:
         self.tau: list[Array] = []
         self._last: tuple[float, Array] | None = None
         self._past: deque[tuple[float, Array]] = deque()  # the last stamps and positions
-        self._changed = np.full(len(joints), -np.inf)  # when each joint last moved
+        self._changed = np.full(len(joints), -np.inf)  # time when each joint last moved
         self._fastest = np.zeros(len(joints))  # top speed of each joint so far, rad/s or m/s
         self._stuck, self._judged = np.zeros((2, len(joints)), dtype=bool)
 
@@ -291,7 +291,7 @@ class Stamps:
             step = t - self._last[0]
             if step <= 0.0 and step >= -1.0:
                 code = "repeated-stamp" if step == 0.0 else "backward-stamp"
-                self._skip(t, code, f"the stamp {t:.6g} s does not follow {self._last[0]:.6g} s: skipped")
+                self._skip(t, code, f"the time stamp {t:.6g} s does not follow {self._last[0]:.6g} s: skipped")
                 return
             if step < 0.0:
                 self._break(t, "clock-restarted", f"the clock went back by {-step:.4g} s: a new run begins")
@@ -313,8 +313,7 @@ class Stamps:
         self.tau.append(tau)
 
     def _is_stuck(self, t: float, q: Array) -> bool:
-        """Return whether a joint repeats its position exactly although it moved steadily just before: a joint that
-        comes to rest decelerates."""
+        """Return whether a joint repeats its position exactly after steady motion, without deceleration."""
         assert self._last is not None
         same = q == self._last[1]
         self._changed = np.where(same, self._changed, t)
@@ -331,8 +330,7 @@ class Stamps:
 
     def _stopped_dead(self, j: int) -> bool:
         """Return whether joint j stopped without deceleration: it moved equally far in the last two intervals before
-        the stop. False at the beginning of a segment.
-        """
+        the stop. False at the beginning of a segment."""
         if not self._past:
             return False
         end = float(self._changed[j])

@@ -1,4 +1,4 @@
-"""Samples of a stream, checked, and the entries of a regression along them or for a single sample."""
+"""Checked samples of a stream, and the entries of a regression along them or for a single sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOAT = np.dtype(float)
 def checked_motion(joints: Sequence[str], *signals: ArrayLike, of: str = "") -> list[Array]:
     """Return positions, velocities, accelerations and torques of the joints as contiguous (samples, dof) arrays.
 
-    Raises an error for numbers that are not finite.
+    Raises an error for non-finite numbers; of: start of its message.
     """
     dof, found = len(joints), list[Array]()
     for name, signal in zip(("q", "dq", "ddq", "tau"), signals, strict=True):
@@ -78,14 +78,13 @@ class RowEntries:
     """Entries of a regression along a motion, before they are filtered (`CausalRows`).
 
     Args:
-        layout: Where each entry goes.
+        layout: Position of each entry.
         equations: "torque" for the regressor and torques, "kernel" for momentum and force.
-        beside: Signals (k, m) of positions and velocities (m, dof) that are filtered as torques are, below the rows.
-        load: Torques (m, dof) that the gears transmit, from positions, velocities and torques (m, dof); for momentum
-            and force of friction that depends on them.
+        beside: Further signals (k, m) of positions and velocities (m, dof), filtered like torques, below the rows.
+        load: Torques (m, dof) transmitted by the gears, from positions, velocities and torques (m, dof); for momentum
+            and force of load-dependent friction.
 
-    Along a motion of 2 dof columns, the second half that of the references, the rows along the references are below
-    those along the measured motion.
+    If a motion has 2 dof columns, the second half are references; their rows are below those of the measured motion.
     """
 
     def __init__(self, layout: Layout, equations: str = "torque",
@@ -96,8 +95,7 @@ class RowEntries:
         self.form = None if equations == "torque" else MomentumForm.of(layout.model, is_load_given=load is not None)
 
     def __call__(self, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
-        """Return entries (rows, m), one array for each kernel of the rows, along a motion q, dq, (ddq,) tau
-        (m, dof)."""
+        """Return entries (rows, m), one array per kernel, along a motion q, dq, (ddq,) tau (m, dof)."""
         dof = len(self.layout.columns)
         if q.shape[1] > dof:
             measured, along = ([np.ascontiguousarray(x[:, part]) for x in (q, dq, *more[:-1])] + [more[-1]]
@@ -136,8 +134,7 @@ class RowEntries:
 
 
 class OneSample:
-    """Rows (layout.rows, 1) of one sample in preallocated arrays, since allocation would take longer than the rows
-    themselves.
+    """Rows (layout.rows, 1) of one sample in preallocated arrays, because allocation takes longer than the computation.
 
     terms: each with its entries among `values`; the torques come last. order: entry of each row.
     """
@@ -174,9 +171,7 @@ class OneSample:
         return OneSample(model.robot, terms, order, count + model.dof)
 
     def take(self, q: Any, dq: Any, ddq: Any, tau: Any) -> bool:
-        """Compute `rows` of one sample, and return whether this was possible; False for a block of samples and for
-        invalid numbers.
-        """
+        """Compute `rows` of one sample and return True; return False for a block or invalid numbers."""
         for x in (q, dq, ddq, tau):
             if type(x) is not np.ndarray or x.shape != self._shape or x.dtype != _FLOAT:
                 return False
@@ -187,5 +182,5 @@ class OneSample:
         for term, part in self._terms:
             values[part] = term.instant(self._robot, motion[0], motion[1], motion[2])
         self._torques[:] = motion[3]
-        values.take(self._order, out=self._column, mode="clip")  # the mode that writes in place
+        values.take(self._order, out=self._column, mode="clip")  # this mode writes in place
         return True

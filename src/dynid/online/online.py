@@ -35,8 +35,8 @@ from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 from dynid.threads import pool
 
-_SAMPLES_AT_ONCE = 512  # samples whose rows are made at once
-# rad/s or m/s below which a joint is at rest, and samples until the robot is
+_SAMPLES_AT_ONCE = 512  # samples whose rows are computed at once
+# rad/s or m/s below which a joint is at rest, and samples after which the robot is
 _REST_SPEED, _SAMPLES_UNTIL_REST = 0.01, 25
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
 
@@ -95,8 +95,8 @@ class Online(Streamed):
                 raise ModelError(f"{name} must be a finite number that is not negative, got {value}")
         self.model, self.slow = model, None if slow is None else float(slow)
         self.about: dict[str, Any] = {}  # plain data that are saved with the stream, such as how its model was chosen
-        self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
-        self._stood = 0  # samples that it has stood for
+        self.left_out = 0  # samples of a robot at rest, or with only slow joints
+        self._stood = 0  # consecutive samples at rest
         self._complete = complete(model)
         options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted,
                                 standard_limits(model, limits))
@@ -108,7 +108,7 @@ class Online(Streamed):
         self._entries = RowEntries(self.layout, feeding.equations)
         self._feed = Feed(self._complete.joint_names, self._entries, self._take, feeding, self._slow_when_fed)
 
-    # -- what it is ------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------
     @property
     def method(self) -> str:
         return self._stream.method
@@ -152,8 +152,7 @@ class Online(Streamed):
         """Update with one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques.
 
         reference: positions, velocities and accelerations of the reference, for riv and civ. history: return the
-        estimate after each sample (samples, base). Invalid samples are refused as a whole, without a change of the
-        estimate.
+        estimate after each sample (samples, base). An invalid block raises an error and changes nothing.
         """
         one = self._one
         if one is not None and reference is None and not history and one.take(q, dq, ddq, tau):
@@ -179,13 +178,13 @@ class Online(Streamed):
         return np.vstack([before, found])[np.searchsorted(used, np.arange(len(keep)), side="right")]
 
     def _keep(self, dq: Array) -> Bools:
-        """Return the mask (m, dof) of equations that are used: joints that move fast enough."""
+        """Return a mask (m, dof) of the used equations: those of joints that move fast enough."""
         if self.slow is not None:
             return np.abs(dq) >= self.slow
         keep = np.ones(dq.shape, dtype=bool)
         if self._dry:
             still = np.abs(dq).max(axis=1) < _REST_SPEED
-            # How long it has stood at each sample: since the last one in motion, or since before this block.
+            # Number of samples at rest before each sample, including those of earlier blocks.
             last = np.maximum.accumulate(np.where(still, -1, np.arange(len(dq))))
             stood = np.where(last < 0, self._stood + 1 + np.arange(len(dq)), np.arange(len(dq)) - last)
             keep[still & (stood > _SAMPLES_UNTIL_REST)] = False
@@ -193,7 +192,7 @@ class Online(Streamed):
         return keep
 
     def _keep_one(self, dq: Array) -> Bools | None:
-        """Return the mask of used rows of one sample (1, dof), None if none is used."""
+        """Return a mask of the used rows of one sample (1, dof), None if none is used."""
         if self.slow is not None:
             keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
             self.left_out += not keep.any()
@@ -212,7 +211,7 @@ class Online(Streamed):
 
     @cached_property
     def _one(self) -> OneSample | None:
-        """The fast computation of the rows of one sample; None if the model does not support it."""
+        """Fast computation of the rows of one sample; None if the model does not support it."""
         model = self._complete.robot_model
         if model is None or self.base.known:
             return None
@@ -259,7 +258,7 @@ class Online(Streamed):
         """Speed below which a row of `feed` is not used; None for a hundredth of the joint's top speed."""
         return self.slow if self.slow is not None or self._dry else 0.0
 
-    # -- what it says ----------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------
     @property
     def values(self) -> Array:
         """The current estimate of the base parameters (base,)."""
@@ -280,8 +279,7 @@ class Online(Streamed):
         return pool(1, "dynid-online").submit(identify, known, method=method, **options)
 
     def verdict(self) -> tuple[ParameterVerdict, ...]:
-        """Return for each base parameter whether the motion so far determines it, and otherwise with which others it is
-        confounded."""
+        """Return for each base parameter whether the motion determines it, or which others it is confounded with."""
         return verdicts(self._stream)
 
     def changes(self) -> tuple[Change, ...]:
@@ -331,7 +329,7 @@ class Online(Streamed):
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         """Restore the state from `facts` and `arrays`, in a stream with the same options."""
         self._stream.restore(arrays)
-        if not facts["outside"]:  # the prior was an estimate, which counts as data
+        if not facts["outside"]:  # a prior estimate counts as data
             self._stream.recursion.outside = None
         self.left_out, self._stood = int(facts["left_out"]), int(facts["stood"])
         self._feed.stamps.last_stamp = float(facts["last_stamp"])

@@ -1,8 +1,7 @@
-"""Sources of a stream: blocks of stamps, positions and torques.
+"""Sources of a stream: blocks of time stamps, positions and torques.
 
-A text source has one line per sample: JSON, {"t": 0.01, "q": [..], "tau": [..]}, or comma-separated numbers, the
-stamp, the positions and the torques. Commanded positions are "reference" in JSON, or numbers after the torques. A
-header is skipped.
+A text source has one line per sample: JSON, {"t": 0.01, "q": [..], "tau": [..]}, or comma-separated numbers: time
+stamp, positions, torques. Commanded positions are "reference" in JSON, or further numbers. A header is skipped.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from dynid.recording import Recording
 
 Complain = Callable[[str], None]
 
-_POLL_INTERVAL = 0.05  # s between looks at a source that has nothing
-_AT_ONCE = 256  # samples of a block
-_LONGEST_LINE = 1 << 16  # characters, as many as a datagram holds: a longer line is no sample
-_UDP_BUFFER_SECONDS = 5.0  # s of samples that the receive buffer of a UDP source holds while the estimate is computed
-_USUAL_RATE = 1000.0  # Hz, where none is given
-_DATAGRAM_OVERHEAD, _BYTES_PER_NUMBER = 768, 24  # bytes that the system keeps of a datagram, and of a number in it
+_POLL_INTERVAL = 0.05  # s between reads of a source without data
+_AT_ONCE = 256  # samples per block
+_LONGEST_LINE = 1 << 16  # characters, the size of a datagram: a longer line is not a sample
+_UDP_BUFFER_SECONDS = 5.0  # s of samples in the receive buffer of a UDP source while the estimate is computed
+_USUAL_RATE = 1000.0  # Hz, if none is given
+_DATAGRAM_OVERHEAD, _BYTES_PER_NUMBER = 768, 24  # bytes of overhead per datagram, and bytes per number
 _LEAST_BUFFER, _MOST_BUFFER = 1 << 18, 1 << 28  # bytes
-_FORCED_BUFFER_OPTION, _DROPS_OPTION = 33, 40  # SO_RCVBUFFORCE and SO_RXQ_OVFL of Linux, which Python does not name
-_STEPS_FOR_PERIOD = 20  # stamps after which the period of the samples is known
+_FORCED_BUFFER_OPTION, _DROPS_OPTION = 33, 40  # SO_RCVBUFFORCE and SO_RXQ_OVFL of Linux, which Python does not define
+_STEPS_FOR_PERIOD = 20  # time stamps after which the sample period is known
 _PAUSE_LENGTH = 60.0  # s: a longer gap is a pause of the sender, not a loss
 
 
@@ -41,10 +40,10 @@ class Block(NamedTuple):
     """A block of samples from a source; empty while no data arrive.
 
     Attributes:
-        t: Stamps (m,), s.
+        t: Time stamps (m,), s.
         q: Positions (m, dof).
         tau: Torques (m, dof).
-        reference: Commanded positions (m, dof), None where the source has none.
+        reference: Commanded positions (m, dof), None if the source has none.
     """
 
     t: Array
@@ -103,13 +102,13 @@ def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterat
                 time.sleep(_POLL_INTERVAL)
                 yield _nothing(dof)
                 continue
-            *lines, kept = (kept + text).split("\n")  # the last one may not be whole yet
-            kept = kept[:_LONGEST_LINE]  # nor ever be
+            *lines, kept = (kept + text).split("\n")  # the last line may be incomplete
+            kept = kept[:_LONGEST_LINE]  # and may never end
             for line in lines:
                 sample = parsed(line, dof, complain)
                 if sample is not None:
                     yield sample
-            quiet = time.monotonic()  # not before: the time that the estimate takes is no silence of the source
+            quiet = time.monotonic()  # set here, so that computing time does not count as silence of the source
 
 
 @dataclass
@@ -125,7 +124,7 @@ class Losses:
     buffer: int = 0
     dropped: int | None = None
     missing: int = 0
-    _period: float = 0.0  # s between two samples, once it is known
+    _period: float = 0.0  # s between two samples, once known
     _steps: list[float] = field(default_factory=list)
     _last: float | None = None
 
@@ -151,7 +150,7 @@ class Losses:
         if not (self.missing or self.dropped):
             return ""
         known = "" if self.dropped is None else f", {self.dropped} datagrams were dropped by a full receive buffer"
-        return f"{self.missing} samples are missing between those that arrived{known}"
+        return f"{self.missing} samples are missing between received ones{known}"
 
     @output_fields(missing_samples=int | None, dropped_datagrams=int | None, buffer_bytes=int | None)
     def to_dict(self) -> dict[str, int | None]:
@@ -197,7 +196,7 @@ def _sized(door: socket.socket, dof: int, rate: float) -> int:
     """Request a receive buffer for some seconds of samples at a rate (Hz), and return the granted bytes."""
     wanted = int(_UDP_BUFFER_SECONDS * rate * (_DATAGRAM_OVERHEAD + _BYTES_PER_NUMBER * (1 + 2 * dof)))
     wanted = min(max(wanted, _LEAST_BUFFER), _MOST_BUFFER)
-    for option in (_FORCED_BUFFER_OPTION, socket.SO_RCVBUF):  # the first is the superuser's, beyond the limit
+    for option in (_FORCED_BUFFER_OPTION, socket.SO_RCVBUF):  # the first needs superuser rights
         try:
             door.setsockopt(socket.SOL_SOCKET, option, wanted)
             break
@@ -235,7 +234,7 @@ def parsed(line: str, dof: int, complain: Complain) -> Block | None:
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
         if any(c.isdigit() for c in line.split(",")[0][:1]) or line.startswith("{"):
             complain(f"a line could not be read: '{line[:60]}'")
-        return None  # a head of names
+        return None  # a header line
     if any(x is not None and x.shape != (dof,) for x in (q, tau, reference)):
         commanded = "" if reference is None else f" and {reference.size} commanded positions"
         complain(f"a line has {q.size} positions and {tau.size} torques{commanded}, but the robot has {dof} joints")

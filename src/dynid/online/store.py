@@ -1,6 +1,6 @@
 """Storage of the whole state of a stream in a file or a folder, to resume from.
 
-stream.npz: the whole state, replaced atomically. history.csv: a line per update with time, samples and the estimate
+stream.npz: the whole state, replaced atomically. history.csv: one line per update with time, samples and the estimate
 with its standard errors; it restarts when another model is chosen. An incomplete last line is dropped on opening.
 """
 
@@ -104,8 +104,8 @@ class Record:
         head = ",".join(["t", "samples", "restarts", *names, *(f"std {name}" for name in names)]) + "\n"
         with writing(path):
             content = path.read_bytes() if path.exists() else b""
-            whole = content[:content.rfind(b"\n") + 1]  # a kill may have come in the middle of a line, the head's too
-            if not whole.startswith(head.encode()):  # none yet, or of a model that another one was chosen for
+            whole = content[:content.rfind(b"\n") + 1]  # a kill may have left an incomplete line, also of the header
+            if not whole.startswith(head.encode()):  # no header yet, or that of another model
                 whole = head.encode()
             if whole != content:
                 with write_whole(path, "wb") as file:
@@ -116,10 +116,10 @@ class Record:
 
 
 def read_history(folder: Path) -> tuple[list[str], Array]:
-    """Return the column names of a record's history, and its rows (looks, columns)."""
+    """Return the column names of a record's history, and its rows (updates, columns)."""
     path = Path(folder) / HISTORY
     try:
-        head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what no line end follows is not whole
+        head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # a last line without line end is incomplete
     except (OSError, ValueError):
         raise RecordingError(f"{folder} is not the record of a stream: it has no {HISTORY}") from None
     names = head.split(",")

@@ -39,14 +39,13 @@ class Streamed:
         return tuple(self._feed.stamps.events.last)
 
     def finish(self) -> int:
-        """End the stream; one too short for determining its filter is prepared from the available data. Return the
-        number of completed rows."""
+        """End the stream and return the number of completed rows; a short one gets a filter from its data."""
         return self._feed.finish()
 
     def remark(self, code: str, text: str) -> None:
-        """Add a remark on the source to `events`, at the last stamp."""
+        """Add a remark on the source to `events`, at the last time stamp."""
         self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
 
     def take_events(self, other: Streamed) -> None:
-        """Continue with the events of another stream, from which this one is fed again."""
+        """Continue with the events of another stream, whose samples are processed again here."""
         self._feed.stamps.events = other._feed.stamps.events

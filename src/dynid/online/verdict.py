@@ -18,8 +18,10 @@ Status = Literal["identified", "not-excited", "dependent"]
 class ParameterVerdict:
     """Status of a base parameter by the motion so far.
 
-    added: share of its column that is independent of those before it, 0 to 1. others: the base parameters it is
-    confounded with, if it is dependent.
+    Attributes:
+        name, status: of the parameter.
+        added: share of its column that is independent of those before it, 0 to 1.
+        others: base parameters with which a dependent one is confounded.
     """
 
     name: str

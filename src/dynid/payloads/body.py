@@ -14,12 +14,12 @@ from dynid.payloads.result import Source
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
-Parts = dict[Source, Array]  # of a covariance (10, 10), by where it comes from
-_MIN_EIGENVALUE = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2: a small one is still a body
-_SHAPE_ALLOWANCE = 0.1  # squared deviations that may be given up for a body of sensible shape
+Parts = dict[Source, Array]  # parts of a covariance (10, 10), by source
+_MIN_EIGENVALUE = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2, for a valid body
+_SHAPE_ALLOWANCE = 0.1  # increase of the squared distance (in standard deviations) allowed for a plausible shape
 _MAX_MASS_KG = 1e5  # kg
-_DEFAULT_MASS = 1e-3  # kg, of a body whose mass and first moment are not determined
-_MIN_VARIANCE_SHARE = 1e-12  # share of the largest variance, below which numbers count as equally well known
+_DEFAULT_MASS = 1e-3  # kg: mass of a body whose mass and first moment are not determined
+_MIN_VARIANCE_SHARE = 1e-12  # share of the largest variance, below which parameters count as equally well known
 _UNDETERMINED_ERROR_RATIO = 1e6  # times the largest standard error, for parameters that the data do not determine
 
 
@@ -28,7 +28,7 @@ def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Arra
     deviation, kg, which also reduces correlated uncertainty such as that of drive gains."""
     value, std = mass
     if not (np.isfinite(value) and np.isfinite(std)) or value <= 0 or std < 0:
-        raise ModelError("the mass of a payload must be above zero, with a standard deviation that is not negative, "
+        raise ModelError("the mass of a payload must be positive, with a standard deviation that is not negative, "
                          f"got {value} kg and {std} kg", code="not-above-zero")
     total = np.sum(list(parts.values()), axis=0)
     gain = total[:, 9] / (total[9, 9] + std ** 2)
@@ -40,8 +40,7 @@ def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Arra
 
 def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float | None = None,
                  lever: float = 1.0) -> Array:
-    """Return the ten parameters (10,) of the physically consistent body nearest to theta in the metric of its
-    covariance.
+    """Return the parameters (10,) of the physically consistent body nearest to theta in the metric of its covariance.
 
     mass: kg, if known exactly. lever: distance of the centre of mass from the frame, m, which scales a mass that the
     data do not determine.
@@ -54,7 +53,7 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     if identified.all() and np.linalg.eigvalsh(ten.pseudo_inertia(theta))[0] > _MIN_EIGENVALUE:
         return theta
     known = {} if mass is None else {"M": mass}
-    measured = identified & (np.arange(10) != 9) if known else identified  # what is known holds by itself
+    measured = identified & (np.arange(10) != 9) if known else identified  # a known mass is fixed
     parameters = Parameters(tuple(body_parameters("", 0, "payload", None)))
     base = BaseParameters(parameters, np.arange(10), np.eye(10))
     size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -66,15 +65,14 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     consistency = Consistency(parameters, margin=_MIN_EIGENVALUE, known=known, heaviest=_MAX_MASS_KG)
     stacked = Stacked.of(np.column_stack([half, half @ np.where(measured, theta, 0.0)]), 10)
     best = fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
-    try:  # within what noise leaves open, not a body on the border, of no thickness
+    try:  # a body inside the cone, within the noise, instead of one of zero thickness
         return consistency.with_known(fill(consistency, stacked.r, stacked.rho, best, tolerance=_SHAPE_ALLOWANCE))
     except NotPossibleError:
         return best
 
 
 def distance(theta: Array, other: Array, covariance: Array) -> float:
-    """Return the distance of two sets of ten parameters in standard deviations; infinite if they differ and nothing
-    is uncertain."""
+    """Return the distance of two sets of ten parameters in standard deviations; infinite if a difference is certain."""
     if not np.any(covariance):
         return float(np.inf if np.any(theta != other) else 0.0)
     size = np.sqrt(np.maximum(np.diag(covariance), 1e-300))

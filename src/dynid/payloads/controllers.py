@@ -23,9 +23,10 @@ class Entry:
     """Payload settings of one controller.
 
     Attributes:
+        maker: manufacturer.
         text: the settings as they are typed, or the call that sets them.
         values, units: by field.
-        frame: of the values.
+        frame: frame of the values.
         unverified: undocumented details, or empty.
     """
 
@@ -44,7 +45,7 @@ class Entry:
 
 
 def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Entry, ...]:
-    """Return a payload for every known controller. to_flange (4, 4): pose of its frame in the flange."""
+    """Return a payload in the format of every known controller. to_flange (4, 4): pose of its frame in the flange."""
     return tuple(controller_entry(found.numbers, maker, to_flange) for maker in FORMATS)
 
 
@@ -71,7 +72,7 @@ def _universal_robots(mass: float, centre: Array, inertia: Array) -> Entry:
 
 
 def _franka(mass: float, centre: Array, inertia: Array) -> Entry:
-    column = inertia.T.ravel()  # column by column
+    column = inertia.T.ravel()  # in column-major order
     return Entry(
         "franka", f"robot.setLoad({_text(mass)}, {{{_list(centre)[1:-1]}}}, {{{_list(column)[1:-1]}}});",
         {"load_mass": mass, "F_x_Cload": _plain(centre), "load_inertia": _plain(column)},
@@ -110,8 +111,7 @@ FORMATS: dict[str, Callable[[float, Array, Array], Entry]] = {
 
 
 def principal(inertia: Array) -> tuple[Array, Array]:
-    """Return principal moments (3,) and axes, the columns of a rotation (3, 3), each nearest to the axis of its
-    number."""
+    """Return principal moments (3,) and axes (3, 3), columns of a rotation, each nearest to the axis of its number."""
     moments, axes = np.linalg.eigh(inertia)
     if np.ptp(moments) <= 1e-9 * max(float(np.abs(moments).max()), 1e-300):
         return np.diag(inertia).copy(), np.eye(3)

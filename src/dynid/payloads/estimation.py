@@ -41,7 +41,7 @@ from dynid.regression import Regression, fold
 from dynid.regression.derived import torque_equations
 from dynid.signals import fast_length
 
-# Of a motion's size: how far the same motion is off at most, root mean square; loads pull it away.
+# Share of a motion's size: largest RMS difference of the same motion with and without load.
 MAX_MOTION_DIFFERENCE = 0.2
 UnloadedData = Problem | Regression | Samples | Sequence[Samples]
 
@@ -102,7 +102,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         theta, covariance = weighed(theta, covariance, known)
     total = np.sum(list(covariance.values()), axis=0)
     exact = known[0] if known is not None and known[1] == 0.0 else None
-    # Gains scale all of a body alike: they leave its shape as it is, and must not move it to the border.
+    # Gains scale a whole body: they do not change its shape, so they must not move it to the border of the cone.
     shape = total - covariance["gains"]
     lever = load_lever(machine, name)
     numbers = nearest_body(theta, shape, fit.identified, exact, lever) if consistent else theta
@@ -164,7 +164,7 @@ def _with_same_motion(estimate: Estimate, logs: Sequence[Samples],
 
 def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: Unloaded, way: Way, friction: bool,
             threads: int | None) -> tuple[LoadedEquations, LinearPayloadFit]:
-    """Return the linear fit by a method, computed twice because load friction depends on the load."""
+    """Return the linear fit by a method, computed twice, because load friction depends on the estimated load."""
     numbers: Array | None = None
     for _ in range(2 if friction else 1):
         made = loaded(estimate, logs, term, friction=friction, numbers=numbers, threads=threads)
@@ -181,8 +181,7 @@ def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: U
 
 
 def _error(made: LoadedEquations, fit: LinearPayloadFit, numbers: Array | None) -> float:
-    """Return the relative error of the loaded torques, percent, with a load's parameters (10,); None for the robot
-    alone."""
+    """Return the relative error of the loaded torques, percent, with a load (10,), or None for the robot alone."""
     x = fit.x.copy()
     x[fit.load] = 0.0 if numbers is None else numbers
     return made.regression.relative_error(fit.columns @ x)
@@ -192,8 +191,8 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
     """Return torques (samples, dof) of the loaded log corrected by the model error along the same motion without load,
     and the time shift between the two, s.
 
-    y_wl - (y_wol - W beta): for equal motions, W beta cancels in the difference to the unloaded model, which gives eq.
-    4.4; for slightly different motions the model corrects the difference.
+    They are y_wl - (y_wol - W beta). For equal motions, W beta cancels in the difference to the unloaded model, which
+    gives eq. 4.4; for slightly different motions the model corrects the difference.
     """
     found = [(*_shift(loaded, other), other) for other in others]
     if not found:

@@ -1,18 +1,18 @@
-"""Choice of the frame that a load is mounted on, if the user names none."""
+"""Default frame on which a load is mounted."""
 
 from __future__ import annotations
 
 from dynid.errors import ModelError
 from dynid.robot import BASE, Robot
 
-# What makers and ROS call the place where tools are screwed on, the most telling first.
+# Usual names of the mounting place of tools, the most specific first.
 USUAL = ("flange", "tool0", "tool", "ee_link", "link_eef", "end_effector", "panda_link8", "fr3_link8", "lbr_link_ee")
 
 
 def mounting_frame(robot: Robot, name: str | None = None) -> str:
     """Return the named frame after a check; without a name the robot's flange by its usual names, or its last link.
 
-    A robot with a free base carries loads on its root link.
+    The default of a robot with a free base is its root link.
     """
     if name is not None:
         if robot.frame(name).body == BASE:

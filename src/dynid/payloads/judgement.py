@@ -17,31 +17,31 @@ from dynid.payloads.ways import LinearPayloadFit, LoadedEquations, Nuisance, Unl
 from dynid.regression import Regression
 from dynid.robot import inertia as ten
 
-MIN_BLOCKS_PER_SIDE = 3  # blocks on either side
-_MIN_LOAD_CHANGE = 0.3  # of the load: a smaller change cannot be distinguished from model errors
+MIN_BLOCKS_PER_SIDE = 3  # blocks of time on each side of a change
+_MIN_LOAD_CHANGE = 0.3  # share of the load: a smaller change cannot be distinguished from model errors
 _SIGNIFICANT_STD = 5.0
-_DOMINANT_VARIANCE_SHARE = 0.5  # share of the mass's variance above which one source decides
-_SMALL_GAIN_EFFECT = 0.02  # of the mass: below that gains decide, but little
-_MIN_LOAD_FRICTION = 0.03  # of the transmitted torque, above which friction from load is said
-# deviations as of independent rows: those of rows that correlate are larger by two and more
+_DOMINANT_VARIANCE_SHARE = 0.5  # share of the mass's variance above which one source dominates
+_SMALL_GAIN_EFFECT = 0.02  # share of the mass: a smaller uncertainty by gains is not reported
+_MIN_LOAD_FRICTION = 0.03  # share of the transmitted torque, above which load-dependent friction is reported
+# standard errors for independent rows: those of correlated rows are at least twice as large
 _SIGNIFICANT_STANDARD_ERRORS = 6.0
-_IMPOSSIBLE_STD = 4.0  # deviations between the free estimate and the nearest body: no noise does that
-_MAX_ERROR_RATIO = 2.5  # times the error that the robot was identified with, beyond which a load does not explain it
-_MIN_ERROR_PERCENT = 10.0  # percent, and at least so much
-_UNEXPLAINED_PERCENT = 50.0  # percent: hardly anything is explained
+_IMPOSSIBLE_STD = 4.0  # standard deviations between the free estimate and the nearest body that noise does not cause
+_MAX_ERROR_RATIO = 2.5  # ratio to the robot's own error, above which a load does not explain the torques
+_MIN_ERROR_PERCENT = 10.0  # percent: smallest such error
+_UNEXPLAINED_PERCENT = 50.0  # percent: nearly nothing is explained
 
 
 def judged(
         found: PayloadEstimate, estimate: Estimate, loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded,
         *, weighed: bool, given: bool) -> PayloadEstimate:
-    """Return a payload with its findings, the worst first. weighed: its mass is from a scale. given: standard
-    deviations of gains were given."""
+    """Return a payload with its findings, the worst first. weighed: whether its mass is from a scale. given: whether
+    standard deviations of the gains were given."""
     return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
                          *_alone(found, estimate, weighed, given), *_gears(found, loaded, fit)])
 
 
 def judged_alone(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool) -> PayloadEstimate:
-    """Return a payload with the findings that need no log."""
+    """Return a payload with the findings that do not need a log."""
     return _with(found, [*_unexplained(found, estimate), *(one for one in _alone(found, estimate, weighed, given)
                                                            if found.consistent or one.code != "payload-cannot-exist")])
 
@@ -95,7 +95,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
     if not found.identified.all():
         return
     if not found.has_mass and found.free[9] > -_IMPOSSIBLE_STD * found.mass_std:
-        return  # no load at all is the tip of the cone: whatever is left over of it points outside
+        return  # zero load is the apex of the cone: any residual points outside
     if not found.consistent:
         faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
         if faults:
@@ -130,7 +130,7 @@ def _not_seen(found: PayloadEstimate) -> Iterator[Finding]:
             if np.isfinite(found.lever) and found.mass_bounds()[0] > 0.0 else ""
         yield Finding(
             "payload-mass-not-determined", "not-excited", "warning",
-            "A payload is seen, but these motions do not determine its mass: it is "
+            "A payload is detected, but these motions do not determine its mass: it is "
             + found.mass_text + where + (f". First moment: {', '.join(known)}" if known else "")
             + ". Weigh the load and add `--mass KG`, or tilt and accelerate the joints that carry it.",
             "payload mass not determined",
@@ -153,7 +153,7 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
 
 
 def _gears(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFit) -> Iterator[Finding]:
-    """Yield a finding on friction that grows with the transmitted torque, if the robot's model does not have it."""
+    """Yield a finding on friction that increases with the transmitted torque, if the robot's model does not have it."""
     shares = (fit.columns @ fit.x)[loaded.friction]
     own = fit.columns[loaded.friction]
     deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, fit.inverse, own), 0.0))
@@ -180,7 +180,7 @@ def _unidentified(found: PayloadEstimate) -> Iterator[Finding]:
 
 
 def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
-    """Yield findings on a payload beyond the robot's limits: its stated payload, and the torque at full reach."""
+    """Yield findings on a payload beyond the robot's limits: its rated payload, and the torque at full reach."""
     model = required_robot_model(estimate.model, "an estimate of a payload")
     limit = model.robot.payload
     if limit is not None and found.has_mass and found.mass > limit:
@@ -192,8 +192,13 @@ def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class LoadChange:
-    """A change of the load: time in its log, s, mass before and after, kg, and std, the relative scatter on both
-    sides."""
+    """A change of the load within a log.
+
+    Attributes:
+        log, at: name of the log, and time of the change, s.
+        before, after: mass, kg.
+        std: relative scatter on both sides.
+    """
 
     log: str
     at: float
@@ -233,7 +238,7 @@ def change_of(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded
 
 
 def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
-    """Return the mass, kg, that fits some blocks of time, for the robot without load."""
+    """Return the mass, kg, that fits some blocks of time, given the robot without load."""
     regression = loaded.regression
     some = Regression.of(regression.base, regression.blocks[part], regression.joints, regression.sources)
     return float(residual_fit(replace(loaded, regression=some), unloaded, Nuisance.none()).theta[9])

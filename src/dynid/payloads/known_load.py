@@ -1,4 +1,4 @@
-"""Drive gains from a known load: logs in currents with and without it.
+"""Drive gains from a known load: logs with motor currents with and without it.
 
 With c_j = 1 / gain of joint j, W_j its columns and d_j the torque of the known load (zero in the logs without it),
 
@@ -26,10 +26,10 @@ from dynid.regression import BaseParameters, Regression, TorqueEquations, base_p
 from dynid.regression.factor import triangular
 from dynid.robot import inertia as ten
 
-_LOAD_BLOCKS = 8  # of the logs with, and of those without the load
-_GAUSS_NEWTON_STEPS = 30  # of Gauss-Newton
-MAX_GAIN_UNCERTAINTY = 0.1  # relative deviation above which a gain is not identified
-# Of the joint that feels most of the known load's weight: a joint that feels less carries none.
+_LOAD_BLOCKS = 8  # blocks of the logs with, and of those without the load
+_GAUSS_NEWTON_STEPS = 30  # largest number of iterations
+MAX_GAIN_UNCERTAINTY = 0.1  # relative standard error above which a gain is not identified
+# Share of the largest effect of the load's weight on a joint, below which a joint is unaffected.
 _MIN_WEIGHT_SHARE = 0.05
 
 
@@ -49,7 +49,7 @@ class KnownLoad:
         The inertia is 3 x 3 or six entries XX XY XZ YY YZ ZZ, kg m^2; zero for a point mass.
         """
         if not mass > 0:
-            raise ModelError(f"the mass of a known load must be above zero, got {mass} kg", code="not-above-zero")
+            raise ModelError(f"the mass of a known load must be positive, got {mass} kg", code="not-above-zero")
         about = np.zeros(6) if inertia is None else np.asarray(inertia, dtype=float)
         matrix = about if about.shape == (3, 3) else ten.symmetric(about)
         numbers = ten.from_central(mass, np.asarray(centre, dtype=float), matrix)
@@ -61,8 +61,7 @@ class KnownLoad:
 
 def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Sequence[Samples],
                           load: KnownLoad) -> DriveGains:
-    """Return the gains of all drives from logs in currents (samples whose torques are currents) without and with a
-    known load.
+    """Return the gains of all drives from logs with motor currents in place of torques, without and with a known load.
 
     A joint on which the load's weight has no effect, such as a first one with a vertical axis, has no gain.
     """
@@ -97,7 +96,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
 
 @dataclass(frozen=True, eq=False)
 class _LoadFactors:
-    """Triangular factors of [W_j d_j i_j] of every joint, on all base columns, and the number of rows of each."""
+    """Triangular factors of [W_j d_j i_j] of every joint on all base columns, and their numbers of rows."""
 
     factors: tuple[Array, ...]
     rows: tuple[int, ...]
@@ -147,7 +146,7 @@ def _noise(whole: Sequence[Array], b: int, rows: Sequence[int]) -> Array:
 
 def _start(whole: Sequence[Array], noise: Array, carries: Bools) -> Array:
     """Return the initial current per torque of every joint (dof,): from its own equations if it carries the load,
-    otherwise from the other joints' model."""
+    otherwise from the parameters of the other joints."""
     own = np.array([np.linalg.lstsq(r[:, :-1], r[:, -1], rcond=1e-10)[0][-1] for r in whole])
     good = carries & (own * np.sign(np.median(own[carries])) > 0)
     if not good.any():

@@ -26,10 +26,10 @@ from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression
 from dynid.regression.equations import Layout
 
-IDENTIFIED_SHARE_OF_PRIOR = 0.5  # of its deviation before any data: what a number is known to, where it is identified
-_ASSUMED_SPEED_SHARE = 0.25  # of the top speeds that a robot's file allows: those that count as reached from the start
-_MAX_REST_SHARE = 0.1  # share of a row in which its joint may stand
-_REST_SPEED = 0.01  # rad/s or m/s below which a joint's row is left out of `update`, where dry friction is modelled
+IDENTIFIED_SHARE_OF_PRIOR = 0.5  # share of the prior standard deviation below which a parameter is identified
+_ASSUMED_SPEED_SHARE = 0.25  # share of the velocity limits in the robot file: initial top speeds
+_MAX_REST_SHARE = 0.1  # share of a row in which its joint may be at rest
+_REST_SPEED = 0.01  # rad/s or m/s below which `update` ignores a joint's row, if dry friction is modelled
 
 
 class LivePayload(Streamed):
@@ -64,7 +64,7 @@ class LivePayload(Streamed):
         feeding = FeedOptions() if feeding is None else feeding
         self.frame, self.robot_estimate = mounting_frame(robot, frame), estimate
         term = Payload(self.frame, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
-        # Rows without accelerations know no torque that gears transmit.
+        # Rows without accelerations do not contain the torque that gears transmit.
         self._made = LoadedModel.of(estimate, term, friction=feeding.equations == "torque")
         self._layout = Layout.of(self._made.model, self._made.base)
         self._entries, self.joint_names = RowEntries(self._layout, feeding.equations), self._made.model.joint_names
@@ -86,15 +86,12 @@ class LivePayload(Streamed):
 
     # -- data ------------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
-        """Update with raw positions and torques and their time stamps (s), one sample or a block; return the number
-        of completed rows, delayed by `delay` seconds. See `Online.feed`; references are not used."""
+        """Update with raw positions, torques and time stamps (s), one sample or a block; return the number of completed
+        rows, which are `delay` seconds old. See `Online.feed`; references are not used."""
         return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
 
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
-        """Update the estimate with one sample (dof,) or a block (samples, dof) that is already prepared.
-
-        It consists of positions, velocities, accelerations and torques.
-        """
+        """Update with a prepared sample (dof,) or block (samples, dof): q, dq, ddq in rad (m) and s, tau in N m (N)."""
         motion = checked_motion(self.joint_names, q, dq, ddq, tau)
         slow = self._slow if self._slow is not None else _REST_SPEED
         untimed = np.full(len(motion[0]), np.nan)
@@ -117,7 +114,7 @@ class LivePayload(Streamed):
         if len(self.restarts) > before:
             self.remark("payload-changed", f"the payload changed: it was {mass:.3g} kg, and is estimated again")
 
-    # -- what it says ----------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------
     @property
     def samples(self) -> int:
         """Number of samples with used rows so far."""

@@ -43,30 +43,35 @@ from dynid.regression.factor import triangular
 from dynid.regression.known import Prior
 from dynid.robot import BASE, Robot
 
-WINDOW_BLOCKS = 5  # of a window, between which a load may change
-MAX_DOUBTS = 2  # looks at which only the last block is of another load, before that is believed
-MIN_ROWS = 20  # that another load must explain: twice as many as it has numbers
-TRUSTED_ROWS = 100.0  # that the noise of the unloaded robot's data is worth
-LASTING_ROWS = 2500.0  # from which noise is learnt at most: later it follows
-NOISE_CHANGE = 0.1  # of a variance, beyond which rows are weighted anew
-RING_SAMPLES = 1024  # of innovations that are kept
-FIRST_INFLATION, FIRST_SAMPLES = 4.0, 50  # of autocorrelated noise before it is known, and samples this guess is worth
-CHANCE_SPREADS = 6.0  # of the mean squared innovation, beyond which it is no chance
-MIN_GAIN = 40.0  # squares that another load must explain: of its ten numbers alone, one window in 10^5 has more
-USUAL_MULTIPLE = 3.0  # of what another load explains at most while nothing changes, beyond which the load changed
-PREDICTED_WINDOWS = 48.0  # after which the prediction from the drive gains counts half: a minute, in which motions vary
-PEAK_WINDOWS = 480.0  # windows after which a peak counts e times less: ten minutes
-# of an arm's reach: how far from its frame a load's matter is thought to be, where nobody says
+WINDOW_BLOCKS = 5  # blocks per window, between which a load may change
+MAX_DOUBTS = 2  # tests that indicate another load only in the last block, before it is accepted
+MIN_ROWS = 20  # rows that another load must explain: twice its number of parameters
+TRUSTED_ROWS = 100.0  # rows that the noise estimate of the unloaded robot counts as
+LASTING_ROWS = 2500.0  # memory of the noise estimate in rows
+NOISE_CHANGE = 0.1  # relative change of a variance above which rows are weighted again
+RING_SAMPLES = 1024  # innovations that are kept
+FIRST_INFLATION, FIRST_SAMPLES = 4.0, 50  # initial inflation by autocorrelation, and samples that it counts as
+CHANCE_SPREADS = 6.0  # standard deviations of the mean squared innovation that are not random
+MIN_GAIN = 40.0  # sum of squares that another load must explain: noise exceeds it in one of 10^5 windows
+USUAL_MULTIPLE = 3.0  # multiple of the usual gain of another load, above which the load has changed
+PREDICTED_WINDOWS = 48.0  # windows after which the prediction from drive gains counts half: one minute of varied motion
+PEAK_WINDOWS = 480.0  # windows over which a peak decays by e: ten minutes
+# share of an arm's reach: default distance of a load from its frame
 _LOAD_DISTANCE_OF_REACH = 0.2
 _STANDARD_GRAVITY = 9.81  # m/s^2
-LEAST_SHARE = 1e-6  # of the largest standard deviation of the robot's parameters: none is known better
+LEAST_SHARE = 1e-6  # share of the largest standard deviation of the robot's parameters: smallest one used
 
 
 @dataclass
 class RowBlock:
-    """A few samples: entries (layout.rows, m), keep (m, dof), innovations (m, dof) in standard deviations, zero for
-    excluded rows; is_doubtful: whether they are too large; by_gains: sum of their squares for drive gains off by one
-    standard deviation."""
+    """A few samples of a stream.
+
+    Attributes:
+        entries, keep: (layout.rows, m), and mask of used rows (m, dof).
+        innovations: (m, dof), in standard deviations, zero for excluded rows.
+        is_doubtful: whether the innovations are too large.
+        by_gains: sum of squared innovations for an error of one standard deviation of the drive gains.
+    """
 
     entries: Array
     keep: Bools
@@ -105,8 +110,7 @@ class UsualGain:
         self.latest = value
 
     def limit(self, predicted: float) -> float:
-        """Return the sum of squares beyond which a load has changed; predicted: that caused by errors of the drive
-        gains."""
+        """Return the sum of squares above which a load has changed; predicted: the sum due to drive gain errors."""
         unknown = PREDICTED_WINDOWS / (PREDICTED_WINDOWS + self.windows)
         return max(MIN_GAIN, USUAL_MULTIPLE * (self.peak + unknown * predicted))
 
@@ -115,13 +119,13 @@ class LoadRecursion:
     """The recursion of a load.
 
     Args:
-        layout: Of the rows, on the columns of `Unknowns`.
+        layout: Layout of the rows, on the columns of `Unknowns`.
         joints: Names of the joints.
         unknowns: The prior.
         noise: Standard deviation of the rows' torques (dof,), from data without load; a joint without any is excluded.
         memory: Samples after which the weight of data falls by e.
         window: Samples of the test for a change.
-        threshold: Of the mean squared innovation.
+        threshold: Threshold of the mean squared innovation.
         gains: Variance of the relative drive gains (dof,).
     """
 
@@ -129,19 +133,19 @@ class LoadRecursion:
                  window: int, threshold: float, gains: Array) -> None:
         for name, value in (("memory", memory), ("window", window), ("threshold", threshold)):
             if not value > 0:
-                raise ModelError(f"{name} of a live payload must be above zero, got {value}", code="not-above-zero")
+                raise ModelError(f"{name} of a live payload must be positive, got {value}", code="not-above-zero")
         self.layout, self.joints, self.unknowns, self.threshold = layout, joints, unknowns, threshold
         self.factor, self.size = math.exp(-1.0 / memory), max(1, round(window / WINDOW_BLOCKS))
         self.heard = noise > 0.0
         self._first = np.where(self.heard, noise, 1.0) ** 2
-        self.variance, self._seen = self._first.copy(), np.zeros((2, len(noise)))  # squares and rows noise is learnt of
+        self.variance, self._seen = self._first.copy(), np.zeros((2, len(noise)))  # squares and rows
         self._prior = np.column_stack([unknowns.prior.matrix, unknowns.prior.values])
         self.samples, self.restarts = 0, list[int]()
         self._last: deque[RowBlock] = deque()
         self._ring: deque[Array] = deque(maxlen=RING_SAMPLES)
         self._gains, self._usual, self._blocks = gains, UsualGain(), 0  # blocks since the last restart
-        self._doubts = 0  # looks in a row at which only the last block was of another load
-        self._former: Recursion | None = None  # the data before the last restart
+        self._doubts = 0  # consecutive tests that indicate another load only in the last block
+        self._former: Recursion | None = None  # data before the last restart
         self.recursion = self._fresh()
         self._now = np.zeros((layout.rows, 0)), np.zeros((0, len(noise)), dtype=bool)  # the present block
 
@@ -162,8 +166,8 @@ class LoadRecursion:
                 self.pause()
 
     def pause(self) -> None:
-        """End the present block: it is added to the data unless its innovations are too large. Then it waits in the
-        window for a change, and is excluded if none is found."""
+        """End the present block and add it to the data. If its innovations are too large, it waits in the window for a
+        change, and is excluded if none is found."""
         (entries, keep), (r, b) = self._now, (self.recursion.r, len(self.layout.base))
         if not len(keep):
             return
@@ -227,7 +231,7 @@ class LoadRecursion:
     def _change(self) -> int | None:
         """Return the block of the last window from which on another load explains the innovations, or None."""
         blocks = list(self._last)
-        rows = np.cumsum([block.rows for block in blocks[::-1]])[::-1]  # from each block on
+        rows = np.cumsum([block.rows for block in blocks[::-1]])[::-1]  # rows from each block on
         later = [k for k, count in enumerate(rows) if count >= MIN_ROWS]
         mean, inflation = sum(block.misfit for block in blocks) / max(rows[0], 1), self.inflation
         if not later or mean <= max(self.threshold, 1.0 + CHANCE_SPREADS * math.sqrt(2.0 * inflation / rows[0])):
@@ -239,7 +243,7 @@ class LoadRecursion:
         limit = self._usual.limit(sum(block.by_gains for block in blocks) / inflation)
         if mean <= self.threshold * max(left[best] / rows[0], 1.0) or gain < limit * inflation:
             return None
-        # The last block may hold both loads: the next one tells.
+        # The last block may contain both loads: the next one decides.
         self._doubts = self._doubts + 1 if later[best] == len(blocks) - 1 else 0
         return later[best] if self._doubts in (0, MAX_DOUBTS) else None
 
@@ -248,7 +252,7 @@ class LoadRecursion:
         return triangular(np.vstack([r, *(self._weighted(block.entries, block.keep) for block in blocks)]))
 
     def _restart(self, start: int) -> None:
-        """Restart from one block of the window on; if these blocks are more likely under the state before the last
+        """Restart from one block of the window on. If these blocks are more likely under the state before the last
         restart, that state is restored: a push has ended, or a tool is back."""
         kept, former, fresh = list(self._last)[start:], self._former, self._fresh()
         self._former, self.recursion = self.recursion, fresh
@@ -262,7 +266,7 @@ class LoadRecursion:
         self._last.clear()
         self._doubts, self._blocks, self._usual.latest = 0, 0, None
 
-    # -- what it says ----------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------
     @property
     def theta(self) -> Array:
         """The load's ten inertial parameters (10,)."""
@@ -278,8 +282,7 @@ class LoadRecursion:
 
     @property
     def inflation(self) -> float:
-        """Return the power of the innovations at low frequencies over that of white ones, the effect of
-        autocorrelation."""
+        """Return the ratio of the innovations' low-frequency power to that of white noise (autocorrelation)."""
         seen = len(self._ring)
         found = low_power(np.array(self._ring)) if seen > WINDOW_BLOCKS else 0.0
         return max((FIRST_SAMPLES * FIRST_INFLATION + seen * found) / (FIRST_SAMPLES + seen), 1.0)
@@ -291,10 +294,10 @@ class Unknowns:
 
     Attributes:
         prior: Independent rows, each with standard deviation one, about the values without load.
-        known: These values (columns,), zero for columns that are not the robot's.
-        robot, friction, load: Their column indices, and their row indices in the prior. own: Share (b, b) of the
-        robot's prior variance that comes from the covariance of its estimate; the rest is the change of friction under
-        load.
+        known: Values without load (columns,), zero for columns that are not the robot's.
+        robot, friction, load: Their column indices, and their row indices in the prior.
+        own: Share (b, b) of the robot's prior variance that comes from the covariance of its estimate; the rest is the
+            change of friction under load.
         sizes: Standard deviations of the load's ten parameters (10,).
     """
 
@@ -356,7 +359,7 @@ def largest_load(estimate: Estimate, robot: Robot, frame: str,
     the weight that loads the strongest joint at full reach, and a fifth of that reach."""
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
-            raise ModelError("the largest expected load must be a mass in kg and a distance in m above zero, got "
+            raise ModelError("the largest expected load must be a positive mass in kg and distance in m, got "
                              f"{given}", code="bad-largest-load")
         return float(given[0]), float(given[1])
     lever = load_lever(robot, frame)
@@ -366,8 +369,7 @@ def largest_load(estimate: Estimate, robot: Robot, frame: str,
 
 
 def load_lever(robot: Robot, frame: str) -> float:
-    """Return the assumed distance of a load from its frame, m: a fifth of the arm's reach, or of that of the longest
-    limb of a robot with a free base."""
+    """Return the assumed distance of a load from its frame, m: a fifth of the reach of the arm or longest limb."""
     place = robot.frame(frame)
     reach = float(np.linalg.norm(place.pose[:3, 3])) + _reach(robot, place.body)
     if robot.has_free_base:

@@ -1,4 +1,4 @@
-"""Estimated payload with its uncertainty and the sources of it."""
+"""Estimated payload with its uncertainty and the sources of the uncertainty."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from dynid.regression.autocorrelation import correlation
 from dynid.robot import inertia as ten
 
 Source = Literal["noise", "robot", "gains", "friction", "scale", "mounting"]
-MASS_STANDARD_ERRORS = 3.0  # of the mass from zero, below which it has no centre: 0.1 % of intervals are wider
-# Probability of the ten numbers, or of others as large, without a payload. Below the usual 0.3 % of three standard
-# errors, since model errors that repeat in every log are in no covariance.
+MASS_STANDARD_ERRORS = 3.0  # standard errors of the mass from zero, below which no centre of mass is computed
+# Significance level of the ten parameters. It is below the usual 0.3 % of three standard errors, since model errors
+# that repeat in every log are in no covariance.
 SEEN_PROBABILITY = 1e-4
-DETERMINED_SHARE = 1e-10  # of the largest eigenvalue of the scaled covariance, below which it is rounding
+DETERMINED_SHARE = 1e-10  # eigenvalues of the scaled covariance below this share of the largest are rounding errors
 
 
 _INTERVAL = record("Interval", value=float | None, std=float | None, low=float | None, high=float | None)
 _MASS = record("PayloadMass", _INTERVAL, determined=bool, at_least=float | None, at_most=float | None,
                std_from=dict[str, float | None])
 _NUMBER = record("PayloadNumber", value=float | None, std=float | None, free=float | None, unit=str, identified=bool)
-FRICTION_DEVIATION = 0.2  # of its value: friction warms up, and changes with the load
-LEAST_FRICTION = 0.02  # of a joint's torque, root mean square: what friction and offset change by at least
-_UNLIKELY_STD = 3.0  # deviations of gains, beyond which something else is wrong
-MIN_DEGREES_OF_FREEDOM = 3.0  # degrees of freedom, below which a deviation says nothing
-LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
+FRICTION_DEVIATION = 0.2  # relative: friction changes with temperature and load
+LEAST_FRICTION = 0.02  # share of a joint's RMS torque: smallest change of friction and offset
+_UNLIKELY_STD = 3.0  # standard deviations of gains, above which another cause is likely
+MIN_DEGREES_OF_FREEDOM = 3.0  # below which a standard deviation is not informative
+LOAD_FRICTION_DEVIATION = 0.05  # share of the torque that a gear transmits
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +43,17 @@ class PayloadEstimate:
     """Estimated payload: a body on a frame, with ten inertial parameters XX XY XZ YY YZ ZZ MX MY MZ M about its origin.
 
     Attributes:
-        numbers: (10,), in that frame.
-        free: (10,), without physical consistency.
+        frame, way, logs, label: mounting frame, method, names of the logs, and name of the load.
+        numbers: (10,), inertial parameters in that frame, SI units.
+        free: (10,), the same without the constraint of physical consistency.
         covariance: (10, 10), of `free`.
         parts: covariance by source: "noise" of the loaded logs, the "robot" without load, drive "gains", "friction"
             changes, the "scale" of a weighed mass.
         identified: (10,), which parameters the data determine.
         consistent: whether physical consistency was enforced.
-        relative_error, unloaded_error: of the loaded torques with and without the load, percent.
+        relative_error, unloaded_error: error of the loaded torques with and without the load, percent.
         gain_deviation: (dof,), relative standard deviation of the drive gains.
+        findings, facts: problems and remarks, and plain data for JSON.
         freedom: degrees of freedom of Student's t.
         lever: assumed largest distance of the centre of mass from the frame, m, for a bound on the mass.
     """
@@ -106,12 +108,12 @@ class PayloadEstimate:
         if not kept.any():
             return float(not np.any(self.free))
         along = (vectors.T @ (self.free / size))[kept] / np.sqrt(values[kept])
-        # Beyond 1e6 degrees of freedom F is the chi-square distribution to six digits.
+        # Above 1e6 degrees of freedom, F equals the chi-square distribution to six digits.
         return float(fdtrc(kept.sum(), min(self.freedom, 1e6), float(along @ along) / kept.sum()))
 
     @property
     def seen(self) -> bool:
-        """Whether the ten parameters together differ significantly from zero."""
+        """Whether a payload is detected: the ten parameters together differ significantly from zero."""
         return self.chance < SEEN_PROBABILITY
 
     @property
@@ -125,7 +127,7 @@ class PayloadEstimate:
         return self.free[6:9] if not self.has_mass else self.numbers[6:9]
 
     def moment_int(self, level: float = 0.95) -> Array:
-        """Intervals of the first moment (3, 2), kg m; infinite for a component that is not identified."""
+        """Confidence intervals of the first moment (3, 2), kg m; infinite for an unidentified component."""
         reach = self._quantile(level) * self.std[6:9]
         return np.column_stack([self.moment - reach, self.moment + reach])
 
@@ -147,8 +149,7 @@ class PayloadEstimate:
 
     @property
     def centre_covariance(self) -> Array:
-        """Covariance of the centre of mass (3, 3), m^2: dc = (dh - c dm) / m; infinite where the mass is not
-        determined."""
+        """Covariance of the centre of mass (3, 3), m^2, from dc = (dh - c dm) / m; infinite without a mass."""
         if not self.has_mass or not self.identified[6:].all():
             return np.full((3, 3), np.inf)
         slope = np.hstack([np.eye(3), -self.centre[:, None]]) / self.mass
@@ -249,7 +250,7 @@ def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
     base, regression = loaded.regression.base, loaded.regression
     alone = np.count_nonzero(base.matrix, axis=1) == 1
     group = [base.parameters.items[c].kind.group for c in base.independent]
-    # A curve of many small parts is held by its ridge: it does not change part by part.
+    # A curve of many small parts changes as a whole, because its ridge prior couples the parts.
     places = [int(k) for k in loaded.robot if alone[k] and group[k] in ("friction", "offset") and base.ridge[k] == 0]
     deviations = []
     for k in places:
@@ -266,14 +267,14 @@ def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
 def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Array) -> Array:
     """Return the relative errors of the drive gains (dof,) that explain most of the residuals.
 
-    They are limited by their covariance (dof, dof); the other unknowns are adapted.
+    They are limited by their covariance (dof, dof), and the other unknowns are adapted.
     """
     values, vectors = np.linalg.eigh(gains)
-    half = vectors * np.sqrt(np.maximum(values, 0.0))  # errors = half @ z, z of deviation one
+    half = vectors * np.sqrt(np.maximum(values, 0.0))  # errors = half @ z with standard normal z
     matrix, right, joint = loaded.rows
     torque = matrix @ (fit.columns @ fit.x)
     left = right - torque
-    # y = (1 + error) W x + noise: gains scale what there is, not the noise, or none at all would fit best.
+    # y = (1 + error) W x + noise: gains scale the model and not the noise; otherwise zero gains would fit best.
     slope = -matrix @ (fit.columns @ fit.by_gain)
     slope[np.arange(len(joint)), joint] += torque
     rows = slope @ half
@@ -306,6 +307,6 @@ def covariances(loaded: LoadedEquations, unloaded: Unloaded, fit: LinearPayloadF
         "noise": own @ middle @ own.T, "robot": robot @ unloaded.covariance @ robot.T,
         "gains": by_gain @ gains @ by_gain.T, "friction": (own * fit.prior) @ own.T}
     independent = seen.effective[seen.rows > 0]
-    is_mixed = any(log.mixing is not None for log in logs)  # rows are then no joints: some exist at few contacts only
+    is_mixed = any(log.mixing is not None for log in logs)  # rows are then not joints
     fewest = independent.max(initial=0.0) if is_mixed else independent.min(initial=np.inf)
     return found, max(float(fewest), MIN_DEGREES_OF_FREEDOM)

@@ -27,12 +27,12 @@ from dynid.regression.autocorrelation import autocovariance, noise_matrix
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
-_GAUSS_NEWTON_STEPS = 20  # of Gauss-Newton
-# Least share of the weight's largest direction that its smallest has to have, to tell a mounting.
+_GAUSS_NEWTON_STEPS = 20  # largest number of iterations
+# Smallest ratio of the extreme singular values of the weight directions that determines a mounting.
 _MIN_DIRECTION_SHARE = 1e-3
-_ALIGNED_STANDARD_ERRORS = 3.0  # standard errors of the angles, within which a sensor counts as aligned with its frame
-_SMALL_ANGLE = np.radians(0.5)  # and angle below which it does in any case
-_IMPOSSIBLE_STD = 6.0  # deviations between the free estimate and the nearest physically consistent body
+_ALIGNED_STANDARD_ERRORS = 3.0  # standard errors of the angles, below which a sensor counts as aligned with its frame
+_SMALL_ANGLE = np.radians(0.5)  # angle below which it does in any case
+_IMPOSSIBLE_STD = 6.0  # standard deviations between the free estimate and the nearest physically consistent body
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Mounting:
 
     Attributes:
         rotation: (3, 3), axes of its frame in its own.
-        angles: (3,), rotation vector, rad, with standard errors.
+        angles, std: (3,), rotation vector and standard errors, rad.
         sign: -1 if it measures the reaction of the load.
         bias: (6,), N and N m.
         straight: whether it is aligned with its frame.
@@ -60,8 +60,12 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
                    label: str = "payload") -> tuple[PayloadEstimate, Mounting]:
     """Return the payload on a force-torque sensor in a frame, and the mounting of the sensor.
 
-    logs: with `wrench`. frame: at the sensor's origin. straight: whether the sensor's axes are the frame's; by default
-    this is estimated.
+    Args:
+        robot, label: the robot, and the name of the load.
+        logs: samples with `wrench`.
+        frame: frame at the sensor's origin.
+        straight: whether the sensor's axes are the frame's; by default this is estimated.
+        consistent: whether the body must be physically consistent.
     """
     parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
     name = mounting_frame(robot, frame)
@@ -114,7 +118,7 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
 
 
 def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
-    """Return W_pl (samples, 6, 10): force and moment that a body on a frame needs for unit inertial parameters.
+    """Return W_pl (samples, 6, 10): force and moment that a body on a frame needs per unit of its inertial parameters.
 
     They are in the axes of the frame, about its origin.
     """
@@ -210,8 +214,7 @@ def rotation_vector(rotation: Array) -> Array:
 
 
 def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
-    """Return one load from two estimates on the same frame, such as joint torques and a sensor, weighted by their
-    covariances."""
+    """Return one load from two estimates on the same frame, such as torques and a sensor, weighted by covariances."""
     if first.frame != second.frame:
         raise ModelError(f"one load is attached to '{first.frame}', the other to '{second.frame}'",
                          "use one frame for both", code="frames-differ")

@@ -34,18 +34,23 @@ from dynid.robot import inertia as ten
 
 Way = Literal["residual", "difference", "same-motion", "together"]
 WAYS: tuple[Way, ...] = ("residual", "difference", "same-motion", "together")
-_RANK_TOLERANCE = 1e-10  # singular value of scaled equations, as a share of the largest, below which nothing is known
-MIN_COLUMN_SHARE = 1e-13  # of the largest column: one below it is no column
-_UNKNOWN_SHARE = 1e-6  # share of a parameter that lies in what is not known, above which it is not identified
-LABEL = "L"  # of the load's ten numbers: XXL .. ML
-_LOADED_BLOCKS = 40  # stretches of time kept apart, to see a load that changes
+_RANK_TOLERANCE = 1e-10  # ratio of singular values of scaled equations, below which a direction is undetermined
+MIN_COLUMN_SHARE = 1e-13  # share of the largest column, below which a column is zero
+_UNKNOWN_SHARE = 1e-6  # share of a parameter in undetermined directions, above which it is not identified
+LABEL = "L"  # suffix of the load's ten parameters: XXL .. ML
+_LOADED_BLOCKS = 40  # blocks of time, to detect a load that changes
 
 
 @dataclass(frozen=True, eq=False)
 class Unloaded:
-    """The robot without load: values beta_0 (b,), their covariance (b, b), rows (k, b) with H_0 = rows' rows the
-    information of its data in units of noise, and by_gain (b, dof): derivative of the values by relative gains of
-    each joint; None if its data are not available."""
+    """The robot without load.
+
+    Attributes:
+        values, covariance: beta_0 (b,), and its covariance (b, b).
+        rows: (k, b), with H_0 = rows' rows the information of its data in units of noise.
+        by_gain: (b, dof), derivatives of the values by relative gains of each joint; None if its data are not
+            available.
+    """
 
     values: Array
     covariance: Array
@@ -55,8 +60,7 @@ class Unloaded:
 
 @dataclass(frozen=True, eq=False)
 class Nuisance:
-    """Other effects of the load, each with a prior of mean zero: their columns (n,) in the loaded equations and
-    standard deviations (n,)."""
+    """Other effects of the load with zero-mean priors: columns (n,) in the equations, and standard deviations."""
 
     places: Ints
     deviations: Array
@@ -69,7 +73,7 @@ class Nuisance:
 
 @dataclass(frozen=True, eq=False)
 class LinearPayloadFit:
-    """Unknowns x = [beta, nuisance, theta] (u,) by linear least squares.
+    """Linear least-squares solution for the unknowns x = [beta, nuisance, theta] (u,).
 
     Attributes:
         columns: (columns, u), the loaded equations' columns are multiplied by columns @ x.
@@ -148,7 +152,7 @@ def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, 
     b = len(loaded.robot)
     own = np.array([place >= b for place in nuisance.places], dtype=bool)  # columns that the robot alone does not have
     extra, deviation = nuisance.places[own], nuisance.deviations[own]
-    # The loaded logs alone: base parameters beta_wl, what is not the robot's eliminated.
+    # Base parameters beta_wl from the loaded logs alone, with the other unknowns eliminated.
     alone = np.vstack([np.hstack([matrix[:, extra], matrix[:, loaded.robot]]),
                        np.hstack([np.diag(1.0 / deviation), np.zeros((len(extra), b))])])
     target = np.concatenate([right, np.zeros(len(extra))])
@@ -183,8 +187,11 @@ def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
 class LoadedEquations:
     """Equations of logs with a load, and their compressed regression.
 
-    The columns are the base parameters of the unloaded robot, then load-dependent friction, then the inertial
-    parameters of the load.
+    Attributes:
+        equations, regression: equations of the logs, and their triangular factors.
+        weights: (dof,), of the joints' rows.
+        robot, friction, load: columns of the unloaded robot's base parameters, of load-dependent friction, and of the
+            load's inertial parameters.
     """
 
     equations: TorqueEquations
@@ -213,8 +220,13 @@ class LoadedEquations:
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A robot's model with a load on a frame: base parameters of the unloaded robot, load friction, and the load's
-    ten parameters. robot (b,), friction (l,), load (10,): their columns."""
+    """A robot's model with a load on a frame.
+
+    Attributes:
+        model, base: the model, and its base parameters.
+        robot, friction, load: columns (b,) of the unloaded robot's base parameters, (l,) of load friction, and (10,) of
+            the load.
+    """
 
     model: Model
     base: BaseParameters
@@ -251,8 +263,8 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
            numbers: Array | None = None, threads: int | None = None) -> LoadedEquations:
     """Return the compressed equations of logs with a load on a frame.
 
-    friction: with a column of load friction per joint, if the robot's model has none. numbers (10,): current estimate
-    of the load, for the transmitted torque.
+    friction: add a column of load friction per joint, if the robot's model has none. numbers (10,): current estimate of
+    the load, for the transmitted torque.
     """
     made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
     equations = torque_equations(made.model, logs, made.base)
@@ -272,8 +284,7 @@ def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence
 
 
 def change_by_load(estimate: Estimate, payload: Payload) -> Array:
-    """Return the matrix (base, 10) from a load's ten parameters to the change of the base parameters (Ardiani, eq.
-    4.13-4.16)."""
+    """Return the matrix (base, 10) from a load to the change of base parameters (Ardiani, eq. 4.13-4.16)."""
     model = required_robot_model(estimate.model, "an estimate of a payload")
     frame = model.robot.frame(payload.frame)
     pose = frame.pose @ np.asarray(payload.pose, dtype=float)
@@ -282,5 +293,5 @@ def change_by_load(estimate: Estimate, payload: Payload) -> Array:
 
 
 def with_torques(logs: Sequence[Samples], torques: Sequence[Array]) -> tuple[Samples, ...]:
-    """Return the logs with their torques replaced by the given ones (samples, dof)."""
+    """Return the logs with their torques replaced by given ones (samples, dof)."""
     return tuple(replace(log, tau=tau, raw_tau=None) for log, tau in zip(logs, torques, strict=True))

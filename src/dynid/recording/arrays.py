@@ -1,4 +1,4 @@
-"""Files of named arrays: NPZ, NPY, MATLAB v5 and 7.3, HDF5. Read by slices, so that they may exceed memory."""
+"""Files of named arrays: NPZ, NPY, MATLAB v5 and 7.3, HDF5. They are read in slices, so they may exceed memory."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from dynid.recording.unpacking import Measure, check_size
 
 _ROWS_AT_ONCE = 65_536  # rows read at once when the caller asks for smaller pieces
 _BYTES_AT_ONCE = 1 << 20  # bytes unpacked at once
-_MOST_COLUMNS = 10_000  # of one array
-_MOST_WORDS = 1 << 20  # bytes of a field of words, such as joint names
-_MOST_LONG_WORDS = 1000  # words of a field of words that lie elsewhere in the file, each of any length
+_MOST_COLUMNS = 10_000  # largest number of columns of one array
+_MOST_WORDS = 1 << 20  # bytes of a text field, such as joint names
+_MOST_LONG_WORDS = 1000  # texts of a field that are stored elsewhere in the file, each of any length
 
 
 class Arrays:
     """Named arrays, in memory or sliced from disk: objects with shape, dtype and slicing.
 
     The axis of the samples is the one whose length equals the number of samples. `rows_last` gives the preferred axis
-    if both match (MATLAB 7.3 stores arrays transposed). axis: axis of the samples, if given: 0 for one row per sample,
-    1 for one column per sample.
+    if both match (MATLAB 7.3 stores arrays transposed). axis: 0 if a row is a sample, 1 if a column is, or None.
     """
 
     row = "sample"
@@ -94,7 +93,7 @@ class Arrays:
         return shape[0] != samples and shape[1] == samples if self.axis is None else self.axis == 1
 
     def length(self, name: str) -> int:
-        """Return the number of samples of an array: along the given axis, or its longer one."""
+        """Return the number of samples of an array, along the given axis or its longer one."""
         shape = self.fields[name]
         if self.axis is None or len(shape) != 2 or min(shape) == 1:
             return max(shape, default=0)
@@ -102,7 +101,7 @@ class Arrays:
 
     def one_array(self, name: str | None, axis: int | None) -> Arrays:
         """Return the file with the columns of one array as its fields, named by their numbers from 1; all arrays if
-        none is named. axis: of the samples, or None to derive it from the shape."""
+        none is named. axis: axis of the samples, or None to derive it from the shape."""
         if name is None:
             self.axis = axis
             return self
@@ -138,9 +137,9 @@ class Arrays:
 
 
 def _long_words(array: Any) -> list[Any]:
-    """Return the words of an HDF5 dataset, read one by one.
+    """Return the texts of an HDF5 dataset, read one by one.
 
-    A small file can refer to one long word many times, so reading them at once could exhaust memory.
+    A small file can refer to one long text many times, so reading them at once could exhaust memory.
     """
     found: list[Any] = []
     if math.prod(array.shape) <= _MOST_LONG_WORDS:
@@ -159,7 +158,7 @@ def _take(array: Any, axis: int, start: int, stop: int) -> Values:
 
 
 class _Line:
-    """One column or one row of a two-dimensional array, read by slices. axis: of the samples."""
+    """One column or row of a two-dimensional array, read in slices. axis: axis of the samples."""
 
     def __init__(self, array: Any, index: int, axis: int) -> None:
         self.array, self.index, self.axis = array, index, axis
@@ -182,7 +181,7 @@ def _expanded(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_npz(path: Path) -> Arrays:
-    """Open an NPZ archive; uncompressed arrays stay on disk, others are measured while they are unpacked."""
+    """Open an NPZ archive. Uncompressed arrays stay on disk; the size of others is limited while they are unpacked."""
     arrays: dict[str, Any] = {}
     try:
         with zipfile.ZipFile(path) as archive:
@@ -243,7 +242,7 @@ def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
 
 
 def open_npy(path: Path, axis: int | None = None) -> Arrays:
-    """Open one array: its columns are named by their numbers, or by its own field names. axis: of the samples."""
+    """Open one array, whose columns are named by numbers or by its own field names. axis: axis of the samples."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as problem:
@@ -259,13 +258,13 @@ def open_mat(path: Path) -> Arrays:
     """Open MATLAB v4 to v7.2; the fields of a struct are named struct.field. Variables with objects are skipped."""
     from scipy.io import loadmat
     with path.open("rb") as file:
-        is_old = 0 in file.read(4)  # v4 begins with a number below 5000, later ones with words
+        is_old = 0 in file.read(4)  # v4 begins with a number below 5000, later versions with text
     names, others = (None, []) if is_old else plain_variables(path)
     try:
         content = loadmat(path, simplify_cells=True, appendmat=False, variable_names=names)
     except DynidError:
         raise
-    except Exception as problem:  # scipy raises many kinds on damaged files
+    except Exception as problem:  # scipy raises many kinds of exceptions on damaged files
         raise RecordingError(f"{path}: the MATLAB file cannot be read, {reason(problem)}",
                              code="damaged-file") from None
     arrays: dict[str, Any] = {}
@@ -290,7 +289,7 @@ def open_mat(path: Path) -> Arrays:
 
 
 class _CompoundField:
-    """One field of a compound HDF5 dataset, read by slices."""
+    """One field of a compound HDF5 dataset, read in slices."""
 
     def __init__(self, dataset: Any, name: str) -> None:
         self.dataset, self.name = dataset, name
@@ -322,7 +321,7 @@ def open_hdf5(path: Path) -> Arrays:
             name = name.replace("/", ".") if matlab else name
             if item.dtype.names:
                 arrays.update({f"{name}.{part}": _CompoundField(item, part) for part in item.dtype.names})
-            elif not (matlab and item.dtype.kind in "OSU"):  # cells of MATLAB are references, not data
+            elif not (matlab and item.dtype.kind in "OSU"):  # MATLAB cells are references, not data
                 arrays[name] = item
     except BaseException:
         file.close()

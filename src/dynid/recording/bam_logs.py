@@ -1,4 +1,4 @@
-"""Logs of BAM (Rhoban/bam): a JSON file with the facts of a pendulum test bench and one entry for each sample."""
+"""Logs of BAM (Rhoban/bam): a JSON file with properties of a pendulum test bench and one entry for each sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.recording.arrays import Arrays
 from dynid.recording.recording import Recording
 
 MAX_ENTRIES = 5_000_000  # samples of one log: seven hours at 200 Hz
-MAX_JSON_BYTES = 256 << 20  # of one file: its text takes many times as much in memory
+MAX_JSON_BYTES = 256 << 20  # size of one file; its content takes many times as much in memory
 _BENCH_FIELDS = ("mass", "length", "arm_mass", "kp", "vin", "damping", "max_amps")
 _BENCH_NUMBERS = (*_BENCH_FIELDS, "dt")
 _ENTRY_NUMBERS = ("timestamp", "position", "speed", "load", "input_volts", "temp", "current", "goal_position",
@@ -63,7 +63,7 @@ class PendulumBench:
 def open_bam(path: Path) -> Arrays:
     """Return a log of BAM as columns timestamp (s), position and goal_position (rad) and others.
 
-    The facts of the bench are single values: mass, length, arm_mass, kp, vin.
+    The properties of the bench are single values: mass, length, arm_mass, kp, vin.
     """
     table = _table(path)
     entries = table["entries"]
@@ -129,7 +129,7 @@ def write_bam(recording: Recording, bench: PendulumBench, path: str | Path, join
 def _table(path: Path) -> dict[str, Any]:
     """Return the table of a JSON file; raise an error if it has no list with at least one entry."""
     if path.stat().st_size > MAX_JSON_BYTES:
-        raise RecordingError(f"{path}: is larger than {MAX_JSON_BYTES >> 20} MB, more than is read of a JSON file",
+        raise RecordingError(f"{path}: is larger than {MAX_JSON_BYTES >> 20} MB, the limit for a JSON file",
                              "write the log as CSV or NPZ")
     try:
         table = json.loads(path.read_bytes())

@@ -14,21 +14,21 @@ from dynid.quantities import RATE, check_quantity, percent_text
 from dynid.recording.mapping import SECONDS
 from dynid.robot import Robot
 
-_MIN_USUAL_RATE = 2.0  # Hz; logs at 1 kHz with stamps in ms look like 1 Hz
-JUMP_TIMES = 10.0  # a step over those beside it and over usual ones: motions are smooth over three rows
-JUMP_QUANTILE = 0.99  # of the steps of a joint that moves: nearly all of them
-JUMP_SIZE = 0.02  # rad or m: smaller steps are those of coarse encoders
-FEW = 100  # samples; below this nothing can be said about frequency or noise
-MIN_STUCK_SECONDS = 0.1  # s that a position has to stay the same
-_SPEED_WINDOW = 0.04  # s before and after, over which the speed is taken
-_MISSED_COUNTS = 8.0  # encoder counts that the joint would have made meanwhile
-_MIN_CHANGE_RATIO = 3.0  # times the largest change of speed over such a window elsewhere
-MIN_ROWS_FOR_COPIES = 100  # below this nothing is said
-_COMPARED_ROWS = 10  # rows to each side over which a motion is looked at
-_COUNTS_A_ROW = 2.0  # steps of an encoder that a joint has to make in each row to count as moving
-_LEAST_APART = 20  # rows between a row and its copy: nearer ones are rows that are held
-DECIMAL_STEP_TOLERANCE = 1e-6  # relative: how exactly a step has to be a decimal one, and positions multiples of it
-# steps in the range of a joint: with so many, rounding is below what a filter leaves of the motion
+_MIN_USUAL_RATE = 2.0  # Hz: logs at 1 kHz with time stamps in ms look like 1 Hz
+JUMP_TIMES = 10.0  # ratio of a jump to neighbouring and to usual steps; motions are smooth over three rows
+JUMP_QUANTILE = 0.99  # quantile of the steps of a moving joint: nearly all of them
+JUMP_SIZE = 0.02  # rad or m: smaller steps may be those of coarse encoders
+FEW = 100  # samples below which frequency and noise cannot be estimated
+MIN_STUCK_SECONDS = 0.1  # s: shortest time of a stuck position
+_SPEED_WINDOW = 0.04  # s before and after, over which the speed is computed
+_MISSED_COUNTS = 8.0  # encoder counts that the joint would have moved meanwhile
+_MIN_CHANGE_RATIO = 3.0  # ratio to the largest change of speed over such a window elsewhere
+MIN_ROWS_FOR_COPIES = 100  # rows below which copies are not searched
+_COMPARED_ROWS = 10  # rows on each side over which motion is detected
+_COUNTS_A_ROW = 2.0  # encoder counts per row of a moving joint, at least
+_LEAST_APART = 20  # rows between a row and its copy, at least; nearer ones are repeated rows
+DECIMAL_STEP_TOLERANCE = 1e-6  # relative tolerance of a decimal step, and of positions as its multiples
+# steps in the range of a joint: with more, rounding is smaller than filter errors
 _FINE_ROUNDING_STEPS = 1000.0
 
 
@@ -52,16 +52,16 @@ class Extremes:
 
 
 def check_rate(t: Array, said: bool, source: str) -> None:
-    """Refuse stamps t (samples,) s with an implausible median rate.
+    """Refuse time stamps t (samples,) s with an implausible median rate.
 
-    A very low rate indicates stamps in ms or us, unless the mapping gave the unit or the rate (`said`).
+    A very low rate indicates stamps in ms or us, unless the mapping gives the unit or the rate (`said`).
     """
     if len(t) < FEW:
         return
     rate = 1.0 / float(median(np.diff(t)))
     if rate < _MIN_USUAL_RATE and not said:
         unit = next((unit for unit, scale in SECONDS.items() if rate / scale >= _MIN_USUAL_RATE), "ns")
-        raise RecordingError(f"{source}: rows come every {1.0 / rate:.4g} s, too seldom to show a motion: the time is "
+        raise RecordingError(f"{source}: rows are {1.0 / rate:.4g} s apart, too far to show a motion: the time is "
                              f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is "
                              "in seconds", where="log.time_unit", code="time-unit")
     check_quantity(RATE, rate, f"{source}: the median rate of the log", RecordingError)
@@ -108,7 +108,7 @@ def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequenc
         return ("joint " if len(chosen) == 1 else "joints ") + ", ".join(chosen)
 
     notes = []
-    still = extremes.high - extremes.low < 1e-3  # rad or m: encoder noise stays below, no motion worth identifying does
+    still = extremes.high - extremes.low < 1e-3  # rad or m: above encoder noise, below any useful motion
     if np.any(still):
         notes.append(f"{those(still)} never moved (range below 0.001), so the log does not determine "
                      f"{'its' if np.sum(still) == 1 else 'their'} inertia and friction")
@@ -125,7 +125,7 @@ def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequenc
 def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> list[str]:
     """Return notes on positions beyond the robot's limits.
 
-    Degrees read as radians are an error, unless the mapping gave the unit (`said`).
+    Degrees read as radians are an error, unless the mapping gives the unit (`said`).
     """
     low, high = extremes.low, extremes.high
     turning = np.array([not joint.prismatic for joint in robot.joints])
@@ -156,9 +156,9 @@ class Jumps:
     """Discontinuities of positions, as between runs that were joined into one file.
 
     Attributes:
-        times: s, of the last row before each jump.
+        times: time of the last row before each jump, s.
         joint: index of the joint with the largest step at the first jump.
-        size: of that step, rad or m.
+        size: size of that step, rad or m.
     """
 
     times: tuple[float, ...]
@@ -169,8 +169,8 @@ class Jumps:
 def find_jumps(t: Array, q: Array) -> Jumps | None:
     """Return the jumps of positions q (samples, joints) at times t (samples,), or None.
 
-    A jump is a single step far larger than the steps before and after it, and than nearly all steps of that joint.
-    Spikes, which return, and positions held for several rows are not jumps.
+    A jump is a single step far larger than its neighbours and than nearly all steps of that joint. Spikes, which
+    return, and positions repeated over several rows are not jumps.
     """
     if len(q) < FEW:
         return None
@@ -187,7 +187,7 @@ def find_jumps(t: Array, q: Array) -> Jumps | None:
 
 @dataclass(frozen=True)
 class Hang:
-    """A joint (from 0) with a stuck position from row `start` to before row `stop`."""
+    """A joint (from 0) with a stuck position in the rows from `start` to before `stop`."""
 
     joint: int
     start: int
@@ -198,8 +198,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
     """Return the intervals in which positions q (samples, joints) at times t (samples,) are stuck.
 
     A joint that comes to rest decelerates first; a stuck one stops or starts within one row. An interval of equal
-    values counts if the speed on one side is several encoder counts per row, and changes more suddenly than elsewhere
-    in the log.
+    values counts if the speed on one side is several encoder counts per row, and changes more suddenly than elsewhere.
     """
     if len(t) < 20:
         return ()
@@ -224,7 +223,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
 
 
 def _equal(column: Array, least: int) -> Array:
-    """Return row ranges (k, 2) over which a column is constant for at least `least` rows."""
+    """Return the row ranges (k, 2) over which a column is constant for at least `least` rows."""
     same = np.concatenate([[False], np.diff(column) == 0.0, [False]])
     starts = np.flatnonzero(~same[:-1] & same[1:])
     stops = np.flatnonzero(same[:-1] & ~same[1:]) + 1
@@ -249,7 +248,7 @@ def _usual_change(column: Array, runs: Array, width: int) -> float:
 
 @dataclass(frozen=True)
 class Again:
-    """A repeated interval of a log. rows: number of copies. after: s between a row and its copy."""
+    """A repeated part of a log. rows: number of copied rows. after: time between a row and its copy, s."""
 
     rows: int
     after: float
@@ -272,12 +271,12 @@ def rows_in_motion(q: Array) -> Bools:
 
 
 def held_share(q: Array, tau: Array) -> float:
-    """Return the share of the rows in motion, of q and tau (samples, joints), that repeat the previous row in all
-    numbers; 0 if too few rows are in motion."""
+    """Return the share of the rows in motion that repeat the previous row in all numbers of q and tau (samples,
+    joints); 0 if too few rows are in motion."""
     if len(q) < MIN_ROWS_FOR_COPIES:
         return 0.0
     same = np.all(q[1:] == q[:-1], axis=1) & np.all(tau[1:] == tau[:-1], axis=1)
-    # Of rows that are held, the distinct ones show whether there is motion.
+    # Repeated rows count as moving if the distinct rows around them do.
     own = np.concatenate([[True], ~same])
     moving = rows_in_motion(q[own])
     rows = np.repeat(moving, np.diff(np.append(np.flatnonzero(own), len(q))))
@@ -285,13 +284,12 @@ def held_share(q: Array, tau: Array) -> float:
 
 
 def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
-    """Return the longest interval in motion that is repeated exactly in t (samples,), q and tau (samples, joints), or
-    None."""
+    """Return the longest exactly repeated interval in motion of t (samples,), q, tau (samples, joints), or None."""
     if len(t) < MIN_ROWS_FOR_COPIES:
         return None
     numbers = np.ascontiguousarray(np.column_stack([q, tau])).view(np.uint64)
     factors = np.random.default_rng(0).integers(1, 2**63, numbers.shape[1], dtype=np.uint64) | np.uint64(1)
-    key = (numbers * factors).sum(axis=1, dtype=np.uint64)  # wraps around: a hash of each row
+    key = (numbers * factors).sum(axis=1, dtype=np.uint64)  # integer overflow is intended: a hash of each row
     moving = np.flatnonzero(rows_in_motion(q))
     _, first, inverse = np.unique(key[moving], return_index=True, return_inverse=True)
     apart = moving - moving[first][inverse]
@@ -306,8 +304,7 @@ def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
 
 
 def decimal_step(column: Array) -> float | None:
-    """Return the step, 1, 2 or 5 times a power of ten, to which positions (samples,) of one joint are coarsely
-    rounded, or None."""
+    """Return the decimal step (1, 2 or 5 times 10^n) to which positions (samples,) are coarsely rounded, or None."""
     values = distinct(column)
     if len(values) < 3:
         return None

@@ -25,26 +25,26 @@ from dynid.recording.source import Fault, FileRows, Values, rechunk
 from dynid.recording.whole_body import WHOLE_BODY_SIGNALS, WITHOUT_JOINTS
 from dynid.robot import Robot
 
-# Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
+# Larger numbers are damage, not measurements: rad or m, their rates, N m or N, s since 1970
 ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9,
           "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9,
           "external_torque": 1e9, "motor_current": 1e9, "supply_voltage": 1e6, "duty": 1e6,
           **dict.fromkeys(WHOLE_BODY_SIGNALS, 1e9)}
 ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position", "torque"))
-# Signal -> method of its conversion to joint-side units, where that is not the torque's
+# Signal -> method that converts it to joint-side units, unless it is that of torques
 _CONVERSIONS = {"position": "position", "reference": "position", "velocity": "velocity",
                 "reference_velocity": "velocity", "motor_position": "motor_position", "sensed_torque": "sensed_torque",
                 "target_torque": "joint_torque", "external_torque": "joint_torque", "motor_current": "joint_torque",
                 "duty": "joint_torque"}
-MAX_BAD_ROWS_SHOWN = 3  # bad rows named in a note
+MAX_BAD_ROWS_SHOWN = 3  # bad rows shown in a note
 LISTED = 100  # bad rows listed in a recording
-_STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a window
+_STAMP_ROUNDING = 1e-9  # s: tolerance of time stamps at the ends of a window
 
 
 @dataclass
 class _Clock:
-    """State that is passed from one part of a log to the next: start time, last stamp and row, number of rows."""
+    """State passed from one part of a log to the next: start time, last time stamp and row, number of rows."""
 
     begun: bool = False
     origin: list[Any] | None = None
@@ -76,7 +76,7 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
                               unit_said=current.unit_said, torque_free=current.mapping.torque_free,
                               labels=current.labels)
                 before = ()
-            met = tuple(note for source in current.sources for note in source.notes)  # some only while reading
+            met = tuple(note for source in current.sources for note in source.notes)  # some appear only while reading
             dof = len(current.conversion.order)
             empty = {signal: np.zeros((0, len(columns) if signal in WITHOUT_JOINTS else dof))
                      for signal, columns in current.columns.items()
@@ -86,7 +86,7 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
 
 
 def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileRows], tuple[str, ...]]]:
-    """Yield the same rows of all sources.
+    """Yield the same rows of all sources of a log.
 
     Files of different length are an error; with bad_rows = "drop" the longer ones are cut.
     """
@@ -151,8 +151,8 @@ def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cle
 
 
 def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
-    """Return the signals without those that are nowhere a number; a missing velocity of single joints is zero, and is
-    rejected later when it is compared with the positions."""
+    """Return the signals without those that are not a number in any row. A missing velocity of single joints is zero,
+    and is rejected later when it is compared with the positions."""
     if clock.absent is None:
         clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
         notes += [f"{signal} is not a number in any row and is treated as not "
@@ -168,13 +168,13 @@ def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: lis
 
 
 def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
-    """Return the numbers of the rows that have no fault."""
+    """Return the indices of the rows that have no fault."""
     return np.isin(np.arange(count), list(faults), invert=True)
 
 
 def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[int, tuple[int, Fault]], count: int,
              notes: list[str]) -> tuple[DroppedRow, ...]:
-    """Return the first dropped rows, with a note; an error if rows may not be dropped."""
+    """Return the first dropped rows, and add a note; raise an error if rows may not be dropped."""
     where = sorted(faults)
     if not where:
         return ()
@@ -219,7 +219,7 @@ def _add_disorder(
 
 
 def _inside(mapping: Mapping, t: Array) -> Bools:
-    """Return the rows (n,) inside the requested time window; a row without a stamp follows the row before it."""
+    """Return the rows (n,) inside the requested time window; a row without a time stamp follows the previous one."""
     known = np.isfinite(t)
     if (mapping.start is None and mapping.stop is None) or not np.any(known):
         return np.ones(len(t), dtype=bool)
@@ -277,7 +277,7 @@ def _faults(current: LogLayout, blocks: Sequence[FileRows], raw: dict[str, Array
 
 
 def _sentence(current: LogLayout, blocks: Sequence[FileRows], row: int, found: tuple[int, Fault]) -> str:
-    """Return a sentence on one fault that names file, row and column."""
+    """Return a sentence on one fault with file, row and column."""
     file, number, what = _place(current, blocks, row, found)
     return f"{file} {current.sources[found[0]].row} {number}: {what}"
 
@@ -306,13 +306,13 @@ def _epoch_unit(time: Values) -> str | None:
 
 
 def _whole(times: Sequence[Values]) -> list[Values]:
-    """Return stamps as integers if they are integers: a double cannot hold nanoseconds since 1970."""
+    """Return time stamps as integers if they are integers: a double cannot represent nanoseconds since 1970."""
     return [time.astype("datetime64[ns]").view(np.int64) if time.dtype.kind == "M"
             else time.astype(np.int64) if time.dtype.kind in "iub" else time for time in times]
 
 
 def _time_unit(current: LogLayout, times: Sequence[Values], good: Bools) -> tuple[str, bool]:
-    """Return the unit of stamps, and whether it follows from their magnitude."""
+    """Return the unit of time stamps, and whether it follows from their magnitude."""
     if times[0].dtype.kind == "M":
         return "ns", False
     by_size = _epoch_unit(times[0][good]) if current.time_unit is None and len(times) == 1 else None
@@ -339,7 +339,7 @@ def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: in
 
 
 def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clock, notes: list[str]) -> None:
-    """Set time zero to the first good row, and note its original stamp."""
+    """Set time zero to the first good row, and note its original time stamp."""
     if clock.begun or not np.any(good):
         return
     clock.begun = True

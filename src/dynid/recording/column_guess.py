@@ -1,4 +1,4 @@
-"""Guess of the signals of a log from the names of its columns."""
+"""Guess the signals of a log from the names of its columns."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _KIND = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.s
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
-_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
+_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # quantities derived from a signal
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
-# Keys of `write_npz`.
+# Array names in files of `write_npz`.
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
             "target_torques": "target_torque", "external_torques": "external_torque",
             "motor_currents": "motor_current", "supply_voltages": "supply_voltage", "duties": "duty"}
-GUESSED = "guessed from their names: "  # how the note begins that states the columns of a signal
+GUESSED = "guessed from their names: "  # start of the note that states the columns of a signal
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
 
@@ -54,8 +54,13 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
           count: int | None, notes: list[str], others: Sequence[str] = (), taken: Collection[str] = ()) -> Guess:
     """Find the wanted signals by name, and the optional ones if they are unambiguous; add the choice to `notes`.
 
-    joints: the robot's joint names, if known. count: number of joints. others: joints that the log may have and that
-    are not used. taken: columns that have a meaning already.
+    Args:
+        source: the open file.
+        wanted, optional: names of signals.
+        joints, count: names of the robot's joints if known, and their number.
+        notes: list to which notes are added.
+        others: joints that the log may contain and that are not used.
+        taken: columns that are already assigned.
     """
     known = [name for name, shape in source.fields.items() if shape != () and name not in taken]
     found = _canonical(source, known, {*(joints or ()), *others}) or _grouped(source, known, (*(joints or ()), *others))
@@ -88,7 +93,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                 raise RecordingError(f"{source.path}: has currents but no torques. Name them and the torque per unit "
                                      f"of current of each joint: {column_option('current', currents, count)}, and "
                                      "--set 'log.drive_gain=[...]'", where="log.current")
-            raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
+            raise RecordingError(f"{source.path}: cannot determine which columns are the {signal}. Columns: "
                                  f"{listed(known)}. Map them with {column_option(signal, (), count)}; or, where "
                                  "another file has them, "
                                  f"with {signal} = {{file = \"...\"}} under [log] in a run file", where=f"log.{signal}")
@@ -105,7 +110,7 @@ _Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
 
 
 def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) -> _Groups:
-    """Return the columns with the names that `write_csv` gives: time, position_<joint>, torque_<joint> and so on.
+    """Return the columns with the names that `write_csv` writes: time, position_<joint>, torque_<joint> and so on.
 
     Joints may have any name. Encoders may be on other joints of the robot than motors.
     """
@@ -122,7 +127,7 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
                 groups.setdefault(signal, {}).setdefault((), []).append((reading, name))
                 break
     joints = {signal: [reading.joint for reading, _ in group[()]] for signal, group in groups.items()}
-    if joints.get("temperature", joints.get("position")) != joints.get("position"):  # of something else
+    if joints.get("temperature", joints.get("position")) != joints.get("position"):  # temperatures of other parts
         del groups["temperature"], joints["temperature"]
     if "time" not in known or "position" not in joints or not {"torque", "reference"} & joints.keys() \
             or any(names != joints["position"] and not {*names, *joints["position"]} <= joints_of_robot
@@ -173,7 +178,7 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
 def _classify(name: str) -> _Reading | None:
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
     kinds = {_KIND[word] for word in words if word in _KIND}
-    if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # turned into a torque by the recorder
+    if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # converted to a torque by the recorder
         kinds, words = {"torque"}, [word for word in words if word not in ("current", "as")]
     if len(kinds) != 1 or set(words) & _DERIVED or no_torque(name):
         return None
@@ -212,7 +217,7 @@ def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], li
             return Match((name, other)), None
     found = {name: reading for group in groups.values() for reading, name in group}
     if not found:
-        raise RecordingError(f"{source.path}: cannot tell which column is the time. Columns: {listed(known)}. Name it "
+        raise RecordingError(f"{source.path}: which column is the time? Columns: {listed(known)}. Name it "
                              "with --set log.time=NAME, or give the rate in Hz with --set log.rate=N", code="no-column",
                              where="log.time")
     preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]

@@ -25,7 +25,8 @@ class Match:
     """Fields of a source for one signal, in order.
 
     Attributes:
-        joints: of the fields, if known.
+        fields: names of the fields.
+        joints: joints of the fields, if known.
         extra: joints with such a field that are not used.
         note: sentence on how the names were matched, or None.
         parts: column of each field, from 0; None for all.
@@ -39,13 +40,13 @@ class Match:
 
 
 def listed(names: Sequence[str], most: int = 24) -> str:
-    """Return names as 'a, b, c', shortened if there are very many."""
+    """Return names as 'a, b, c', shortened after `most` names."""
     text = ", ".join(names[:most])
     return text + f" and {len(names) - most} more" if len(names) > most else text or "nothing"
 
 
 def match(source: Source, names: Names | None, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
-    """Find the fields of `names`.
+    """Find the fields that a mapping gives for a signal as `names`.
 
     joints: names of the wanted joints, if known. count: number of joints, if known.
     """
@@ -134,9 +135,9 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
 
 
 def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tuple[dict[str, str], str | None]:
-    """Return the names in the log of the wanted joints, matched by a common prefix or ending, and a note on it.
+    """Return the logged names of the wanted joints, matched by a common prefix or ending, and a note on the match.
 
-    Drivers put a robot's name before its joints (robot1/joint_1), and descriptions do so too (panda_joint1). Nothing is
+    Drivers put a robot's name before its joints (robot1/joint_1), and so do robot files (panda_joint1). Nothing is
     returned if a name matches exactly, or if no prefix matches all joints.
     """
     if not joints or any(joint in logged for joint in joints):
@@ -161,7 +162,7 @@ def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tupl
     suffixes = [first[len(name):] for name in plain if name and first.lower().startswith(name)]
     suffixes = [suffix for suffix in dict.fromkeys(suffixes) if suffix and all(
         joint.endswith(suffix) and joint.removesuffix(suffix).lower() in plain for joint in joints)]
-    if len(suffixes) == 1:  # descriptions write FL_hip_joint, recorders FL_hip
+    if len(suffixes) == 1:  # robot files have FL_hip_joint, recorders FL_hip
         return ({joint: plain[joint.removesuffix(suffixes[0]).lower()] for joint in joints},
                 f"the joint names of the log are those of the robot without the ending '{suffixes[0]}'")
     return {}, None
@@ -200,7 +201,7 @@ class Column:
 
 def source_columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]
                    ) -> tuple[Column, ...]:
-    """Return one entry per column; arrays give several."""
+    """Return one entry per column; an array has several columns."""
     if found.parts is not None:
         return tuple(Column(index, name, part) for name, part in zip(found.fields, found.parts, strict=True))
     columns: list[Column] = []
@@ -221,7 +222,7 @@ def source_columns(source: Source, index: int, found: Match, samples: int | None
 
 
 def check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
-    """Refuse signals whose number of columns does not fit that of the joints, or their own."""
+    """Refuse signals whose number of columns does not match the number of joints, or their own."""
     count = len(columns["position"])
     if not count:
         raise RecordingError(f"{path}: no position columns are given", where="log.position")

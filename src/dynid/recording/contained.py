@@ -1,4 +1,4 @@
-"""Check that a file refers to no other files, based on its content."""
+"""Check that the content of a log file refers to no other files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from dynid.recording.rosbag import check_bag
 
 
 def check_contained(path: Path) -> None:
-    """Refuse an HDF5, MATLAB 7.3 or bag file with data in other files. Damaged and other files are left to the
-    readers."""
+    """Refuse an HDF5, MATLAB 7.3 or bag file with data in other files; readers report damaged files."""
     if path.is_dir():
         check_bag(path)
         return
     try:
         import h5py
-    except ImportError:  # then nothing reads it either
+    except ImportError:  # without the package, such a file is not read either
         return
     if not path.is_file() or not h5py.is_hdf5(path):
         return
@@ -27,4 +26,4 @@ def check_contained(path: Path) -> None:
     except RecordingError:
         raise
     except (OSError, RuntimeError, ValueError, KeyError, TypeError):
-        return  # damaged: whoever reads it says so
+        return  # damaged: its reader reports that

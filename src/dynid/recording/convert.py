@@ -1,4 +1,4 @@
-"""Conversion of logged numbers to the robot's joints: units, also of servos, drive gains, gears, signs, order."""
+"""Conversion of logged numbers to the robot's joints: units (also of servos), drive gains, gears, signs, order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynid.robot import Robot
 TICKS, NORMALISED = "ticks", "normalised"  # units of positions that depend on the servo
 DEFAULT_TICKS_PER_TURN = 4096.0  # of Feetech STS and SMS, and of Dynamixel X and MX
 _HALF_RANGE = 100.0  # LeRobot writes -100 to 100 for a joint, 0 to 100 for a gripper
-_GRIPPER = "gripper"  # the joint that LeRobot writes as 0 to 100
+_GRIPPER = "gripper"  # joint that LeRobot writes as 0 to 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +32,10 @@ class Conversion:
     Attributes:
         position_scale, velocity_scale, torque_scale: (k,), factors from the logged unit to SI units.
         sign, torque_sign: (k,), 1 or -1.
-        offset: (k,), added to positions.
+        offset: (k,), added to positions, rad or m.
         inverse: R^-1, for positions and velocities of the motor side.
         gears: R, for torques of the motor side, tau_joint = R^T tau_motor.
-        order: the columns to keep.
+        order, joints: the columns to keep, and their joints.
         motor_scale, motor_inverse: units (k,) and R^-1 of motor positions that are logged in addition to those of the
             links.
         factors: (k,) by signal, multiplied with the logged numbers first.
@@ -56,7 +56,7 @@ class Conversion:
     factors: Dictionary[str, Array]
 
     def scaled(self, signal: str, raw: Array) -> Array:
-        """Return the numbers of a signal (samples, k) times its factor; a single column has that of the first joint."""
+        """Return a signal (samples, k) times its factor; a single column uses that of the first joint."""
         factor = self.factors.get(signal)
         return raw if factor is None else raw * factor[:raw.shape[1]]
 
@@ -84,7 +84,7 @@ class Conversion:
         return (joint * self.torque_sign)[:, self.order]
 
     def joint_torque(self, raw: Array) -> Array:
-        """Return torques stated by a controller, converted to the joint side."""
+        """Return torques of a controller, converted to the joint side."""
         return (raw * self.torque_sign)[:, self.order]
 
 
@@ -134,7 +134,7 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     ratio = _reductions(names, robot, source) if mapping.ratio == OF_ROBOT else constants.get("ratio")
     matrix = gears(mapping, names, count, source, ratio) if any(motor.values()) else None
     inverse = None if matrix is None else np.asarray(np.linalg.inv(matrix), dtype=float)
-    turning = per_joint(mapping.unit, names, count, "unit", source)  # motors turn, whatever the joint does
+    turning = per_joint(mapping.unit, names, count, "unit", source)  # motors rotate, for any kind of joint
     turns = np.array([SI[unit] if unit in ("rad", "deg") else size if unit == "ticks" else 1.0
                       for unit, size in zip(turning, scale, strict=True)])
     return Conversion(
@@ -201,7 +201,7 @@ def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[st
     unit = mapping.unit if mapping.unit is not None else guessed
     prismatic = [robot is not None and names is not None and name in robot.joint_names
                  and robot.joints[robot.joint_index(name)].prismatic for name in names or [""] * count]
-    if mapping.side == "motor":  # motors turn, whatever the joint does
+    if mapping.side == "motor":  # motors rotate, for any kind of joint
         return [item or "rad" for item in per_joint(unit, names, count, "unit", source)]
     natural = ["m" if slides else "rad" for slides in prismatic]
     given = [item or plain for item, plain in zip(per_joint(unit, names, count, "unit", source), natural, strict=True)]
@@ -227,7 +227,7 @@ class ServoRange:
 
     Attributes:
         low, high: encoder ticks at its ends.
-        is_reversed: whether the normalised value falls as the ticks grow.
+        is_reversed: whether the normalised value decreases as the ticks increase.
     """
 
     low: float
@@ -245,7 +245,7 @@ def position_scales(units: Sequence[str], mapping: Mapping, names: Sequence[str]
     count = len(units)
     turns = per_joint(mapping.ticks_per_turn, names, count, "ticks_per_turn", source, DEFAULT_TICKS_PER_TURN)
     if not all(math.isfinite(one) and one > 0 for one in turns):
-        raise RecordingError(f"{source}: ticks_per_turn must be above zero", where="log.ticks_per_turn")
+        raise RecordingError(f"{source}: ticks_per_turn must be positive", where="log.ticks_per_turn")
     scale, shift = np.ones(count), np.zeros(count)
     ranges = _ranges(mapping, names, source) if NORMALISED in units else {}
     for j, unit in enumerate(units):
@@ -286,7 +286,7 @@ def _ranges(mapping: Mapping, names: Sequence[str] | None, source: str) -> dict[
 
 
 def _from_file(given: Path, log: Path) -> dict[str, ServoRange]:
-    """Return the ranges in a calibration file of LeRobot, beside the log or relative to the working folder."""
+    """Return the ranges in a calibration file of LeRobot, next to the log or relative to the working folder."""
     folder = log if log.is_dir() else log.parent
     path = folder / given if (folder / given).is_file() else given
     try:

@@ -20,8 +20,8 @@ from dynid.errors import RecordingError
 from dynid.recording.samples import Decimation, Samples
 from dynid.signals import butterworth, fast_length, filtered
 
-_DIED_OUT = 1e-4  # share of the impulse response's top below which it is cut; both sides see the same cut
-_PRODUCT_ROWS = 16  # decimated rows computed by one matrix product; wider blocks multiply more zeros
+_DIED_OUT = 1e-4  # share of the maximum below which the impulse response is cut, for torques and regressor alike
+_PRODUCT_ROWS = 16  # decimated rows per matrix product; larger blocks multiply more zeros
 
 
 def impulse_response(decimation: Decimation) -> Array:
@@ -98,7 +98,7 @@ def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,
 
 
 def low_passed(x: Array, decimation: Decimation) -> Array:
-    """Return x (rows, columns) of one segment after the low-pass of the decimation, at every row.
+    """Return x (rows, columns) of one segment after the low-pass filter of the decimation, at every row.
 
     At the kept rows the values equal those of `decimate_columns`.
     """
@@ -121,16 +121,16 @@ def _count(start: int, stop: int, step: int) -> int:
 def _weights(factor: int, stages: int, order: int, share: float) -> Array:
     if factor == 1:
         return np.ones(1)
-    # The response dies out within some tens of periods of the cut-off, whatever the order up to ten.
+    # The response decays within some tens of periods of the cut-off for any order up to ten.
     length = int(np.ceil(40 * factor / share))
     pulse = np.zeros(length)
     pulse[0] = 1.0
     forward = filtered(butterworth(order, share / factor), pulse)
-    both = np.convolve(forward, forward[::-1])  # backward after forward; its middle is row length - 1
+    both = np.convolve(forward, forward[::-1])  # forward, then backward; the middle is row length - 1
     half = (length - 1) - int(np.argmax(np.abs(both) > _DIED_OUT * both[length - 1]))
     one = both[length - 1 - half:length + half]
     total = one
-    for stage in range(1, stages):  # a later stage sees the thinned signal: its weights stand `step` rows apart
+    for stage in range(1, stages):  # a later stage filters the decimated signal, so its weights are `step` rows apart
         spread = np.zeros((len(one) - 1) * factor ** stage + 1)
         spread[::factor ** stage] = one
         total = np.convolve(total, spread)
@@ -141,8 +141,7 @@ def _weights(factor: int, stages: int, order: int, share: float) -> Array:
 
 
 def _band(weights: Array, step: int, rows: int) -> Array:
-    """Return a band matrix (rows, (rows - 1) step + len(weights)) whose row i has the weights shifted by i `step`
-    columns."""
+    """Return a band matrix (rows, (rows - 1) step + len(weights)) with the weights in each row, shifted by `step`."""
     band = np.zeros((rows, (rows - 1) * step + len(weights)))
     for k in range(rows):
         band[k, k * step:k * step + len(weights)] = weights

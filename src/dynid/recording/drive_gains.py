@@ -17,16 +17,16 @@ from dynid.quantities import percent_text
 from dynid.recording.recording import Recording
 from dynid.robot import numbered_joints
 
-# What a torque is worth where nobody measured it against a weight: published gains of one robot give masses from 17 %
-# too small to 10 % too large. Half of the variance is common to all joints, as of one data sheet.
+# Uncertainty of torques without a calibration by weights: published gains of one robot give masses from 17 % too small
+# to 10 % too large. Half of the variance is common to all joints, as of one data sheet.
 GAIN_DEVIATION = 0.08
-_GAIN_BLOCKS = 10  # stretches of time that are left out in turn
-MAX_GAIN_UNCERTAINTY = 0.1  # relative deviation above which a gain is not identified
-_AT_REST = 0.02  # of a joint's top speed: where friction has no sign
-_ZERO_TORQUE_SHARE = 1e-6  # of the largest torque: rounding
-_REST_SPEED = 1e-4  # rad/s or m/s: a joint that moves no faster stands
-_MOST_DEVIATION = 100.0  # relative: beyond, nothing is known of a gain
-LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is better than that
+_GAIN_BLOCKS = 10  # blocks of time for cross-validation
+MAX_GAIN_UNCERTAINTY = 0.1  # relative standard error above which a gain is not identified
+_AT_REST = 0.02  # share of a joint's top speed below which the sign of friction is unknown
+_ZERO_TORQUE_SHARE = 1e-6  # share of the largest torque that is a rounding error
+_REST_SPEED = 1e-4  # rad/s or m/s: a slower joint is at rest
+_MOST_DEVIATION = 100.0  # relative: with a larger standard error a gain is unknown
+LEAST_DEVIATION = 0.005  # relative: smallest error of a controller's drive model
 
 
 _JOINT_GAIN = record("DriveGain", joint=str, gain=float | None, std=float | None, relative_std=float | None,
@@ -35,11 +35,14 @@ _JOINT_GAIN = record("DriveGain", joint=str, gain=float | None, std=float | None
 
 @dataclass(frozen=True, eq=False)
 class DriveGains:
-    """Drive gains (joints,), torque per unit of current, with their standard errors.
+    """Drive gains, torque per unit of current, with their standard errors.
 
-    A gain that the data do not determine is nan, with an infinite standard error. `way` is the method, `reasons` state
-    why a joint has no gain, by name, and `covariance` (joints, joints) is that of the relative errors if they are
-    correlated.
+    Attributes:
+        joints: names of the joints.
+        values, std: (joints,), nan and infinite for a gain that the data do not determine.
+        way: method.
+        reasons: why a joint has no gain, by name.
+        covariance: (joints, joints), of the relative errors if they are correlated.
     """
 
     joints: tuple[str, ...]
@@ -51,7 +54,7 @@ class DriveGains:
 
     @property
     def identified(self) -> Bools:
-        """Which joints have a drive gain (joints,)."""
+        """Whether each joint has a drive gain (joints,)."""
         return np.asarray(np.isfinite(self.std), dtype=np.bool_)
 
     @property
@@ -91,10 +94,8 @@ class DriveGains:
 
 
 def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
-    """Return the covariance (dof, dof) of relative drive gains. deviation: a standard deviation for all joints, of
-    which half of the variance is common; one per joint (dof,), independent; or the covariance itself; None for the
-    default.
-    """
+    """Return the covariance (dof, dof) of relative drive gains; deviation: None for the default, the covariance itself,
+    independent standard deviations (dof,), or one for all joints, of which half of the variance is common."""
     given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
     if not np.all(np.abs(given) <= _MOST_DEVIATION) or (given.ndim < 2 and (given < 0).any()):
         raise RecordingError("standard deviations of drive gains must be finite and not negative, shares of at most "
@@ -140,7 +141,7 @@ def gains_from_log(recording: Recording) -> DriveGains:
 
 
 def _columns(torque: Array, speed: Array, t: Array) -> Array:
-    """Return the columns of a target current (samples, k): torque, offset, friction, and rotor in motion."""
+    """Return the regressors of a target current (samples, k): torque, offset, friction, and in motion rotor inertia."""
     top = float(np.abs(speed).max())
     if top < _REST_SPEED:
         return np.column_stack([torque])
@@ -172,5 +173,5 @@ def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
 
 
 def _solve(gram: Array, side: Array) -> float:
-    """Return the first unknown of normal equations whose columns are scaled to length one."""
+    """Return the first unknown of normal equations with columns scaled to unit length."""
     return float((np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ side)[0])

@@ -16,20 +16,21 @@ from dynid.recording.mapping import Mapping
 from dynid.recording.recording import DroppedRow
 from dynid.recording.source import FileRows, Source, rows_of
 
-MAX_EPISODES = 100_000  # beyond so many, a message does not name the missing ones
-SHARE = 0.05  # of the rows: more than this at odds is another run in the same file, not damage
-MAX_ODD_ROWS = 10  # rows that may be at odds in the shortest of logs
-_MIN_ROWS_AFTER = 20  # rows that have to follow for something to be at odds with them
-# Times the duration of all that follows: a gap that long says that the rows before it are strays.
+MAX_EPISODES = 100_000  # above this number, a message does not list missing episodes
+SHARE = 0.05  # share of the rows: more implausible rows are another run in the same file, not damage
+MAX_ODD_ROWS = 10  # implausible rows allowed in a short log
+_MIN_ROWS_AFTER = 20  # rows that must follow implausible ones
+# Gap, in multiples of the duration of all later rows, that separates stray rows from them.
 _STRAY_GAP_DURATIONS = 10.0
-_STRAY_RANGES = 3.0  # times the range of all that follows
-_SMALLEST_SIGNAL = 1e-30  # rad, rad/s, N m, A and all else: far below the noise of any sensor
-_MIN_STRAY_COLUMNS = 2  # that have to be off at once: one alone may be a signal that jumps
+_STRAY_RANGES = 3.0  # times the range of all later rows
+_SMALLEST_SIGNAL = 1e-30  # rad, rad/s, N m, A and others: far below the noise of any sensor
+_MIN_STRAY_COLUMNS = 2  # columns that must be implausible at once: a single signal may jump
 
 
 def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows: int | None, mapping: Mapping) \
         -> Iterator[FileRows]:
-    """Yield the rows of a source: those of the episode that the mapping names, without rows in which the drive is off.
+    """Yield the rows of a source: those of the episode that the mapping selects, without rows in which the drive is
+    off.
 
     Time restarts in each episode, so rows of two episodes are not one log.
     """
@@ -49,7 +50,7 @@ def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows
         if len(kept):
             yield _some(block, kept)
     if switched_off:
-        source.notes.append(f"{switched_off} rows with the drive switched off ('{switch}' is zero) are left out")
+        source.notes.append(f"{switched_off} rows with the drive switched off ('{switch}' is zero) are ignored")
 
 
 def _one_episode(source: Source, names: Sequence[str], samples: int | None, rows: int | None, mapping: Mapping) \
@@ -86,8 +87,7 @@ def _some(block: FileRows, kept: Ints) -> FileRows:
 
 
 def measurable(array: Array) -> Array:
-    """Return an array with zeros in place of numbers that are too small for any sensor and would underflow when
-    squared."""
+    """Return an array with zeros in place of numbers too small for any sensor, whose squares would underflow."""
     small = (np.abs(array) < _SMALLEST_SIGNAL) & (array != 0.0)
     return np.where(small, 0.0, array) if small.any() else array
 
@@ -98,7 +98,7 @@ def most_rows(count: int) -> int:
 
 
 def strays_by_order(t: Array) -> int:
-    """Return the number of first rows with stamps t (n,) that contradict the later, increasing ones."""
+    """Return the number of first rows whose time stamps t (n,) contradict the later, increasing ones."""
     few = most_rows(len(t))
     back = np.flatnonzero(np.diff(t) < 0)
     if len(t) < few + _MIN_ROWS_AFTER or not len(back) or back[-1] >= few:
@@ -117,8 +117,8 @@ def strays_by_time(t: Array) -> int:
 
 
 def strays_by_value(values: Array) -> int:
-    """Return the number of first rows of values (n, columns) that are far outside the later range in several columns
-    at once, as uninitialised memory is."""
+    """Return the number of first rows of values (n, columns) that are far outside the later range in several columns at
+    once, as in uninitialised memory."""
     few = most_rows(len(values))
     if len(values) < few + _MIN_ROWS_AFTER:
         return 0
@@ -131,20 +131,21 @@ def strays_by_value(values: Array) -> int:
     if not len(found):
         return 0
     last = int(found[-1])
-    jump = np.abs(values[last + 1] - values[last]) > room  # a motion comes back in steps, damage at once
+    jump = np.abs(values[last + 1] - values[last]) > room  # a motion returns in steps, damage at once
     return last + 1 if np.sum(off[last] & jump) >= _MIN_STRAY_COLUMNS else 0
 
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """Usable rows: t (n,) s from the start of the log, signals (n, dof), and notes.
+    """Usable rows of a log.
 
     Attributes:
+        t, signals, notes: (n,) s from the start of the log, (n, dof) by signal, and sentences.
         joints: names of the columns, if known.
         unit_said: whether the unit of positions was given.
         dropped: number of unusable rows.
         dropped_rows: the first of them.
-        until: s, end of the log as far as it was read, including rows outside the window.
+        until: end of the log that was read, including rows outside the window, s.
         lacking: joints without data, by signal.
         torque_free: whether the log has no torques.
         labels: names of the columns of signals of a free base, by signal.

@@ -1,8 +1,7 @@
 """Excerpts: intervals of time spread evenly over all logs, for computations that do not need every row.
 
 All logs are concatenated, and windows of equal length are placed in the middle of equal parts. A window that crosses
-the end of a log or a gap is split. Logs are ordered by name and content, so that the result does not depend on their
-given order.
+the end of a log or a gap is split. Logs are sorted by name and content, so their given order does not matter.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from dynid.recording.preparation import selection
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 
-STRETCHES = 8  # at least in all logs together, as many as there are blocks of time in a cross-validation
-FILTERABLE_SECONDS = 15.0  # of a stretch that is filtered again: long against the filter's ends and slow motion
-REST_SECONDS = 1.0  # in which no joint moves: long against a reversal, short against a pause between motions
-SHORTEST_STRETCH = 100  # rows after decimation: several times the reach of the filter of a decimation
+STRETCHES = 8  # intervals of all logs together at least, as many as blocks of time in a cross-validation
+FILTERABLE_SECONDS = 15.0  # s: length of an interval that is filtered again; long compared with filter borders
+REST_SECONDS = 1.0  # s without motion of any joint: longer than a reversal, shorter than a pause between motions
+SHORTEST_STRETCH = 100  # rows after decimation: several times the reach of its filter
 
 RowRanges = list[tuple[int, int]]  # half-open, in order
 
@@ -32,7 +31,7 @@ def excerpt(samples: Sequence[Samples], rows: int) -> tuple[Samples, ...]:
 
     Args:
         samples: the logs.
-        rows: wanted in all logs together, at full rate (before decimation).
+        rows: total number of rows at full rate (before decimation).
 
     Returns:
         The unchanged logs if they have no more rows. Otherwise the logs in the same order with the rows of their
@@ -42,7 +41,7 @@ def excerpt(samples: Sequence[Samples], rows: int) -> tuple[Samples, ...]:
 
 
 def excerpt_by_place(samples: Sequence[Samples], rows: int) -> dict[int, Samples]:
-    """Return the logs of an `excerpt` by their places among all logs."""
+    """Return the logs of an `excerpt` by their indices among all logs."""
     chosen = stretches(samples, rows)
     if chosen is None:
         return dict(enumerate(samples))
@@ -63,8 +62,7 @@ def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recordin
 
 
 def stretches(samples: Sequence[Samples], rows: int, seconds: float = 0.0) -> list[RowRanges] | None:
-    """Return the row ranges of each log that `excerpt` takes; None for everything. seconds: smallest length of an
-    interval."""
+    """Return the row ranges of each log in an `excerpt`; None for everything. seconds: shortest interval."""
     spans = [_Span(k, int(a), int(b), log.decimated_by) for k, log in enumerate(samples) for a, b in log.segments]
     shortest = SHORTEST_STRETCH * max((log.decimated_by for log in samples), default=1)
     return _spread(samples, spans, rows, max(shortest, int(seconds * max((log.rate for log in samples), default=0.0))))

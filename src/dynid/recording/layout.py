@@ -35,8 +35,10 @@ class LogLayout:
     """Sources and columns of one log.
 
     Attributes:
-        columns: signal -> columns; "torque" also for currents; without time if a rate is given.
+        path, sources, mapping, notes: the log, its open files, the reading rules, and notes.
         samples: number of rows of each source, if known before reading.
+        columns: signal -> columns; "torque" also for currents; without time if a rate is given.
+        conversion, time_unit: conversion to joint-side SI units, and unit of the time.
         unit_said: whether the unit of positions was given by the mapping or column names.
         unmeasured: unused torque columns.
         lacking: by signal, columns of joints without data.
@@ -61,7 +63,7 @@ class LogLayout:
                 if signal in whole_body.WHOLE_BODY_SIGNALS}
 
     def setting(self, source: int, fault: Fault) -> str | None:
-        """Return the setting that names the column of a fault; None for a whole row."""
+        """Return the setting for the column of a fault; None for a whole row."""
         column = Column(source, fault[0] or "", fault[1])
         return next((f"log.{signal}" for signal, columns in self.columns.items() if column in columns), None)
 
@@ -72,7 +74,7 @@ class LogLayout:
 
 @dataclass
 class _Files:
-    """Files of a log that were opened so far, by path and number of lines per sample."""
+    """Open files of a log, by path and number of lines per sample."""
 
     path: Path
     mapping: Mapping
@@ -104,7 +106,7 @@ def stem_of(path: Path) -> str:
 
 
 def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path]]:
-    """Return signals read from another file, and that file. Refuses one file shared by several files of a log."""
+    """Return the signals read from another file, and that file; refuse one file shared by several files of a log."""
     found: dict[tuple[str, Path], Path] = {}
     for path in paths:
         folder = path if os.path.isdir(path) else path.parent
@@ -140,7 +142,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
         robot = robot.with_fixed_base()
         free = _of_free_base(files, mapping, robot.joint_names, notes)
     joints: Sequence[str] | None = mapping.joints or (robot.joint_names if robot is not None else None)
-    # A log of a robot with locked or mimic joints may have their columns or not: what it has decides.
+    # A log of a robot with locked or mimic joints may contain their columns or not.
     some = robot is not None and bool(robot.source_joints) and mapping.joints is None
     count = len(joints) if joints is not None and not some else None
     unknown = [name for name in mapping.unmeasured
@@ -156,7 +158,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     try:
         matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot, taken)
     except RecordingError as problem:
-        if not free or problem.where != "log.torque":  # forces on the feet replace torques
+        if not free or problem.where != "log.torque":  # foot forces replace torques
             raise
         mapping = mapping.having(torque_free=True)
         matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot, taken)
@@ -191,10 +193,10 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
         names = tuple(mapping.joints or robot.joint_names)
         lacking = filled(spread, matches, names, robot)
     if mapping.torque_free:
-        spread["torque"] = spread["position"]  # stands for columns that do not exist; it is not used
+        spread["torque"] = spread["position"]  # placeholder for missing columns, not used
     absent = _unmeasured(path, mapping, spread, names, robot)
     if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
-        rest = iter(spread["torque"])  # a column that is there stands for one that is not; it is not used
+        rest = iter(spread["torque"])  # placeholder for missing columns, not used
         spread["torque"] = tuple(column if i in absent else next(rest) for i, column in enumerate(spread["position"]))
     check_counts(path, spread)
     extra = [joint for joint in matches["position"][1].extra
@@ -281,7 +283,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
                 notes: list[str], robot: Robot | None, taken: Collection[str] = ()
                 ) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
     """Return signals that the mapping omits, from the format or guessed from names, and units from names. taken:
-    columns that have a meaning already."""
+    columns that are already assigned."""
     wanted = ["position"] if "position" not in said else []
     wanted += ["torque"] if not mapping.torque_free and not {"torque", "current"} & said else []
     wanted += ["time"] if mapping.rate is None and "time" not in said else []

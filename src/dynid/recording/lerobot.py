@@ -19,12 +19,12 @@ from dynid.recording.source import FileRows, Values, rows_of
 
 MAX_DATASET_FILES = 100_000  # data files of one dataset
 EPISODE_COLUMN = "episode_index"
-_SHOWN_EPISODES = 8  # missing episodes that a message names one by one
+_SHOWN_EPISODES = 8  # missing episodes listed in a message
 
 
 def is_dataset(path: Path) -> bool:
     """Whether a folder is a LeRobot dataset."""
-    return os.path.isfile(path / "meta" / "info.json")  # False for names that no file can have
+    return os.path.isfile(path / "meta" / "info.json")  # also False for invalid file names
 
 
 class LeRobotDataset:
@@ -32,7 +32,7 @@ class LeRobotDataset:
 
     Attributes:
         path: the folder.
-        total: number of episodes that the description states.
+        total: number of episodes according to the description.
         texts: names of the columns of each array, such as shoulder_pan.pos.
     """
 
@@ -95,13 +95,13 @@ class LeRobotDataset:
                 file.close()
 
     def episodes(self) -> dict[int, tuple[Path, ...]]:
-        """Return the numbers of the episodes whose rows exist, and the files that hold them."""
+        """Return the existing episodes, with the files that contain their rows."""
         if EPISODE_COLUMN not in self._widths:
             raise RecordingError(f"{self.path}: has no column {EPISODE_COLUMN}", "copy the dataset again")
         return _episodes_of(tuple((file, file.stat().st_mtime_ns) for file in self._files))
 
     def of_episode(self, number: int) -> LeRobotDataset:
-        """Return the dataset with the files of one episode alone; raise where its rows are missing."""
+        """Return the dataset with the files of one episode alone; raise an error if its rows are missing."""
         known = self.episodes()
         if number not in known:
             lost = self.missing(tuple(known))
@@ -116,7 +116,7 @@ class LeRobotDataset:
         return part
 
     def missing(self, found: Sequence[int]) -> str:
-        """Return a sentence on the episodes that the description counts and the data lack; empty where none are."""
+        """Return a sentence on the episodes that are in the description but not in the data; empty if none."""
         lost = sorted(set(range(min(self.total, MAX_DATASET_FILES))) - set(found))
         if not lost:
             return ""
@@ -126,7 +126,7 @@ class LeRobotDataset:
 
 @lru_cache(maxsize=16)
 def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, ...]]:
-    """Return files by episode; a changed modification time of a file shows that it has to be read again."""
+    """Return files by episode; a changed modification time shows that a file has to be read again."""
     found: dict[int, tuple[Path, ...]] = {}
     for path, _ in files:
         file = Parquet(path)
@@ -142,21 +142,21 @@ def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, .
 
 
 def dataset_episodes(path: str | Path) -> tuple[tuple[int, ...], str]:
-    """Return the episodes of a LeRobot dataset that can be read, and a sentence on the missing ones, empty if none."""
+    """Return the readable episodes of a LeRobot dataset, and a sentence on the missing ones, empty if none."""
     dataset = LeRobotDataset(Path(path))
     found = tuple(dataset.episodes())
     return found, dataset.missing(found)
 
 
 def episode_settings(path: str | Path, settings: Mapping[str, Any]) -> list[dict[str, int]]:
-    """Return the settings that make each episode of a dataset a log of its own; one empty table for any other log."""
+    """Return the settings with which each episode of a dataset is a separate log; one empty table for any other log."""
     if settings.get("episode") is not None or not is_dataset(Path(path)):
         return [{}]
     return [{"episode": number} for number in dataset_episodes(path)[0]]
 
 
 def _is_hub_cache(folder: Path, file: Path) -> bool:
-    """Whether a link is one that the cache of the Hugging Face hub makes: snapshots/REVISION/... to ../../blobs/..."""
+    """Whether a link belongs to the cache of the Hugging Face hub: snapshots/REVISION/... to ../../blobs/..."""
     parents = folder.absolute().parents
     return len(parents) > 1 and parents[0].name == "snapshots" and \
         file.resolve().is_relative_to((parents[1] / "blobs").resolve())

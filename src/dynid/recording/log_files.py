@@ -1,4 +1,4 @@
-"""Location of logs: files, folders, patterns and object stores, with stamps to recognise files without reading them."""
+"""Location of logs: files, folders, patterns and object stores, with stamps that identify unread files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LogFile:
 
     Attributes:
         source: a path or an address such as s3://bucket/log.parquet.
-        robot, date, motion: as stated by its path or a file, empty if unknown; the date is in ISO 8601.
+        robot, date, motion: from its path or a file, empty if unknown; the date is in ISO 8601.
     """
 
     source: str
@@ -42,7 +42,7 @@ class LogFile:
         return "://" in self.source
 
     def stamp(self) -> str:
-        """Size and time of the file, or the equivalent of an object store, to recognise it without reading."""
+        """Size and time of the file, or their equivalent in an object store, which identify it without reading."""
         if self.remote:
             system, path = _system(self.source)
             with _sentences(f"there is no log {self.source} that can be read"):
@@ -86,9 +86,8 @@ def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tu
     """Return the logs of some sources, sorted by name, without repetition.
 
     A source is a file; a folder, with all files below it that have a log's extension, such as a Parquet dataset; a
-    pattern ("logs/2026-*/**/*.csv"); or an address of an object store if fsspec is installed. Folders named
-    robot=NAME, date=DATE and motion=NAME apply to the logs below; a date may also be in a file name. robot: default
-    name.
+    pattern ("logs/2026-*/**/*.csv"); or an address of an object store if fsspec is installed. Folders named robot=NAME
+    (default `robot`), date=DATE and motion=NAME apply to the logs below; a date may also be in a file name.
     """
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     found: dict[str, LogFile] = {}
@@ -98,7 +97,7 @@ def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tu
         if not names:
             raise RecordingError(f"there is no log in {text}; logs end in {', '.join(SUFFIXES)}")
         for name in names:
-            # Absolute, so that a log is known again from whatever folder the next call is made.
+            # Absolute, so that a log is recognised from any working folder.
             place = name if "://" in name else os.path.abspath(name)
             found.setdefault(place, _described(place, robot))
     return tuple(found.values())
@@ -175,7 +174,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def short_name(source: str, among: Iterable[str] = ()) -> str:
-    """Return the last part of a log's path, with as many folders as distinguish it from the others."""
+    """Return the last part of a log's path, with the folders that distinguish it from the others."""
     others = [other for other in dict.fromkeys(among) if other != source]
     longest = max(len(PurePath(part).parts) for part in source.split(", "))
     for count in range(1, longest + 1):

@@ -23,12 +23,12 @@ from dynid.recording.whole_body import WHOLE_BODY_SIGNALS
 from dynid.robot import Robot
 from dynid.robot.followers import as_logged
 
-MAX_PLAIN_REACH = 4.0 * np.pi  # rad; servos that are commanded by position turn less than two turns either way
+MAX_PLAIN_REACH = 4.0 * np.pi  # rad: position-controlled servos rotate at most two turns to each side
 MAX_NORMALISED = 100.0  # end of the normalised range of LeRobot
-MIN_TICKS_REACH = 360.0  # whole numbers beyond this are ticks, since they would be no degrees
-MIN_MOTION = 1e-3  # rad or m; a joint that moves less does not show whether it is commanded
-SAME_SHARE = 0.99  # share of the rows in which a command may equal the position before it is none
-MAX_DUTY = 1.05  # rounding of registers may exceed one a little
+MIN_TICKS_REACH = 360.0  # larger whole numbers are ticks, not degrees
+MIN_MOTION = 1e-3  # rad or m: a joint that moves less does not show whether it is commanded
+SAME_SHARE = 0.99  # share of rows equal to the measured position above which a signal is no command
+MAX_DUTY = 1.05  # rounding of registers may slightly exceed one
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -39,16 +39,16 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     Args:
         path: a file, a folder (a ROS 2 bag, or files that the mapping names), or several files of one log that follow
             each other in time.
-        robot: robot whose joints the log holds.
         mapping: a `Mapping`, a table of its settings, or a TOML file with a [log] table. Missing settings are guessed
             from the column names.
+        robot: robot whose joints are in the log.
         at_once: number of rows to read at a time, for a log larger than memory. The recording is then kept in temporary
             files (folder TMPDIR); the numbers are the same. CSV, Parquet, HDF5, MATLAB 7.3, bags and uncompressed NPZ
             and NPY are read piece by piece, other formats whole.
         overrides: single settings of the mapping.
 
     Returns:
-        The recording. Its `notes` state what was guessed, left out or looks wrong.
+        The recording. Its `notes` state guesses, ignored rows and possible problems.
     """
     if at_once is not None and at_once < 1:
         raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}",
@@ -79,7 +79,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
             extremes = new if extremes is None else extremes | new
             if part.torque_free and not part.unit_said and not columns:
                 check_servo_units(part.signals["position"], part.joints, str(paths[0]))
-            if robot is not None:  # degrees read as radians stop at once, not at the end of a long log
+            if robot is not None:  # degrees read as radians raise at once, not at the end of a long log
                 unit_notes(extremes, robot, part.unit_said, str(paths[0]))
     if extremes is None and window_of(rules):
         raise RecordingError(f"{paths[0]}: has no row {window_of(rules)} that can be used; the log ends at "
@@ -95,7 +95,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
     notes += [] if measuring is None else measuring.notes
-    # Joints without names are called by their numbers: which of them have no torque is stated by name.
+    # Joints without names are named by their numbers, so that unmeasured ones can be listed.
     numbered = tuple(str(j + 1) for j in range(arrays["position"].shape[1])) if part.torque_free else ()
     found = replace(recording_of(t, arrays, part.joints or numbered, paths, notes),
                     dropped=dropped, dropped_rows=tuple(listed),
@@ -175,8 +175,7 @@ def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, over
 def commanded(recording: Recording) -> Recording:
     """Return the log with commanded positions, velocities and torques in place of the measured ones.
 
-    A controller with a model relates these by that model alone (Ardiani, s. 2.3.6.1), so they identify the
-    controller's model.
+    In a model-based controller only its model relates these (Ardiani, s. 2.3.6.1), so they identify that model.
     """
     positions, torques = recording.reference, recording.target_torque
     if positions is None or torques is None:
@@ -209,14 +208,13 @@ def check_servo_units(positions: Array, joints: Sequence[str], source: str) -> N
 
 
 def check_commands(recording: Recording) -> None:
-    """Raise an error if the commands of a moving joint equal its measured positions in the same row or one
-    beside it."""
+    """Raise an error if the commands of a moving joint equal its measured positions, also one row apart."""
     if recording.reference is None or len(recording) < 3:
         return
     moving = np.flatnonzero(np.ptp(recording.q, axis=0) > MIN_MOTION)
     for j in moving.tolist():
         q, command = recording.q[:, j], recording.reference[:, j]
-        changes = np.abs(np.diff(q)) > 0  # a joint that rests agrees with any command that has arrived
+        changes = np.abs(np.diff(q)) > 0  # a joint at rest agrees with any reached command
         if np.sum(changes) < 2:
             continue
         same = np.mean(command[1:][changes] == q[1:][changes])

@@ -1,4 +1,4 @@
-"""Mapping of a log: columns, units, and side of the gears."""
+"""Rules for reading a log: columns, units, and side of the gears."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 
 SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature",
            "motor_position", "sensed_torque", "target_torque", "target_current", "external_torque", "motor_current",
            "supply_voltage", "duty", *WHOLE_BODY_SIGNALS)
-UNSCALED_SIGNALS = ("position", "torque", "current", "reference", "wrench", *WHOLE_BODY_SIGNALS)  # not scaled
-FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, not given
+UNSCALED_SIGNALS = ("position", "torque", "current", "reference", "wrench", *WHOLE_BODY_SIGNALS)  # without `scale`
+FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are estimated, not given
 OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 
 
@@ -42,10 +42,10 @@ class SignalPlace(BaseModel):
 
     Attributes:
         columns: as in `Mapping`; default all columns of the file.
-        file: relative to the log's folder; {stem} is replaced by the log's file name without its extension.
-        width: the file has one number per line, and this many lines make one sample.
+        file: path relative to the log's folder; {stem} is replaced by the log's file name without its extension.
+        width: lines per sample, for a file with one number per line.
         array: key of an array (samples, k) with several signals; `columns` are then its columns, by number or name.
-        topic: of the bag, if it differs from that of the positions.
+        topic: topic of the bag, if it differs from that of the positions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -309,7 +309,7 @@ class Mapping(BaseModel):
         return Mapping.of({name: value for name, value in settings.items() if value is not None})
 
     def may_lack(self, signal: str) -> bool:
-        """Return whether a log may lack this signal: a preset names it, and it is not required."""
+        """Return whether a log may lack this signal, because a preset names it and it is not required."""
         if self.preset is None or signal in ("time", "position", "torque", "current"):
             return False
         if self.drive_gain == FROM_LOG and signal in ("target_torque", "target_current"):
@@ -330,7 +330,7 @@ class Mapping(BaseModel):
 
 
 def sentence(problem: ValidationError) -> str:
-    """Return the first pydantic error, dynid's own first, as one sentence that names the setting."""
+    """Return the first pydantic error as one sentence that names the setting; errors of dynid have priority."""
     errors = problem.errors(include_url=False)
     first = next((error for error in errors if error["type"] == "value_error"), errors[0])
     name = str(first["loc"][0]) if first["loc"] else ""
@@ -379,8 +379,7 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
 
 
 def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str, ratio: Array | None = None) -> Array:
-    """Return the matrix R (count, count) with q_motor = R q_joint; ratio: from the file, if the mapping
-    names its key."""
+    """Return the matrix R (count, count) with q_motor = R q_joint; ratio: values from the file, if any."""
     if ratio is not None and ratio.size not in (1, count):
         raise RecordingError(f"{source}: ratio '{mapping.ratio}' has {ratio.size} numbers for {count} joints")
     if ratio is not None:

@@ -22,14 +22,14 @@ from dynid.recording.unpacking import Measure, check_size
 
 _MOST_OBJECTS = 10_000  # groups and datasets of one file
 MAX_GROUP_DEPTH = 32  # groups inside each other
-_DEFLATE_RATIO = 1032  # most bytes that one byte of deflate can stand for
-_UNCHECKED_CHUNK = 64 << 20  # bytes that a chunk may unpack to at worst without being measured before
+_DEFLATE_RATIO = 1032  # largest ratio of unpacked to compressed bytes of deflate
+_UNCHECKED_CHUNK = 64 << 20  # bytes: a chunk that cannot unpack to more is not measured in advance
 _MAX_FILTER_OVERHEAD_BYTES = 1024  # bytes that other filters may add to a chunk
-_MATRIX_ELEMENT, _COMPRESSED_ELEMENT = 14, 15  # types of elements
+_MATRIX_ELEMENT, _COMPRESSED_ELEMENT = 14, 15  # element types
 _CELL_CLASS, _STRUCT_CLASS, _OBJECT_CLASS, _SPARSE_CLASS, _FUNCTION_CLASS, _OPAQUE_CLASS = 1, 2, 3, 5, 16, 17
 _NUMERIC_CLASSES = (4, *range(6, 16))  # characters and numbers
-_MOST_ARRAYS = 100_000  # of one file, those inside of others among them
-MAX_ARRAY_DEPTH = 32  # arrays inside each other
+_MOST_ARRAYS = 100_000  # arrays of one file, including nested ones
+MAX_ARRAY_DEPTH = 32  # nesting of arrays
 _MOST_DIMENSIONS = 32
 _MOST_NAMES = 1 << 20  # bytes of names
 _BYTES_AT_ONCE = 1 << 16
@@ -55,7 +55,7 @@ def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
             link = item.get(key, getlink=True)
             if isinstance(link, h5py.ExternalLink):
                 raise elsewhere(path, name)
-            one = item.get(key) if isinstance(link, h5py.HardLink) else None  # soft links name what is listed anyway
+            one = item.get(key) if isinstance(link, h5py.HardLink) else None  # soft links refer to listed objects
             if isinstance(one, h5py.Dataset | h5py.Group) and one.id not in seen:
                 seen.add(one.id)
                 inner.append((name, one, depth + 1))
@@ -119,7 +119,7 @@ def _unpacks_beyond(packed: bytes, size: int) -> bool:
         while packed and total <= size:
             total += len(inflate.decompress(packed, _BYTES_AT_ONCE))
             packed = inflate.unconsumed_tail
-    except zlib.error:  # not compressed, or damaged: the library finds out
+    except zlib.error:  # not compressed or damaged, which the library reports
         return False
     return total > size
 
@@ -156,7 +156,7 @@ def _damaged(path: Path, why: str) -> RecordingError:
 
 
 class _Stream:
-    """Bytes of one variable in order; compressed data are unpacked with a limit on their size."""
+    """Bytes of one variable in order; compressed data are unpacked with a size limit."""
 
     def __init__(self, file: IO[bytes], size: int, measure: Measure | None) -> None:
         self._file, self._left, self._measure = file, size, measure
@@ -177,7 +177,7 @@ class _Stream:
         """Skip `size` bytes."""
         if self._inflate is None:
             self._left -= size
-            if self._left < -8:  # the last one may lack its padding
+            if self._left < -8:  # the last element may lack its padding
                 raise EOFError
             self._file.seek(size, 1)
             return
@@ -199,7 +199,7 @@ class _Stream:
             if not packed:
                 packed = self._file.read(min(_BYTES_AT_ONCE, self._left))
                 self._left -= len(packed)
-            self._ready = self._inflate.decompress(packed, _BYTES_AT_ONCE)  # of nothing: what it still holds back
+            self._ready = self._inflate.decompress(packed, _BYTES_AT_ONCE)  # empty input: returns the remaining output
             self._measure.add(len(self._ready))
             if not packed:
                 break
@@ -215,14 +215,14 @@ class _Walk:
         self.stream: _Stream
 
     def tag(self) -> tuple[int, int]:
-        """Return type and number of bytes of the next element, which must not be of the small format."""
+        """Return type and number of bytes of the next element, which must not have the small format."""
         kind, size = struct.unpack(f"{self.order}2I", self.stream.read(8))
         return kind, size
 
     def element(self, most: int | None) -> bytes:
         """Return the data of the next element; most: largest allowed number of bytes, None to skip it."""
         kind, size = struct.unpack(f"{self.order}2I", tag := self.stream.read(8))
-        if kind >> 16:  # small: type and bytes in two halves, and the data behind them
+        if kind >> 16:  # small format: type and size in two halves, followed by the data
             return tag[4:4 + min(kind >> 16, 4)]
         padding = -size % 8
         if most is None:

@@ -24,10 +24,12 @@ _REFUSED_SIGNALS = ("motor_position", "sensed_torque", "target_current")
 
 @dataclass
 class Measuring:
-    """Converts the signals of a log, part by part, to a robot's independent joints.
+    """Conversion of the signals of a log, part by part, to a robot's independent joints.
 
-    last: end of positions and references, for the next part. squares, rows: sum of squared closure errors of the
-    encoders (measured,), and the number of samples.
+    Attributes:
+        robot: the robot.
+        last: last row of positions and references, for the next part.
+        squares, rows: sum of squared closure errors of the encoders (measured,), and the number of samples.
     """
 
     robot: Robot
@@ -95,7 +97,7 @@ class Measuring:
             off = np.sqrt(self.squares / self.rows)
             found.append("more joints are measured than are independent: encoders deviate from the solution by "
                          f"{', '.join((f'{name} {x:.3g}' for name, x in zip(robot.measured, off, strict=True)))} "
-                         "(rms, rad or m)")
+                         "(RMS, rad or m)")
         if robot.driven:
             still = [name for name in robot.joint_names if name not in robot.driven]
             found.append(f"torques of {', '.join(robot.driven)} are "
@@ -154,8 +156,7 @@ def add_motor_side(recording: Recording, joints: Sequence[int]) -> Recording:
     """Return the recording with link and motor positions (samples, dof + motors), as `FlexibleModel` needs it.
 
     The motors of `joints` (counted from 0) have the same torques as the links. Filters, differentiation and the
-    selection of rows treat both sides alike. A logged reference is the reference of the motors and is used for both
-    sides.
+    selection of rows treat both sides alike. A logged reference is that of the motors and is used for both sides.
     """
     motors = recording.motor_position
     if motors is None:

@@ -57,7 +57,7 @@ class Parquet:
         return None
 
     def _numbers_in(self, name: str) -> int:
-        """Return the number of values in a column of lists, as stated in the file."""
+        """Return the number of values per cell in a column of lists, from the file's metadata."""
         groups = (self._file.metadata.row_group(k) for k in range(self._file.metadata.num_row_groups))
         return sum(group.column(k).num_values for group in groups for k in range(group.num_columns)
                    if group.column(k).path_in_schema.startswith(f"{name}."))
@@ -106,9 +106,9 @@ class Parquet:
 
 
 def _part_names(path: Path) -> dict[str, tuple[str, ...]]:
-    """Return the names of array columns from the description of a LeRobot dataset.
+    """Return the names of array columns from the description of a LeRobot dataset, meta/info.json.
 
-    The description is meta/info.json beside data/chunk-000/file-000.parquet.
+    The data of such a dataset are in data/chunk-000/file-000.parquet.
     """
     about = path.absolute().parents[2] / "meta" / "info.json" if len(path.absolute().parents) > 2 else None
     if about is None or not about.is_file():
@@ -124,7 +124,7 @@ def _part_names(path: Path) -> dict[str, tuple[str, ...]]:
 
 
 def part_names(names: Any) -> tuple[str, ...] | None:
-    """Return the names of an array's columns as a feature of a dataset states them: a list, or a table with one."""
+    """Return the names of an array's columns from a feature of a dataset, which has a list or a table with one."""
     if isinstance(names, dict) and len(names) == 1:
         names = next(iter(names.values()))
     return tuple(map(str, names)) if isinstance(names, list) else None

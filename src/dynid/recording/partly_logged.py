@@ -1,5 +1,4 @@
-"""Signals that are logged for some joints only: unmeasured torques, positions of joints with encoders, torques of
-driven joints."""
+"""Signals that are logged for some joints only: positions of joints with encoders, torques of driven joints."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tupl
 
 def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]], joints: Sequence[str] | None,
              count: int | None, notes: list[str], robot: Robot | None, taken: Collection[str] = ()) -> Guess:
-    """Return wanted and optional signals by name; if not all joints are logged, signal by signal for those that are."""
+    """Return wanted and optional signals by name; if not all joints are logged, each for its own joints."""
     wanted, optional = signals
     others, said = robot.source_joints if robot is not None else (), len(notes)
     try:

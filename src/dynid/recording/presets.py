@@ -10,7 +10,7 @@ from typing import Any
 
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 
-# Settings that say the same thing in two ways: one that is given takes the place of the other.
+# Alternative settings: a given one replaces the other.
 _INSTEAD = ((("rate",), ("time", "time_unit")), (("torque", "torque_scale"), ("current", "drive_gain", "torque_free")),
             (("current", "drive_gain"), ("torque", "torque_scale", "torque_free")), (("ratio",), ("coupling",)))
 
@@ -20,8 +20,9 @@ class Preset:
     """Settings of a `Mapping` for one recorder.
 
     Attributes:
+        name: name of the preset.
         recorder: the program that writes such logs.
-        settings: of the mapping.
+        settings: settings of the mapping.
         columns: patterns that must all match for automatic detection; empty if names are not specific.
         minds: remarks.
         needs: settings that the user has to give, each with its message.
@@ -57,8 +58,8 @@ _RTDE_SOURCE = "UniversalRobots/RTDE_Python_Client_Library: rtde/csv_writer.py, 
 PRESETS: Mapping[str, Preset] = {one.name: one for one in (
     Preset("joint-state", "bags of sensor_msgs/JointState (ROS 1, ROS 2, MCAP)",
            {**_STATE, "torque": "effort/{joint}"},
-           minds=("effort is what the driver writes: a torque, a current, an estimate of external torques or zeros; "
-                  "see its documentation",),
+           minds=("the meaning of effort depends on the driver: a torque, a current, an estimate of external torques "
+                  "or zeros; see its documentation",),
            source="ros-controls/ros2_controllers: joint_state_broadcaster; sensor_msgs/JointState"),
     Preset("joint-state-current", "bags of sensor_msgs/JointState whose "
                                   "effort is a current, as in Universal "
@@ -120,9 +121,9 @@ PRESETS: Mapping[str, Preset] = {one.name: one for one in (
             "reference": {"array": "action", "columns": "{joint}.pos"}, "torque_free": True},
            columns=("observation.state", "action", "episode_index", "timestamp"),
            minds=("positions are in degrees (use_degrees, the default of recent versions) or normalised to -100..100; "
-                  "the dataset does not state which", "a teleoperated dataset commands what the leader arm did: slow, "
-                  "and poor in information; 30 Hz is too slow for inertias",
-                  "of a folder each episode is a log; of a single Parquet file give episode = N"),
+                  "the dataset does not state which", "commands of a teleoperated dataset are the leader arm's "
+                  "motion, slow and with little excitation; 30 Hz is too slow for inertias",
+                  "each episode of a folder is a log; for a single Parquet file give episode = N"),
            needs={"unit": "the dataset does not state whether its positions are in degrees or normalised to -100..100; "
                           "add --set log.unit=deg, or --set log.unit=normalised --set log.calibration=FILE.json"},
            source="huggingface/lerobot: robots/so_follower, motors/motors_bus.py, datasets"),
@@ -130,13 +131,13 @@ PRESETS: Mapping[str, Preset] = {one.name: one for one in (
            {"time": "timestamp", "position": "position", "reference": "goal_position", "velocity": "speed",
             "supply_voltage": "input_volts", "temperature": "temp", "enabled": "torque_enable", "torque_free": True},
            columns=("timestamp", "position", "goal_position"),
-           minds=("entries with the torque switched off, as at the end of lift_and_drop, are left out",
+           minds=("entries with the torque switched off, as at the end of lift_and_drop, are ignored",
                   "`load` is zero or in the unit of the servo and is not used"),
            source="Rhoban/bam: bam/feetech/record.py, bam/dynamixel/record.py"),
     Preset("pace", "PACE (pace-sim2real): tensors that torch.save wrote, or the same keys in NPZ",
            {"time": "time", "position": "dof_pos", "reference": "des_dof_pos", "torque_free": True},
            columns=("time", "dof_pos", "des_dof_pos"),
-           minds=("joints have the order of the robot's configuration: give joints = [...] where that is another",),
+           minds=("joints are in the order of the robot's configuration; if the file differs, set joints = [...]",),
            source="leggedrobotics/pace-sim2real: scripts/pace/data_collection.py"),
     Preset("feetech", "registers of Feetech STS and SMS servos, as examples/record_feetech.py writes them",
            {**_REGISTERS, "supply_voltage": "present_voltage_{joint}", "duty": "present_load_{joint}",
@@ -160,7 +161,7 @@ PRESETS: Mapping[str, Preset] = {one.name: one for one in (
                    "currents, so nothing can be identified from them"),
 )}
 
-# Words of a column's or topic's name that say its torque is not what moves the robot, and why it cannot be used.
+# Words in column or topic names of torques that do not move the robot, and why these cannot be used.
 _NO_TORQUE = (
     (re.compile(r"(?<![a-z])ext(ernal)?(?![a-z])"),
      "are estimates of external torques, without the torques of the robot's own model"),
@@ -169,7 +170,7 @@ _NO_TORQUE = (
 
 
 def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings `common` overridden by `own`; alternatives of `own` are removed."""
+    """Return the settings `common` overridden by `own`, without alternatives of the settings in `own`."""
     table = dict(common)
     for these, those in (pair for one, other in _INSTEAD for pair in ((one, other), (other, one))):
         if any(own.get(key) is not None for key in these):

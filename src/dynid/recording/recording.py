@@ -1,4 +1,4 @@
-"""Recording: one log as it was measured, joint side, SI units, the robot's joint order."""
+"""Recordings: one log as it was measured, joint side, SI units, in the robot's joint order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynid.errors import RecordingError
 from dynid.html_tables import card, paragraph, table
 from dynid.order_statistics import median
 
-# Signals as mappings call them, and as a recording does.
+# Names of signals in mappings, and in a recording.
 SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",
                      "reference_velocity": "reference_velocity", "wrench": "wrench", "temperature": "temperature",
                      "motor_position": "motor_position", "sensed_torque": "sensed_torque",
@@ -22,12 +22,12 @@ SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "refere
                      "duty": "duty"}
 _JOINT_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
             "target_torque", "target_current", "external_torque", "current", "voltage", "duty")
-_CARD_HEADER = ("joint", "lowest, rad or m", "highest", "torque rms, N m or N", "largest")
+_CARD_HEADER = ("joint", "lowest, rad or m", "highest", "torque RMS, N m or N", "largest")
 
 
 @dataclass(frozen=True)
 class DroppedRow:
-    """A row of a file that was left out, counted from 1 with the header, and why."""
+    """A row of a file that was ignored, counted from 1 with the header, and the reason."""
 
     file: str
     row: int
@@ -51,22 +51,22 @@ class Recording:
         sensed_torque: torques of sensors between gear and link, N m or N, or None.
         target_torque, target_current: torque and current that the controller computes, joint side, or None.
         external_torque: external torque that the controller estimates, joint side, or None.
-        current: measured motor currents (samples, joints), A, or None. A log may hold them beside the torques.
+        current: measured motor currents (samples, joints), A, or None. A log may also contain torques.
         voltage: supply voltages of the drives (samples, joints), V, or None.
         duty: PWM duty cycles (samples, joints), -1 to 1, or None.
         gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
         unscaled: whether `tau` still holds currents whose drive gains are not known.
         unmeasured: joints whose torque is not known. It is zero in `tau` and gives no equation.
-        measured: names of the joints that carry the encoders, if these are not the robot's own joints.
+        measured: names of the joints with encoders, if these are not the robot's own joints.
         measured_position: positions (samples, k) of these joints, from which `q` was computed.
         source: file that was read.
-        notes: what reading the file changed and found, one sentence each.
+        notes: sentences on changes and findings while reading the file.
         base_signals: signals of a free base (samples, k) by their name in the mapping; empty for a fixed base.
-        base_columns: names of the columns of these, by signal.
-        to_samples: function of prepared samples that brings them onto the coordinates of a robot with a free base, or
+        base_columns: names of their columns, by signal.
+        to_samples: function that converts prepared samples to the coordinates of a robot with a free base, or
             None. See `dynid.floating.whole_body`, which makes such recordings.
         base_width: number of columns of a free base in front of those of the joints, in such recordings.
-        dropped: number of rows that were left out because they cannot be used.
+        dropped: number of rows that were ignored because they cannot be used.
         dropped_rows: the first of these rows.
 
     >>> log = dynid.Recording(t=np.arange(5) / 100, q=np.zeros((5, 2)), tau=np.ones((5, 2)))
@@ -139,7 +139,7 @@ class Recording:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Names of the signals that it holds, as mappings call them."""
+        """Names of the recorded signals, as in a mapping."""
         return ("time", *(name for name, attribute in SIGNAL_ATTRIBUTES.items()
                           if getattr(self, attribute) is not None and not (name == "torque" and self.is_torque_free)),
                 *self.base_signals)

@@ -1,8 +1,7 @@
-"""Bags: ROS 1, ROS 2 (sqlite3 and mcap) and MCAP files with sensor_msgs/JointState of one topic or several, and
-beside it geometry_msgs/WrenchStamped and messages on the motion of a base (sensor_msgs/Imu, poses, odometry).
+"""Bags: ROS 1, ROS 2 (sqlite3 and mcap) and MCAP files with sensor_msgs/JointState of one or several topics, and
+geometry_msgs/WrenchStamped and messages on the motion of a base (sensor_msgs/Imu, poses, odometry).
 
-The package rosbags unpacks a chunk of a bag to any size. Its table of decompressors is therefore replaced by functions
-that check the size.
+The package rosbags unpacks a chunk of a bag to any size, so its decompressors are replaced by ones that check the size.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from dynid.signals import at_times
 
 _TYPE = "sensor_msgs/msg/JointState"
 _WRENCH_TYPE = "geometry_msgs/msg/WrenchStamped"
-_MESSAGES_FOR_JOINTS = 200  # messages looked at to learn the joints of a topic
+_MESSAGES_FOR_JOINTS = 200  # messages read to find the joints of a topic
 _MESSAGES_AT_ONCE = 20_000
 _MOST_METADATA = 4 << 20  # bytes of metadata.yaml
 
@@ -44,11 +43,10 @@ _MOST_METADATA = 4 << 20  # bytes of metadata.yaml
 class Bag:
     """JointState messages of one topic as columns position/<joint>, velocity/<joint>, effort/<joint>.
 
-    Time is `stamp` (message header) or `received` (by the bag), ns. Joints are found by name in every message. A
-    wrench topic is a field of six columns, force and moment, interpolated linearly. JointState messages of other
-    topics are columns <topic>:position/<joint> and so on, at the same times; rows outside another topic's messages,
-    or in a gap of them, are omitted. So are vectors of an IMU, a pose or an odometry, <topic>:angular_velocity and so
-    on (`VECTORS`).
+    Time is `stamp` (message header) or `received` (by the bag), ns. Joints are found by name in every message. A wrench
+    topic is a field of six columns, force and moment, interpolated linearly. Other topics are interpolated at the same
+    times: JointState messages as columns <topic>:position/<joint> and so on, vectors of an IMU, a pose or an odometry
+    as <topic>:angular_velocity and so on (`VECTORS`). Rows outside or in a gap of another topic's messages are omitted.
     """
 
     row = "message"
@@ -68,7 +66,7 @@ class Bag:
             self._reader.open()
         except DynidError:
             raise
-        except Exception as problem:  # damaged bags raise many kinds
+        except Exception as problem:  # damaged bags raise many kinds of exceptions
             raise RecordingError(f"{path}: the bag cannot be read, {' '.join(str(problem).split())[:200]}",
                                  code="damaged-file") from None
         try:
@@ -118,12 +116,12 @@ class Bag:
 
     @property
     def base_fields(self) -> dict[str, str]:
-        """Return the signals of a free base by the field that holds them."""
+        """Return the signals of a free base by field."""
         return {f"{topic}:{part}": VECTORS[self._kinds[topic]][part][0]
                 for topic, (parts, _) in self._vectors.items() for part in parts}
 
     def _messages(self, topic: str = "") -> Iterator[tuple[int, Any]]:
-        """Yield time of receipt and message of the topic, or of another one."""
+        """Yield time of receipt and message of a topic; default: the main topic."""
         connections = self._connections if topic in ("", self.topic) else [
             item for item in self._reader.connections
             if item.topic == topic and item.msgtype == self._kinds.get(topic, _TYPE)]
@@ -133,8 +131,7 @@ class Bag:
             yield stamp, self._reader.deserialize(raw, connection.msgtype)
 
     def named(self, topic: str, columns: Names | None, signal: str) -> Names:
-        """Return columns of a topic as names of columns of the bag; by default those that a signal has in its
-        messages."""
+        """Return columns of a topic as column names of the bag; by default those of the signal."""
         if topic in self._wrenches and columns is None:
             return topic
         if topic in self._kinds:
@@ -255,7 +252,7 @@ class Bag:
             self.notes.append(f"{others} messages of {self.topic} contain none of the joints and were skipped")
 
     def _elsewhere(self, names: Iterable[str]) -> dict[str, tuple[TopicSeries, str, str]]:
-        """Return columns of other topics: name -> their series, part and joint."""
+        """Return the columns of other topics: name -> their series, part and joint."""
         pairs: dict[str, dict[str, tuple[str, str]]] = {}
         for name in names:
             for topic in (*self._others, *self._kinds):
@@ -273,13 +270,13 @@ class Bag:
         return found
 
     def _is_stamped(self, topic: str, has_stamps: bool) -> bool:
-        """Return whether the times of another topic are its stamps; a note states where those of the bag are used."""
+        """Return whether another topic has its own time stamps; add a note if receive times are used instead."""
         if self._clock == "stamp" and not has_stamps:
             self.notes.append(f"messages of {topic} have no time stamp, so the receive times of the bag are used")
         return self._clock == "stamp" and has_stamps
 
     def _reached(self, block: FileRows, stamps: Ints, reached: Mapping[TopicSeries, list[int]]) -> FileRows:
-        """Return the rows of a block for which every other topic has messages, and count the others."""
+        """Return the rows of a block for which every other topic has messages, and count the remaining rows."""
         good = np.ones(len(stamps), dtype=bool)
         for series, counts in reached.items():
             there = series.reaches(stamps)
@@ -304,7 +301,7 @@ def check_bag(path: Path) -> None:
         table = yaml.YAML(typ="safe").load(metadata.read_text(encoding="utf-8", errors="replace"))
         names = [str(name) for name in table["rosbag2_bagfile_information"]["relative_file_paths"]]
     except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
-        return  # damaged: whoever reads it reports that
+        return  # damaged: its reader reports that
     folder = path.resolve()
     for name in names:
         parts = PurePosixPath(name.replace("\\", "/"))

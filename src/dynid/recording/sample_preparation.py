@@ -1,4 +1,4 @@
-"""Preparation of samples from a recording: resample, choose a cut-off, filter, differentiate, select."""
+"""Preparation of samples from a recording: resampling, choice of the cut-off, filters, derivatives, row selection."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from dynid.recording.samples import Decimation, Samples
 from dynid.robot import numbered_joints
 from dynid.signals import at_times
 
-AT_REST = "log-at-rest"  # code of the reason why a log without motion cannot be prepared
-MIN_LOG_SAMPLES = 10  # samples of a log below which nothing is tried
+AT_REST = "log-at-rest"  # code of the error for a log without motion
+MIN_LOG_SAMPLES = 10  # smallest number of samples of a log
 
 
 def prepare(recording: Recording, settings: Preparation | None = None, **overrides: Any) -> Samples:
     """Return filtered positions, velocities, accelerations and torques (samples, joints), and which rows to use.
 
-    `settings` are options (see `Preparation`), `overrides` single options by name. `Samples.settings` holds all options
-    as they were resolved. Preparing the same recording with them gives the same bytes.
+    `settings` are options (see `Preparation`), `overrides` single options by name. `Samples.settings` contains all
+    options with the chosen values; preparing the same recording with them gives identical bytes.
 
     >>> t = np.arange(2000) / 200
     >>> q = np.sin(np.outer(t, [1.0, 1.5]))
@@ -49,8 +49,11 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
 class Gridded:
     """A recording on a uniform grid, common to all cut-offs.
 
-    moving (joints,): whether each moves. remarks: on the recording. spectrum: of the positions, or None if it is not
-    needed.
+    Attributes:
+        recording, grid: the recording, and its signals on the grid.
+        moving: (joints,), whether each joint moves.
+        remarks: sentences on the recording.
+        spectrum: spectrum of the positions, or None if it is not needed.
     """
 
     recording: Recording
@@ -65,7 +68,7 @@ class Gridded:
 
 
 def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) -> Gridded:
-    """Return a recording on its uniform grid. spectrum: False omits that of the positions if the cut-off is given."""
+    """Return a recording on its uniform grid. spectrum: False omits the spectrum if the cut-off is given."""
     if recording.unscaled:
         raise RecordingError(f"{recording.source}: contains currents whose drive gains are to be determined from a "
                              "known load",
@@ -103,7 +106,7 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     steps += [*velocity_steps, motion_step, torque_step]
     keep, slow, dropped = _selected(recording, grid, segments, dq, moving, plan, chosen)
     steps += dropped
-    if lies_on_disk(q):  # seven bytes a row of seven joints, for every cut-off that is tried
+    if lies_on_disk(q):  # a mask needs seven bytes per row of seven joints, for every cut-off that is tried
         stored = like(q, dtype=bool)
         stored[:] = keep
         keep = stored
@@ -135,22 +138,20 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
 
 
 def filtered_again(samples: Samples, q: Array) -> tuple[Array, Array, Array]:
-    """Return position, velocity and acceleration (samples, joints) of positions q (samples, joints), filtered like
-    the samples."""
+    """Return filtered position, velocity and acceleration of q (samples, joints), with the filter of the samples."""
     plan = make_plan(Preparation.of(samples.settings), samples.rate, len(samples), None, samples.source)
     return _filtered(q, None, None, samples.segments, plan)[:3]
 
 
 def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
-    """Return the moving joints (joints,), and remarks; raise an error for a recording that cannot identify any
-    parameter."""
+    """Return the moving joints (joints,) and remarks; raise an error if no parameter can be identified."""
     recording = recording if recording.joints else _named(recording)
     source = recording.source
     if len(recording) < MIN_LOG_SAMPLES:
         raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {MIN_LOG_SAMPLES} "
                                "are needed; record some seconds of motion")
     moving = selection.moving_joints(recording.q)
-    moving[:recording.base_width] = np.any(moving)  # signals of a free base are no joints that could be at rest
+    moving[:recording.base_width] = np.any(moving)  # signals of a free base are never at rest
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
         raise NotPossibleError(f"{source}: no joint moves; the widest range is "
@@ -171,7 +172,7 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     for j, name in list(enumerate(recording.joints))[recording.base_width:]:
         if not moving[j]:
             remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be identified from "
-                           "it; it is treated as at rest")
+                           "it; the joint is treated as at rest")
         if name in recording.unmeasured:
             remarks.append(f"the torque of {name} is not measured: the joint moves and carries load, but contributes "
                            "no equation")
@@ -194,7 +195,7 @@ def _spectrum(grid: Uniform, moving: Mask, chosen: Preparation, source: str) -> 
 
 
 def _long_enough(grid: Uniform, plan: Plan, source: str) -> tuple[Segments, list[str]]:
-    """Return the segments in which a row remains after their borders are dropped, and steps on the others."""
+    """Return the segments in which a row remains without their borders, and sentences on the others."""
     lengths = grid.segments[:, 1] - grid.segments[:, 0]
     good = lengths >= plan.fewest
     if not np.any(good):
@@ -267,10 +268,7 @@ def _motion(q: Array, dq: Array | None, use: Mask, noise: Array | None, segments
 
 def _filtered(q: Array, dq: Array | None, noise: Array | None, segments: Segments, plan: Plan
               ) -> tuple[Array, Array, Array, str]:
-    """Return filtered position, velocity and acceleration, and the processing step as a sentence.
-
-    dq: measured velocity or None.
-    """
+    """Return filtered position, velocity and acceleration, and a sentence on the filter. dq: measured, or None."""
     rate, what = plan.rate, "position" if dq is None else "position and measured velocity"
     if plan.method == "kalman":
         return (*smooth(q, plan.cutoff, rate, segments, dq, noise),
@@ -315,8 +313,7 @@ def _wrench(recording: Recording, grid: Uniform) -> Array:
 
 def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array, moving: Mask, plan: Plan,
               chosen: Preparation) -> tuple[Mask, tuple[float, ...], list[str]]:
-    """Return the used equations (samples, joints), the minimum speeds (joints,), and the processing steps
-    as sentences."""
+    """Return the used equations (samples, joints), the minimum speeds (joints,), and sentences on the selection."""
     source, dof = recording.source, recording.dof
     inside = selection.inside_borders(segments, len(grid.t), plan.border)
     steps = [f"dropped {int(np.sum(~inside))} rows within {plan.border / grid.rate:.3g} s of a border"]
@@ -327,12 +324,12 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
 
     if chosen.saturation != "none":
         lower, upper = torque_limits(recording, chosen)
-        # A clipped torque spoils its neighbours as far as the filter of the torques reaches.
+        # A clipped torque affects its neighbours within the reach of the torque filter.
         margin = max(plan.decimate**chosen.stages if plan.decimate > 1 else 0,
                      round(0.5 * plan.rate / plan.torque_cutoff) if plan.torque_cutoff else 0)
         steps += selection.drop_saturated(keep, grid.tau, lower, upper, chosen.saturated_samples, margin, segments,
                                           recording.joints)
-    given = per_joint(chosen.slow, dof, "slow", source)  # nan where it is to be chosen
+    given = per_joint(chosen.slow, dof, "slow", source)  # nan if it is to be chosen
     slow = np.where(np.isnan(given), selection.slow_speeds(dq, keep, moving), given)
     steps += selection.drop_slow(keep, dq, slow, recording.joints, chosen.slow_rows == "any")
 

@@ -1,4 +1,4 @@
-"""Samples: positions, velocities, accelerations and torques ready for regression, and how they were made."""
+"""Samples: positions, velocities, accelerations and torques for regression, and how they were prepared."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Decimation:
     """Parallel decimation (Janot, Vandanjon, Gautier, s. 2).
 
     The same zero-phase low-pass is applied to torques and every column of the regressor, then one sample in `factor` is
-    kept; this is repeated `stages` times. See `dynid.recording.decimate`. order: of the Butterworth low-pass in one
-    direction. share: its cut-off is share / factor of the Nyquist frequency.
+    kept; this is repeated `stages` times. See `dynid.recording.decimate`. order: order of the Butterworth low-pass in
+    one direction. share: its cut-off is share / factor of the Nyquist frequency.
     """
 
     factor: int
@@ -58,9 +58,9 @@ class Samples:
         filtered: filtered signals at the same samples, for equations other than torques.
         temperature: temperature of the joints (samples, joints) in the unit of the log, or None.
         gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
-        wrench: force and moment of a sensor (samples, 6), filtered as the torques are, or None.
-        mixing: matrices (samples, joints, joints) that the equations of the joints are multiplied by, or None. See
-            `dynid.floating`, which removes unknown contact forces by them.
+        wrench: force and moment of a sensor (samples, 6), filtered like the torques, or None.
+        mixing: matrices (samples, joints, joints) that multiply the equations of the joints, or None. See
+            `dynid.floating`, which uses them to remove unknown contact forces.
         base_pose: position (m, nan where it is not logged) and quaternion x y z w of a free base in the world
             (samples, 7), for drawings, or None.
 
@@ -137,14 +137,14 @@ class Samples:
         """
         ranges = np.asarray(stretches, dtype=np.int64).reshape(-1, 2)
         check_ranges(ranges, len(self), "stretches", self.source)
-        moved = np.cumsum(ranges[:, 1] - ranges[:, 0]) - ranges[:, 1]  # new number of a row minus its old one
+        moved = np.cumsum(ranges[:, 1] - ranges[:, 0]) - ranges[:, 1]  # new index of a row minus its old one
         segments = [self._segments_within(int(a), int(b)) + by for (a, b), by in zip(ranges, moved, strict=True)]
         rows = [np.arange(a, b) for a, b in ranges]
         empty = np.zeros(0, dtype=np.int64)
         return self._rows(np.concatenate([empty, *rows]), np.concatenate([empty.reshape(0, 2), *segments]))
 
     def every(self, step: int) -> Samples:
-        """Return one row in `step` of every segment, at `rate` / `step`, without a low-pass.
+        """Return one row in `step` of every segment, at `rate` / `step`, without a low-pass filter.
 
         Decimation and filtered signals are removed, as they belong to the full rate.
         """
@@ -168,7 +168,7 @@ class Samples:
         return np.asarray(clipped[clipped[:, 0] < clipped[:, 1]])
 
     def _rows(self, rows: slice | Ints, segments: Ints, **changes: Any) -> Samples:
-        """Return samples with some rows of every signal, with these segments and other changed fields."""
+        """Return samples with some rows of every signal, the given segments and other changed fields."""
         cut: dict[str, Any] = {name: array[rows] for name, array in self._signals().items() if "." not in name}
         if self.filtered is not None:
             cut["filtered"] = self.filtered[rows]
@@ -176,7 +176,7 @@ class Samples:
 
     @property
     def decimated_by(self) -> int:
-        """Rows at full rate for each row that regression uses."""
+        """Number of rows at full rate per row of the regression."""
         return 1 if self.decimation is None else self.decimation.total
 
     @property

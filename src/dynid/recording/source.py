@@ -1,4 +1,4 @@
-"""A file as named fields of numbers, read in blocks of consecutive rows."""
+"""Files as named fields of numbers, read in blocks of consecutive rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FileRows:
     Attributes:
         values: (n,) or (n, k) for each field.
         rows: (n,), number of each row in the file, from 1 with the header.
-        faults: by row of the block, the field (None for the whole row), its column (from 0) and the description.
+        faults: by row of the block, the field (None for the whole row), its column (from 0) and a description.
     """
 
     values: Mapping[str, Values]
@@ -64,7 +64,7 @@ class Source(Protocol):
 
     @property
     def texts(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the fields that hold words, such as joint names."""
+        """Return the text fields, such as joint names."""
         ...
 
     @property
@@ -77,7 +77,7 @@ class Source(Protocol):
         ...
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
-        """Yield the rows of these fields in blocks of any size; samples: number of rows, if known."""
+        """Yield the rows of some fields in blocks of any size; samples: number of rows, if known."""
         ...
 
     def close(self) -> None:
@@ -102,9 +102,9 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except DynidError:
         raise
-    except Exception as problem:  # each library has kinds of its own
+    except Exception as problem:  # each library has its own exceptions
         raise RecordingError(f"{path}: the file is damaged or cut off and cannot be read, {reason(problem)}",
-                             "copy it again from where it was recorded, or leave it out",
+                             "copy it again from where it was recorded, or remove it from the logs",
                              code="damaged-file") from problem
 
 
@@ -114,7 +114,7 @@ def reason(problem: Exception) -> str:
 
 
 def rows_of(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
-    """Yield the blocks of a source, with exceptions converted."""
+    """Yield the blocks of a source, with exceptions converted to RecordingError."""
     with reading(source.path):
         yield from source.blocks(names, samples, rows)
 
@@ -155,9 +155,12 @@ def rechunk(blocks: Iterable[FileRows], rows: int | None) -> Iterator[FileRows]:
 def open_source(path: Path, *, topic: str | None = None, delimiter: str | None = None, decimal: str | None = None,
                 header: bool | None = None, skip: int = 0, width: int | None = None, array: str | None = None,
                 axis: int | None = None) -> Source:
-    """Open a log by its first bytes; as text if they are unknown. array, axis: of a file of arrays."""
+    """Open a log with the format of its first bytes; as text if they are unknown.
+
+    array, axis: array of the samples and its sample axis, in a file of arrays. Other arguments: see `Mapping`.
+    """
     from dynid.recording import rosbag
-    if not os.path.exists(path):  # false, too, for names that no file can have
+    if not os.path.exists(path):  # also false for invalid file names
         raise RecordingError(f"{path}: there is no such file", code="no-such-file")
     if path.is_dir():
         if (path / "metadata.yaml").exists():
@@ -189,7 +192,7 @@ def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None
     from dynid.recording import arrays, bam_logs, torch_tensors
     if start.startswith(b"\x93NUMPY"):
         if array is not None:
-            raise RecordingError(f"{path}: an NPY file holds one array without a name; leave out array = '{array}'")
+            raise RecordingError(f"{path}: an NPY file holds one array without a name; remove array = '{array}'")
         return arrays.open_npy(path, axis)
     if start.startswith(b"PK\x03\x04") and torch_tensors.is_torch_archive(path):
         return torch_tensors.open_torch(path).one_array(array, axis)
@@ -209,8 +212,7 @@ def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None
 
 def _opened(path: Path, start: bytes, topic: str | None, text: tuple[str | None, str | None, bool | None, int],
             width: int | None) -> Source:
-    """Return the source for a file that begins with `start`; text: delimiter, decimal, header and skip of
-    a text table."""
+    """Return the source of a file that begins with `start`; text: format options of a text table."""
     from dynid.recording import parquet, rosbag, tabular
     if width is not None:
         return tabular.Flat(tabular.Text(path, *text), width)

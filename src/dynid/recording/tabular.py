@@ -1,4 +1,4 @@
-"""Text tables: CSV, TSV, semicolons, white space; with or without a header; flat files of one number per line."""
+"""Text tables: CSV, TSV, semicolons or white space, with or without a header; flat files with one number per line."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dynid.recording.unpacking import is_compressed_text, open_compressed_text
 
 _COMMENT = ("#", "%")
 _LINES_AT_ONCE = 20_000  # lines parsed at once without pyarrow
-_MOST_CELLS = 1_000_000  # characters of a row
-_ROWS_FOR_TYPES = 20  # rows looked at to learn what columns hold
+_MOST_CELLS = 1_000_000  # characters per row
+_ROWS_FOR_TYPES = 20  # rows that determine the type of each column
 _INTEGER = re.compile(r"\d{16,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Text:
-    """A text table. Columns without a header are called by their numbers, "1", "2", ..."""
+    """A text table. Columns without a header are named by their numbers, "1", "2", ..."""
 
     row = "row"
     lines = 0
@@ -67,7 +67,7 @@ class Text:
             names = [cell.strip() for cell in cells]
             content = content[1:]
         else:
-            width = _usual([len(self._split(line)) for _, line in content])  # the first row may be cut off
+            width = _usual([len(self._split(line)) for _, line in content])  # the first row may be truncated
             names = self._title_in_comment(head, first, width) or [str(i + 1) for i in range(width)]
         while len(names) > 1 and names[-1] == "":  # a trailing delimiter, not a column
             names.pop()
@@ -79,9 +79,9 @@ class Text:
         if not content:
             raise RecordingError(f"{path}: has a header but no rows", code="no-rows")
         self._start = content[0][0]  # lines before the first row
-        rows = [line for _, line in content[:_ROWS_FOR_TYPES]]  # what most of them have: the first ones may be damaged
+        rows = [line for _, line in content[:_ROWS_FOR_TYPES]]  # the first rows may be damaged
         self._dates = _most([self._dates_in(line) for line in rows])
-        # Integers of 16 digits and more (time in ns since 1970) do not fit a double
+        # Integers of 16 digits and more (time in ns since 1970) do not fit into a double
         self._integers = _most([{i for i, cell in enumerate(self._split(line)) if _INTEGER.fullmatch(cell.strip())}
                                 for line in rows])
         if not self._compressed and not _ends_with_newline(path):
@@ -104,11 +104,10 @@ class Text:
         if not finished:
             yield from self._careful(indices, names, done)
 
-    # -- with pyarrow, as long as every cell is a number ------------------------------------------------
+    # -- fast reading by pyarrow, while every cell is a number -----------------------------------------------
     def _quick(self, indices: Sequence[int], names: Sequence[str], rows: int | None) \
             -> Generator[FileRows, None, tuple[int, bool]]:
-        """Return the rows up to the first batch with text that is not a number, their count, and whether the file
-        ended."""
+        """Return the rows before the first batch with text, their count, and whether the file ended."""
         done = 0
         if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices) or self._encoding == "utf-16":
             return done, False
@@ -142,7 +141,7 @@ class Text:
             return done, False
         return done, True
 
-    # -- line by line: says which cell is wrong ---------------------------------------------------------
+    # -- reading line by line, which finds the wrong cell ---------------------------------------------------
     def _careful(self, indices: Sequence[int], names: Sequence[str], skip: int) -> Iterator[FileRows]:
         lines: list[str] = []
         numbers: list[int] = []
@@ -210,9 +209,9 @@ class Text:
             return np.datetime64((_stamp(text) - _EPOCH) // _MICROSECOND, "us")
         if column in self._integers:
             return int(text)
-        if text.lower() in ("true", "false"):  # flags of contacts
+        if text.lower() in ("true", "false"):  # contact flags
             return float(text.lower() == "true")
-        if "_" in text:  # Python reads 1_000 as a number, a log does not mean it
+        if "_" in text:  # Python accepts 1_000 as a number, but a log does not mean it
             raise ValueError
         return float(text.replace(",", ".") if self.decimal == "," else text)
 

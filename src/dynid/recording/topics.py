@@ -1,4 +1,4 @@
-"""Messages of one topic as time series, interpolated to the times of another: joints, and the motion of a base."""
+"""Messages of a topic as time series of joints or of a base, interpolated to the times of another topic."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 
 PARTS = ("position", "velocity", "effort")
-# What a signal is called in a JointState message.
+# Names of signals in a JointState message.
 PART_OF = {"position": "position", "reference": "position", "motor_position": "position", "velocity": "velocity",
            "reference_velocity": "velocity", "torque": "effort", "current": "effort", "sensed_torque": "effort",
            "target_torque": "effort", "target_current": "effort", "external_torque": "effort"}
-# Types of messages on the motion of a base: part -> the signal of a mapping, where it is in the message, and its axes.
+# Message types for the motion of a base: part -> signal of a mapping, attribute of the message, and axes.
 VECTORS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "sensor_msgs/msg/Imu": {"angular_velocity": ("imu_angular_rate", "angular_velocity", "xyz"),
                             "linear_acceleration": ("imu_specific_force", "linear_acceleration", "xyz"),
@@ -31,14 +31,17 @@ VECTORS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "geometry_msgs/msg/TransformStamped": {"position": ("base_position", "transform.translation", "xyz"),
                                            "orientation": ("base_orientation", "transform.rotation", "xyzw")},
 }
-_LEAST_QUATERNION_NORM = 0.5  # below it a message holds no orientation: drivers without one write zeros
-GAP_INTERVALS = 5.0  # times the median interval of a topic beyond which nothing is known between two messages
+_LEAST_QUATERNION_NORM = 0.5  # smaller: the message has no orientation, since such drivers write zeros
+GAP_INTERVALS = 5.0  # multiple of a topic's median interval above which a gap is not interpolated
 
 
 @dataclass(frozen=True, eq=False)
 class TopicSeries:
-    """Messages of one topic: stamps (messages,), ns, rising; values by part and joint, (messages,) of a joint and
-    (messages, k) of a vector, whose joint is empty."""
+    """Messages of one topic.
+
+    stamps: (messages,), ns, increasing. values: by part and joint, (messages,) for a joint and (messages, k) for a
+    vector, whose joint is empty.
+    """
 
     topic: str
     stamps: Ints
@@ -80,8 +83,7 @@ class TopicSeries:
 
 
 def joints_of(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int, int]:
-    """Return the joints with position, velocity or effort in some messages, and the numbers of stamped and of all
-    messages."""
+    """Return the joints in some messages, and the numbers of stamped and of all messages."""
     found: dict[str, dict[str, None]] = {part: {} for part in PARTS}
     stamped = looked = 0
     for message in messages:
@@ -97,7 +99,7 @@ def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[
               ) -> TopicSeries:
     """Return the series of (part, joint) pairs from (time of receipt, message).
 
-    A message that lacks one of them, or repeats a stamp, is skipped.
+    A message without one of the pairs, or with a repeated time stamp, is skipped.
     """
     pairs, times, rows = list(wanted), list[int](), list[list[float]]()
     for received, message in messages:
@@ -113,7 +115,7 @@ def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[
 
 
 def vector_parts(kind: str, message: Any) -> tuple[str, ...]:
-    """Return the parts of a message of one of the types `VECTORS` that hold a value."""
+    """Return the parts with a value in a message of one of the types `VECTORS`."""
     return tuple(part for part, (_, place, axes) in VECTORS[kind].items()
                  if part != "orientation" or np.linalg.norm(_vector(message, place, axes)) > _LEAST_QUATERNION_NORM)
 
@@ -122,8 +124,7 @@ def vectors_of(topic: str, kind: str, messages: Iterable[tuple[int, Any]], parts
                ) -> TopicSeries:
     """Return the series of some parts of messages (time of receipt, message) of one of the types `VECTORS`.
 
-    Of messages with the same stamp the first one counts. Quaternions keep their sign from one message to the next, so
-    that they can be interpolated.
+    Of messages with the same stamp the first is used. Quaternions keep their sign, so that they can be interpolated.
     """
     wanted, times, rows = list(parts), list[int](), dict[str, list[list[float]]]()
     for received, message in messages:
@@ -139,7 +140,7 @@ def vectors_of(topic: str, kind: str, messages: Iterable[tuple[int, Any]], parts
 
 
 def _vector(message: Any, place: str, axes: str) -> list[float]:
-    """Return the numbers of a vector in a message; place: names of attributes with dots."""
+    """Return the numbers of a vector in a message; place: path of attributes, separated by dots."""
     for name in place.split("."):
         message = getattr(message, name)
     return [float(getattr(message, axis)) for axis in axes]

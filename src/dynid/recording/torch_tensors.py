@@ -23,14 +23,14 @@ from dynid.recording.arrays import Arrays
 from dynid.recording.source import Values
 from dynid.recording.unpacking import Measure
 
-MAX_PICKLE_BYTES = 1 << 20  # of the description of the tensors; that of a log has less than a thousand
+MAX_PICKLE_BYTES = 1 << 20  # size of the description of the tensors; that of a log is below a thousand
 MAX_NESTED_TABLES = 8  # depth of dictionaries in dictionaries
 _TORCH_TYPES = {"DoubleStorage": "<f8", "FloatStorage": "<f4", "HalfStorage": "<f2", "LongStorage": "<i8",
                 "IntStorage": "<i4", "ShortStorage": "<i2", "CharStorage": "i1", "ByteStorage": "u1",
                 "BoolStorage": "?"}
 _REBUILD_TENSOR = ("torch._utils", "_rebuild_tensor_v2")
 _ORDERED_TABLE = ("collections", "OrderedDict")
-LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # of files that PyTorch wrote before version 1.6
+LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # start of files written by PyTorch before version 1.6
 SAVE_REMEDY = "save the log with numpy.savez(FILE, time=..., dof_pos=..., des_dof_pos=...)"
 
 
@@ -54,20 +54,19 @@ class _Tensor:
 
 @dataclass(frozen=True)
 class _Name:
-    """A function or class that the pickle names; it is compared with a list of known names and never imported."""
+    """A function or class named in the pickle. It is compared with a list of known names and never imported."""
 
     module: str
     name: str
 
 
 def legacy_words(start: bytes) -> str:
-    """Return words for an error message if these first bytes are those of a file from an old version of PyTorch;
-    otherwise empty."""
+    """Return a remark for an error message on a file from an old version of PyTorch, by its first bytes; or ""."""
     return " that PyTorch wrote in its format before version 1.6" if start.startswith(LEGACY_START[:len(start)]) else ""
 
 
 def is_torch_archive(path: Path) -> bool:
-    """Whether a zip archive has the description that torch.save writes."""
+    """Whether a zip archive contains the description that torch.save writes."""
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.endswith("/data.pkl") or name == "data.pkl" for name in archive.namelist())
@@ -76,8 +75,7 @@ def is_torch_archive(path: Path) -> bool:
 
 
 def open_torch(path: Path) -> Arrays:
-    """Return the tensors of a dictionary that torch.save wrote, by their keys; keys of nested tables are joined by
-    dots."""
+    """Return the tensors of a dictionary written by torch.save, by key; nested keys are joined by dots."""
     measure = Measure(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -147,7 +145,7 @@ def _named(value: Any, name: str, depth: int, path: Path) -> list[tuple[str, _Te
 
 
 def _interpreted(pickled: bytes, path: Path) -> Any:
-    """Return the object that a pickle describes, if it consists of tables, lists, numbers, words and tensors."""
+    """Return the object described by a pickle, if it consists of tables, lists, numbers, strings and tensors."""
     machine = _PickleMachine(path)
     try:
         for instruction, argument, _ in pickletools.genops(io.BytesIO(pickled)):
@@ -168,7 +166,7 @@ class _PickleMachine:
     Attributes:
         path: the file, for messages.
         stack: values that are being assembled.
-        memory: values that the pickle refers to again, by its own numbers.
+        memory: values that the pickle refers to again, by number.
     """
 
     def __init__(self, path: Path) -> None:

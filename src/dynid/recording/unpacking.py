@@ -1,7 +1,7 @@
-"""Limit on the unpacked size of a compressed log, measured while it is unpacked.
+"""Limit on the unpacked size of a compressed log, checked while it is unpacked.
 
-One limit applies to all formats, on the command line and in the studio. It counts eight bytes per number; text counts
-a quarter, since it takes about four times the space.
+One limit applies to all formats, on the command line and in the studio. It counts eight bytes per number; text counts a
+quarter, since it takes about four times the space.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import IO, Any
 from dynid.errors import RecordingError
 
 LIMIT_VARIABLE = "DYNID_MAX_UNPACKED_MB"  # environment variable that replaces both limits below
-FREE_BYTES = 256 << 20  # that every file may unpack to: half an hour of seven joints at 1 kHz
-BYTES_PER_BYTE = 16  # a larger file may unpack to so many times its own size; real logs pack two to six times
+FREE_BYTES = 256 << 20  # unpacked size allowed for every file: half an hour of seven joints at 1 kHz
+BYTES_PER_BYTE = 16  # ratio of unpacked to packed size allowed for larger files; real logs have two to six
 _TEXT_BYTES_PER_NUMBER_BYTE = 4
 _BYTES_AT_ONCE = 1 << 16  # bytes unpacked at once
 
@@ -55,7 +55,7 @@ def _advice(size: int) -> str:
 
 
 class Measure:
-    """Bytes unpacked so far; raises when they exceed the limit.
+    """Counter of unpacked bytes; raises an error when they exceed the limit.
 
     Attributes:
         path: the file, for the message.
@@ -123,8 +123,8 @@ def measured(stream: IO[bytes], measure: Measure) -> IO[bytes]:
 
 
 def is_compressed_text(path: Path) -> bool:
-    """Return whether a file was written by gzip, bzip2 or xz. Refuses zstd, and a file that unpacks to too much,
-    which is measured by unpacking it once."""
+    """Return whether a file was written by gzip, bzip2 or xz. Refuses zstd, and a file that unpacks to too much, which
+    is measured by unpacking it once."""
     with path.open("rb") as file:
         start = file.read(8)
     if start.startswith(_ZSTD):
@@ -139,8 +139,7 @@ def is_compressed_text(path: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _measure_text(path: Path, size: int, changed: int, limit: int) -> None:
-    """Unpack a text table once without storing it, which raises if it is too large. The other arguments are the key of
-    the cache."""
+    """Unpack a text table once without storing it, which raises if it is too large. The arguments are a cache key."""
     with open_compressed_text(path) as file:
         while file.read(1 << 20):
             pass

@@ -1,4 +1,4 @@
-"""Signals of a robot with a free base in a log, and the guess of their columns: base, IMU, foot forces and contacts."""
+"""Signals of a robot with a free base in a log, and the guess of their columns: base, IMU, foot forces, contacts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHOLE_BODY_SIGNALS = ("base_position", "base_orientation", "base_velocity", "bas
 WITHOUT_JOINTS = ("time", "wrench", *WHOLE_BODY_SIGNALS)  # signals whose columns do not belong to joints
 WIDTHS = {"base_position": 3, "base_orientation": 4, "base_velocity": 3, "base_angular_velocity": 3,
           "imu_angular_rate": 3, "imu_specific_force": 3}
-ALWAYS, NEVER = "always", "never"  # as contact: all feet stand, or none touches, throughout the log
+ALWAYS, NEVER = "always", "never"  # values of contact: all feet stand, or none touches, throughout the log
 
 _BASE = set("base trunk torso pelvis body root floating fb".split())
 _POSITION = set("pos position positions translation xyz p".split())
@@ -43,8 +43,12 @@ _SIDES = {"left": "left", "l": "left", "right": "right", "r": "right"}
 class ColumnMeaning:
     """Interpretation of a column name.
 
-    It has the signal, the words of the name without axis and number, the leg (front or rear, left or right; empty if
-    not stated), the number, and the component (from 0; 3 to 5 are moments).
+    Attributes:
+        signal: name of the signal.
+        stem: words of the name without axis and number.
+        leg: front or rear, left or right; empty if not stated.
+        number: number in the name.
+        component: from 0; 3 to 5 are moments.
     """
 
     signal: str
@@ -55,12 +59,12 @@ class ColumnMeaning:
 
 
 def words_of(name: str) -> list[str]:
-    """Words and numbers of a name in lower case."""
+    """Return words and numbers of a name in lower case."""
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
 
 
 def leg_of(name: str) -> tuple[str, ...]:
-    """Return which leg a name belongs to: (front or rear, left or right), or one of them; empty where none is."""
+    """Return the leg of a name: (front or rear, left or right), or one of them; empty if it has none."""
     words = words_of(name)
     found = next((_LEGS[word] for word in words if word in _LEGS), None)
     if found is not None:
@@ -71,7 +75,7 @@ def leg_of(name: str) -> tuple[str, ...]:
 
 
 def meaning_of(name: str) -> ColumnMeaning | None:
-    """Return the meaning of a column by its name; None where it is not a signal of a free base."""
+    """Return the meaning of a column by its name; None if it is not a signal of a free base."""
     words = [word for word in words_of(name) if word not in ("m", "s", "rad", "nm") or word == words_of(name)[-1]]
     component = None
     if len(words) > 1 and words[-1] in _AXES:
@@ -101,7 +105,7 @@ def meaning_of(name: str) -> ColumnMeaning | None:
 
 
 def _vector_signal(known: set[str], words: tuple[str, ...]) -> str | None:
-    """Return the signal of base or IMU that these words name, or None."""
+    """Return the signal of base or IMU for these words, or None."""
     bare = len(words) == 1
     if known & _QUATERNION and (bare or known & (_BASE | {"imu", "quat", "quaternion", "orientation"})) \
             and not known & (_VELOCITY | _GYRO):
@@ -133,7 +137,7 @@ def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
     """Choose the signals of a free base among the topics of a bag by their message types.
 
     The orientation comes from the topic that has the position, if there is one. Of several topics with the same signal
-    none is taken, and a note states how to choose.
+    none is used, and a note states how to choose.
 
     Args:
         fields: signal of each field, whose name is <topic>:<part>.
@@ -149,7 +153,7 @@ def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
             found[signal] = (names[0],)
             notes.append(f"read from the messages: {signal} = {names[0]}")
         else:
-            notes.append(f"several topics have the {signal} ({', '.join(names[:4])}), so none was taken; choose with "
+            notes.append(f"several topics have the {signal} ({', '.join(names[:4])}), so none was used; choose with "
                          f"--set log.{signal}={names[0]}")
     return WholeBodyColumns(found, tuple(notes))
 
@@ -161,6 +165,7 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
     Args:
         fields: names and shapes of the fields, as in `Source.fields`.
         joints: names of the robot's joints, whose columns are ignored.
+        typed: signals found by message type.
     """
     groups: dict[str, dict[tuple[str, ...], dict[tuple[tuple[str, ...], int | None, int | None], str]]] = {}
     for name, shape in fields.items():
@@ -190,13 +195,13 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
                          + (", ..." if len(whole[0]) > 8 else ""))
         elif whole:
             names = " or ".join(one[0] for one in whole[:4])
-            notes.append(f"several groups of columns could be the {signal} ({names}, ...), so none was taken; choose "
+            notes.append(f"several groups of columns could be the {signal} ({names}, ...), so none was used; choose "
                          f"with --set 'log.{signal}=[...]'")
     return WholeBodyColumns(found, tuple(notes))
 
 
 def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str) -> None:
-    """Raise for columns with numbers of motors, as of Unitree, on a quadruped whose legs have another order."""
+    """Raise an error for columns with motor numbers, as of Unitree, on a quadruped whose legs have another order."""
     numbered = [name for name in fields if "motor" in words_of(name) and words_of(name)[-1] in ("q", "pos", "position")
                 and any(word.isdigit() for word in words_of(name)) and not leg_of(name)]
     legs = list(dict.fromkeys(leg_of(name) for name in joints))
@@ -211,7 +216,7 @@ def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str)
 
 
 _Group = Mapping[tuple[tuple[str, ...], int | None, int | None], str]  # columns by leg, number and component
-_FORCE_COMPONENTS = ((0,), (2,), (0, 1, 2), (0, 1, 2, 3, 4, 5))  # that a foot's columns may have
+_FORCE_COMPONENTS = ((0,), (2,), (0, 1, 2), (0, 1, 2, 3, 4, 5))  # possible components of a foot's columns
 
 
 def _of_feet(group: _Group) -> dict[tuple[tuple[str, ...], int | None], dict[int, str]]:
@@ -223,14 +228,14 @@ def _of_feet(group: _Group) -> dict[tuple[tuple[str, ...], int | None], dict[int
 
 
 def _lacking_force(group: _Group) -> str:
-    """Return a note on feet that lack force columns that the others have; empty if they are no such columns."""
+    """Return a note on feet without force columns that the other feet have; empty if these are not force columns."""
     feet = _of_feet(group)
     every = tuple(sorted(set().union(*feet.values())))
     lacking = [(names, [k for k in every if k not in names]) for names in feet.values() if len(names) < len(every)]
     if every not in _FORCE_COMPONENTS or not lacking or len(lacking) == len(feet):
         return ""
     axes = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
-    found = "; ".join(f"beside {min(names.values())} there is no {', '.join(axes[k] for k in gone)}"
+    found = "; ".join(f"next to {min(names.values())} there is no {', '.join(axes[k] for k in gone)}"
                       for names, gone in lacking)
     return (f"forces on the feet are not used, because columns are missing: {found}; map all of them with --set "
             "'log.foot_force=[...]'")

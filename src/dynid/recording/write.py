@@ -1,4 +1,4 @@
-"""Recordings and samples as CSV or NPZ that `read` recognises without a mapping, and as pandas tables."""
+"""Output of recordings and samples as CSV or NPZ that `read` recognises without a mapping, and as pandas tables."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ def columns_of(recording: Recording) -> dict[str, Array]:
 
 
 def write_csv(recording: Recording, path: str | Path) -> Path:
-    """Write a CSV file with a header of time, position_<joint>, velocity_<joint>, torque_<joint> and so on, with all
-    digits."""
+    """Write a CSV file in full precision: time, position_<joint>, velocity_<joint>, torque_<joint> and so on."""
     columns = columns_of(recording)
     with write_whole(Path(path), "w") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -81,7 +80,7 @@ def write_npz(recording: Recording, path: str | Path) -> Path:
 
 
 def pandas() -> Any:
-    """Return the package pandas; raise an error that states how to install it if it is missing."""
+    """Return the package pandas; raise an error with installation advice if it is missing."""
     try:
         import pandas as found
     except ImportError:
@@ -116,7 +115,7 @@ def from_frame(frame: Any, mapping: Any = None, robot: Robot | None = None, *, s
         source: name of the table in messages.
         overrides: settings that replace those of the mapping, such as position=["a", "b"].
     """
-    from dynid.recording.log_reading import read  # which reads files of all kinds, and with them this one
+    from dynid.recording.log_reading import read  # imported here, because log_reading imports this module
     columns = {str(name): _numbers(frame[name]) for name in frame.columns}
     if frame.index.name and str(frame.index.name) not in columns:
         columns = {str(frame.index.name): _numbers(frame.index.to_series()), **columns}

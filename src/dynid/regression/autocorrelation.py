@@ -41,11 +41,11 @@ from dynid.regression.residual_series import PIECE, excerpt_pieces, log_residual
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
 
-_ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
+_ENOUGH_ROWS = 262144  # rows from which correlation is estimated; results are scaled up for more data
 PARZEN_FREEDOM = 3.71  # degrees of freedom of a spectrum by a Parzen window, times lags over rows
-_LAG_EXTENSION = 3  # how much longer autocovariances get when what was absorbed is put back
-_LONG_WINDOW = 0.5  # of the longest window: from here on it may cut the correlation off, and slow noise is fitted
-_PIECES_AT_ONCE = 64  # whose sums are held together
+_LAG_EXTENSION = 3  # extension of autocovariances after the correction for absorbed noise
+_LONG_WINDOW = 0.5  # share of the longest window, above which it may truncate the correlation, so slow noise is fitted
+_PIECES_AT_ONCE = 64  # pieces processed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
 
 
 def autocovariances(residuals: Sequence[Array], keep: Sequence[Bools], absorbed: Sequence[Array | None]) -> list[Array]:
-    """Return the `autocovariance` of each of some residuals; their slow noise is fitted together."""
+    """Return the `autocovariance` of several residuals; their slow noise is fitted jointly."""
     return [shape for shape, *_ in _lag_window_estimates(residuals, keep, absorbed)]
 
 
@@ -124,19 +124,19 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
 
 
 def _raw_autocovariance(x: Array, count: int) -> Array:
-    """Return the biased autocovariance (m,) of a series (m,) that is zero in its gaps, zero for fewer than two rows.
+    """Return the biased autocovariance (m,) of a series (m,) that is zero in its gaps; zero for fewer than two rows.
 
-    The sum is divided by the number of all rows, whatever the lag.
+    The sum is divided by the number of all rows, independent of the lag.
     """
     size = fast_length(2 * len(x))
     return irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)] / count if count > 1 else np.zeros(1)
 
 
 def lag_products(columns: Array) -> Array:
-    """Return the sum over all columns x (k, m) and rows t of x[t] x[t + lag] (m,): of orthonormal columns, that of
-    P[t, t + lag] of the projection on them."""
+    """Return the sum of x[t] x[t + lag] over all columns x (k, m) and rows t (m,). For orthonormal columns it is the
+    sum of P[t, t + lag] of the projection P on them."""
     size = fast_length(2 * columns.shape[1])
-    power = np.sum([np.abs(rfft(row, size)) ** 2 for row in columns], axis=0)  # all at once would take much memory
+    power = np.sum([np.abs(rfft(row, size)) ** 2 for row in columns], axis=0)  # saves memory
     return irfft(power, size)[:columns.shape[1]]
 
 
@@ -152,7 +152,7 @@ def _window_lags(raw: Array) -> int:
 
 
 def has_long_memory(residual: Array, keep: Bools) -> bool:
-    """Return whether residuals (m,) are correlated over so much of their length that a window may cut it off."""
+    """Return whether residuals (m,) are correlated over so much of their length that a window may truncate it."""
     raw = _raw_autocovariance(np.where(keep, residual, 0.0), int(keep.sum()))
     return bool(raw[0] > 0.0) and _window_lags(raw) > _LONG_WINDOW * max(1, len(residual) // 5)
 
@@ -191,7 +191,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     count, work = len(equations.joints), _some_pieces(equations)
     logs = sorted({piece.log for piece in work})
     rows, power = np.zeros((2, len(logs), count))
-    # The shape in time from the longest log, or the mean over all that are as long; the size from all of them.
+    # The shape in time comes from the longest log, or the mean over all that are as long; the size from all logs.
     lengths = [sum(len(piece.rows) for piece in work if piece.log == log) for log in logs]
     shapes, pairs = [np.zeros(1) for _ in range(count)], same_torque(equations)
     freedom, slow = np.zeros((2, count))
@@ -228,7 +228,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     shapes = [shape / len(longest) * (size[j] / first[j] if first[j] > 0 else 1.0) for j, shape in enumerate(shapes)]
     noise = _over(equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]),
                   threads) if matrices else ()
-    # Slow noise is left out: it is the noise of few parameters, those that a constant torque shows.
+    # Slow noise is excluded: it affects few parameters, those of constant torques.
     effective = np.array([n * c[0] / max(2.0 * c.sum() - (1.0 + slow[j] / len(longest)) * c[0], 1e-300)
                           if c[0] > 0 else n for j, (n, c) in enumerate(zip(total, shapes, strict=True))])
     shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
@@ -246,8 +246,8 @@ def _sum_of_lags(first: Array, second: Array) -> Array:
 
 
 def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array | None) -> tuple[Array, Array]:
-    """Return the autocovariance of either of two residuals (m, 2) in units of their standard deviations (lags,), 1 at
-    lag zero, and the covariance between them (lags,)."""
+    """Return the normalised autocovariance of two residuals (m, 2) in units of their standard deviations (lags,), and
+    the covariance between them (lags,)."""
     both = np.all(keep, axis=1)
     unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
     taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)
@@ -277,7 +277,7 @@ def _some_pieces(equations: Equations) -> list[Piece]:
 
 def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array, Bools], Array],
           threads: int | None) -> list[Array]:
-    """Return, for each equation, the sum over all pieces of the function one(equation, columns (k, m), keep (m,))."""
+    """Return, for each equation, the sum over all pieces of one(equation, columns (k, m), keep (m,))."""
     count = len(equations.joints)
 
     def sums(piece: Piece) -> list[Array]:
@@ -285,7 +285,7 @@ def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array
         return [one(j, rows.joint(j)[:-1], rows.keep[:, j]) for j in range(count)]
 
     total: list[Array] = []
-    for start in range(0, len(work), _PIECES_AT_ONCE):  # a piece may give as many numbers as it has rows
+    for start in range(0, len(work), _PIECES_AT_ONCE):  # a piece may return as many numbers as it has rows
         for found in side_by_side(sums, work[start:start + _PIECES_AT_ONCE], threads):
             total = [one + more for one, more in zip(total, found, strict=True)] if total else found
     return total or [np.zeros(()) for _ in range(count)]
@@ -307,7 +307,7 @@ class _Absorbed:
 
     @staticmethod
     def of(equations: Equations, log: int, inverse: Array, weights: Array | None) -> _Absorbed:
-        lags = min(PIECE, max(1, len(equations.logs[log]) // 5))  # as far as `autocovariance` looks
+        lags = min(PIECE, max(1, len(equations.logs[log]) // 5))  # the largest lag in `autocovariance`
         weights = np.ones(len(equations.joints)) if weights is None else weights
         halves = []
         for weight, own in zip(weights, equations.layout.columns, strict=True):
@@ -316,12 +316,12 @@ class _Absorbed:
         return _Absorbed(tuple(halves), lags)
 
     def look(self, piece: Piece, rows: Rows) -> None:
-        """Add the lag products of a piece of the data."""
+        """Store the lag products of a piece of the data."""
         self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
                                         for j, half in enumerate(self.halves)]
 
     def _of_piece(self, half: Array, columns: Array, keep: Bools) -> Array:
-        if not len(columns):  # a joint of which the model knows nothing absorbs nothing
+        if not len(columns):  # a joint without columns absorbs nothing
             return np.zeros(self.lags)
         found = lag_products(half @ np.where(keep, columns, 0.0))[:self.lags]
         return np.pad(found, (0, self.lags - len(found)))
@@ -352,10 +352,10 @@ def _product(x: Array, other: Array, shape: Array) -> Array:
         return shape[0] * (x @ other.T)
     shape = shape[:x.shape[1]]
     size = fast_length(x.shape[1] + len(shape))
-    power = np.full(size // 2 + 1, 2.0 / size)  # each frequency stands for its negative too
+    power = np.full(size // 2 + 1, 2.0 / size)  # each frequency represents its negative too
     power[0] = 1.0 / size
     if size % 2 == 0:
         power[-1] = 1.0 / size
-    spectra = rfft(x, size).view(float)  # real and imaginary parts in turn
+    spectra = rfft(x, size).view(float)  # real and imaginary parts alternate
     others = spectra if other is x else rfft(other, size).view(float)
     return np.asarray((spectra * np.repeat(power * spectrum(shape, size), 2)) @ others.T)  # Parseval

@@ -18,14 +18,14 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, Parameters, robot_model
 from dynid.robot import Robot
 
-# Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
-# dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
-_REGRESSOR_ACCURACY = 1e-16  # of a regressor, relative
-_LOOP_ACCURACY = 1e-13  # the same, where joints follow by Newton's method
+# Regressor columns depend on geometry alone, so rounding and real effects differ clearly: the remainder of a dependent
+# column is below 1e-12, while an offset of 0.1 mm on a metre leaves 1e-8.
+_REGRESSOR_ACCURACY = 1e-16  # relative accuracy of a regressor
+_LOOP_ACCURACY = 1e-13  # the same with dependent joints, solved by Newton's method
 _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
 _PRINTED_COEFFICIENT_ERROR = 1e-12  # relative error of a coefficient as text
-_MOST_JOINTS = 128  # time goes with the third power of it, memory with the second: here seconds and half a gigabyte
+_MOST_JOINTS = 128  # time grows with the third power, memory with the second: here seconds and half a gigabyte
 _TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*\*?\s*)?([A-Za-z_][A-Za-z_0-9.]*)")
 
 
@@ -118,15 +118,15 @@ class BaseParameters:
         return theta
 
     def given(self, known: Mapping[str, float]) -> tuple[BaseParameters, Array, Array]:
-        """Return the base parameters gamma that remain when some standard parameters are known, with the matrix
-        (base, others) and shift (base,) of beta = matrix gamma + shift."""
+        """Return the base parameters gamma that remain if some standard parameters are known, with the matrix (base,
+        others) and shift (base,) of beta = matrix gamma + shift."""
         if not known:
             return self, np.eye(len(self)), np.zeros(len(self))
         places = [self.parameters.index(name) for name in known]
         shift = self.matrix[:, places] @ np.array(list(known.values()))
         free = self.matrix.copy()
         free[:, places] = 0.0
-        # What led a combination leads it still, unless it is known.
+        # A leading parameter stays the leading one, unless it is known.
         order = [*self.independent, *np.setdiff1d(np.arange(len(self.parameters)), self.independent)]
         found = reduce_columns(free, self.parameters, [c for c in order if c not in places])
         base = replace(found, known={**self.known, **known})
@@ -197,12 +197,12 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
     samples = max(64, 6 * len(model.parameters) // model.dof)
     q = closed_postures(model, samples, rng)
     dq, ddq = rng.normal(size=(2, samples, model.dof)) * 3.0
-    dq *= rng.choice([0.05, 1.0], size=(samples, 1))  # slow rows tell the shapes of friction apart
-    if np.any(model.parameters.ridge > 0):  # curves have steps of every width: motions of every speed
+    dq *= rng.choice([0.05, 1.0], size=(samples, 1))  # slow rows distinguish the shapes of friction
+    if np.any(model.parameters.ridge > 0):  # friction curves have steps of every width, so all speeds are needed
         crawling = np.exp(rng.uniform(np.log(1e-5), 0.0, (samples, model.dof))) * rng.choice([-1.0, 1.0], dq.shape)
         q, dq, ddq = np.vstack([q, q]), np.vstack([dq, crawling]), np.vstack([ddq, ddq])
         samples = len(q)
-    # A memory may be anything: what it multiplies is told apart from all the rest.
+    # Memory states are random, which distinguishes their columns from all others.
     own = robot_model(model)
     more = {} if own is None or not own.channels else {"memory": rng.normal(size=(samples, own.channels))}
     y = np.asarray(model.regressor(q, dq, ddq, **more), dtype=float)
@@ -214,7 +214,7 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
         raise ModelError(f"the model's regressor is not finite in the column of parameter '{name}'", code="not-finite")
     y[:, list(unmeasured)] = 0.0
     y = y.reshape(-1, y.shape[2])
-    # Rounding of joints with large torques must not hide joints with small ones: rows to equal size per joint.
+    # Rows are scaled per joint, so that rounding errors of large torques do not hide joints with small ones.
     size = np.sqrt(np.einsum("sc,sc->s", y, y).reshape(samples, model.dof).mean(axis=0))
     return np.asarray(np.linalg.qr(y / np.tile(np.where(size > 0, size, 1.0), samples)[:, None], mode="r"))
 
@@ -235,18 +235,18 @@ def closed_postures(model: LinearModel, samples: int, rng: np.random.Generator) 
 
 def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
                    tolerance: float = _RANK_TOLERANCE, accuracy: float = _REGRESSOR_ACCURACY) -> BaseParameters:
-    """Return base parameters from a triangular factor of the regressor, by taking columns in the given order.
-    `accuracy` is the relative accuracy of the regressor."""
+    """Return base parameters from a triangular factor of the regressor, by taking columns in the given order; accuracy:
+    relative accuracy of the regressor."""
     norms = np.linalg.norm(factor, axis=0)
     shown = norms > _ZERO_COLUMN * max(norms.max(), 1e-300)
     unit = factor / np.where(shown, norms, 1.0)
-    found = np.zeros(unit.shape[::-1])  # orthonormal rows, as many as columns are independent
+    found = np.zeros(unit.shape[::-1])  # orthonormal rows, one per independent column
     independent: list[int] = []
     for c in order:
         if not shown[c]:
             continue
         basis, rest = found[:len(independent)], unit[:, c].copy()
-        for _ in range(2):  # twice is enough (Kahan): orthogonal to rounding whatever the order
+        for _ in range(2):  # twice is enough for orthogonality to rounding errors (Kahan)
             rest -= (basis @ rest) @ basis
         size = math.sqrt(rest @ rest)
         if size > tolerance:
@@ -257,7 +257,7 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
     matrix[np.arange(len(independent)), independent] = 1.0
     if dependent:
         scaled, _, _, singular = np.linalg.lstsq(unit[:, independent], unit[:, dependent], rcond=None)
-        # What counts as nothing of a column counts as no coefficient; digits below the rounding of this solve are none.
+        # Coefficients of negligible size, and digits below the rounding error of this solution, are removed.
         scaled[np.abs(scaled) < tolerance] = 0.0
         size = norms[dependent] / norms[independent][:, None]
         rounding = accuracy * max(1e2, singular[0] / singular[-1]) * np.maximum(size, 1.0)

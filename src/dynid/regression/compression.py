@@ -20,9 +20,9 @@ from dynid.regression.factor import Factor, householder, signed
 from dynid.regression.regression import Block, Regression
 from dynid.threads import side_by_side
 
-Progress = Callable[[int], None]  # called with the number of rows done
+Progress = Callable[[int], None]  # called with the number of processed rows
 
-CHUNK = 1024  # rows of one Householder step: the block of the widest joint stays in the second-level cache
+CHUNK = 1024  # rows per Householder step: the block of the widest joint fits into the second-level cache
 
 
 def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
@@ -31,10 +31,11 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
     Args:
         equations: rows of all logs, see `TorqueEquations`.
-        blocks: number of intervals of time that are kept separate, for cross-validation and standard errors. Every log
-            is divided into this number; if this gives more in total, neighbours are joined (see `Regression.joined`).
+        blocks: number of separate intervals of time, for cross-validation and standard errors. Every log is divided
+            into
+            this number; if this gives more in total, neighbours are joined (see `Regression.joined`).
         threads: number of threads, which does not affect the result.
-        progress: called with the number of rows done.
+        progress: called with the number of processed rows.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -68,7 +69,7 @@ def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
     widths = [len(columns) + 1 for columns in layout.columns]
     triangles = [np.zeros((width, width)) for width in widths]
     counts, powers = [0] * len(widths), [0.0] * len(widths)
-    # Decimated rows are few, but need their neighbours at full rate: all at once.
+    # Decimated rows are few, but need their neighbours at full rate, so they are computed at once.
     for part in piece.parts(CHUNK) if piece.rows.step == 1 else [piece]:
         rows = equations.rows(part)
         for k in range(0, len(rows.keep), CHUNK):

@@ -22,8 +22,8 @@ from dynid.regression.base import BaseParameters
 from dynid.regression.equations import UNIT, Equations, Layout, Piece, Rows, TorqueEquations
 from dynid.regression.kept_columns import rows_of_segments
 
-KEPT_BYTES = 32 << 20  # of rows that are kept: a minute of seven joints at 100 Hz, little beside an interpreter
-_ROWS_AT_ONCE = 1024  # samples whose dense rows are held at a time
+KEPT_BYTES = 32 << 20  # bytes of cached rows: a minute of seven joints at 100 Hz
+_ROWS_AT_ONCE = 1024  # samples whose dense rows are in memory at a time
 
 
 def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
@@ -63,11 +63,10 @@ class Derived:
 
 @dataclass(frozen=True, eq=False)
 class CachedEquations(Derived):
-    """Equations whose rows are evaluated once, in large pieces, and handed out in any others.
+    """Equations whose rows are evaluated once, in large pieces, and then returned for any pieces.
 
-    The compression, covariances and validation all go over the same rows. A piece of decimated or filtered rows needs
-    the samples around it as well, so that many small pieces would evaluate these several times. Readers must not write
-    to the rows.
+    Compression, covariances and validation use the same rows. A piece of decimated or filtered rows also needs the
+    samples around it, which many small pieces would evaluate several times. The rows must not be modified.
     """
 
     @staticmethod
@@ -91,10 +90,10 @@ class CachedEquations(Derived):
 
 @dataclass(frozen=True, eq=False)
 class Selected(Derived):
-    """Equations of some rows only.
+    """Equations with some rows only.
 
     Attributes:
-        keep: for each log (samples, joints), which of its rows stay.
+        keep: for each log (samples, joints), mask of the rows to keep.
     """
 
     keep: tuple[Bools, ...]
@@ -107,8 +106,7 @@ class Selected(Derived):
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Derived):
-    """Sums of equations: equation i is the sum over j of matrix[i, j] times equation j, in the rows where all are
-    kept."""
+    """Sums of equations: equation i is the sum over j of matrix[i, j] times equation j, in rows where all are valid."""
 
     matrix: Array
 
@@ -121,7 +119,7 @@ class Mixed(Derived):
 
     @cached_property
     def _mixing(self) -> Any:
-        """Sparse matrix (rows, plain rows) that computes the entries from those of the plain equations."""
+        """Sparse matrix (rows, plain rows) that computes the entries from those of the original equations."""
         from scipy.sparse import csr_array
 
         plain, own = self.equations.layout, self.layout
@@ -140,7 +138,7 @@ class Mixed(Derived):
         return Rows(self.layout, self._mixing @ plain.entries, keep, known)
 
 
-Weight = Callable[[int, Array], Array]  # equation j and its rows [Y_j tau_j]' (columns + 1, m) -> weight of each (m,)
+Weight = Callable[[int, Array], Array]  # equation j and its rows [Y_j tau_j]' (columns + 1, m) -> weights (m,)
 
 
 @dataclass(frozen=True, eq=False)

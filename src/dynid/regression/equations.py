@@ -1,7 +1,6 @@
 """Equations: the rows of a regression in pieces, each with its columns, a mask of valid rows, and its log.
 
-However the rows are made (torques as measured, decimated, summed over joints, weighted, with instruments), they are
-an `Equations`, and `fold` accepts any of them.
+Rows of any kind (measured, decimated, summed over joints, weighted, with instruments) are `Equations` for `fold`.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ from dynid.regression.regression import Span
 
 _FOUND_STATES: WeakKeyDictionary[Samples, WeakKeyDictionary[LinearModel, Array]] = WeakKeyDictionary()
 _COMPUTING = Lock()
-UNIT = 16384  # rows at full rate of one piece of work; fixed, so that results do not depend on the number of threads
+UNIT = 16384  # full-rate rows per piece of work; fixed, so that results do not depend on the number of threads
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of one log: range(start, stop, step) of its samples, within one segment without a gap and one of the log's
-    intervals of time."""
+    """Rows range(start, stop, step) of one log, within one segment without a gap and one of the log's intervals."""
 
     log: int
     segment: tuple[int, int]
@@ -49,9 +47,10 @@ class Layout:
     """Position of the entries of the regressor in `Rows.entries`: joint by joint, its columns and then its torque.
 
     Attributes:
+        model, base: the model, and its base parameters.
         columns: base parameters of each joint.
         first: row of each joint's first column.
-        place: row of each entry (dof, parameters), -1 for none, as `Model.fill` expects it.
+        place: row of each entry (dof, parameters), -1 for none, in the form of `Model.fill`.
         rows: total number of rows.
     """
 
@@ -95,7 +94,7 @@ class Layout:
 
 
 def _first(columns: Sequence[Ints]) -> tuple[tuple[int, ...], int]:
-    """Return the first row of each joint, whose columns and torque take one row each, and the number of rows."""
+    """Return the first row of each joint, whose columns and torque have one row each, and the number of rows."""
     ends = np.cumsum([len(own) + 1 for own in columns])
     return (0, *(int(end) for end in ends[:-1])), int(ends[-1])
 
@@ -105,6 +104,7 @@ class Rows:
     """Rows of all joints in a piece, each entry contiguous in time.
 
     Attributes:
+        layout: position of the entries.
         entries: columns and torques (layout.rows, m), without the torque of known parameters.
         keep: valid rows (m, dof).
         known: the subtracted torque of known parameters (dof, m), or None.
@@ -202,8 +202,8 @@ class TorqueEquations:
 
 
 def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Array]) -> Array:
-    """Return entries (k, m) of a piece's rows, from a function that returns those of any rows at full rate (k, rows),
-    decimated as the samples specify."""
+    """Return entries (k, m) of a piece's rows, decimated as the samples specify; entries: function that returns those
+    of any full-rate rows (k, rows)."""
     rows = piece.rows
     if samples.decimation is None:
         return entries(slice(rows.start, rows.stop))
@@ -255,7 +255,7 @@ def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = U
     found = []
     for start, stop in samples.segments:
         grid = range(int(start), int(stop), step)
-        # The first of the grid at or behind each cut.
+        # The first row of the grid at or after each cut.
         at = [max(-(-(cut - grid.start) // step), 0) for cut in cuts]
         for k in range(stretches):
             found += Piece(log, (int(start), int(stop)), grid[at[k]:at[k + 1]], k).parts(size)
@@ -275,8 +275,8 @@ def span_of(equations: Equations, piece: Piece) -> Span:
 
 
 def memory_of(model: LinearModel, samples: Samples) -> Array | None:
-    """Return the states of the model's terms at every sample (samples, channels), segment by segment; None for a
-    model without memory."""
+    """Return the states of the model's terms with memory at every sample (samples, channels), segment by segment; None
+    for a model without memory."""
     whole = complete(model)
     if not whole.channels:
         return None

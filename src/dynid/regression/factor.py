@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 def triangular(*parts: Array) -> Array:
-    """Return R (columns, columns) of the QR of matrices one above the other, with a non-negative diagonal.
+    """Return R (columns, columns) of the QR factorisation of stacked matrices, with a non-negative diagonal.
 
     Rows of zeros are added if there are fewer rows than columns.
     """
@@ -86,7 +86,7 @@ class Factor:
         return Factor(columns, triangular(np.column_stack([y, tau])), self.rows, self.power)
 
     def fits(self, base: int) -> bool:
-        """Return whether the arrays, for example from a file, are numeric and match `base` base parameters."""
+        """Return whether the arrays, for example from a file, are numeric and match the number `base` of parameters."""
         columns = np.asarray(self.columns)
         return bool(columns.ndim == 1 and columns.dtype.kind in "iu" and np.ndim(self.r) == 2
                     and np.asarray(self.r).dtype.kind == "f" and self.r.shape[1] == len(columns) + 1

@@ -37,8 +37,8 @@ from dynid.regression.equations import (
 from dynid.regression.products import PRODUCT_ROWS_AT_ONCE, ProductForm, Windows
 
 WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
-_AT_ONCE = 512  # samples whose momentum and force are held at a time: they stay in cache until they are summed
-# Of the mean deviation of a row's noise: rows in which hardly anything moves count no more than this.
+_AT_ONCE = 512  # samples whose momentum and force are computed at a time, so that they stay in cache
+# Share of the mean standard deviation of a row's noise: smaller ones are not assumed for rows at rest.
 _MIN_NOISE_SHARE = 0.1
 
 
@@ -63,8 +63,10 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
 
 @dataclass(frozen=True, eq=False)
 class FilteredEquations:
-    """Filtered rows of some logs. `plain` are the same data as torques, `whole` selects rows of the robot instead of
-    each joint."""
+    """Filtered rows of some logs.
+
+    plain: the same data as torque equations. whole: whether rows are those of the whole robot instead of each joint.
+    """
 
     plain: TorqueEquations
     form: MomentumForm
@@ -125,7 +127,7 @@ class FilteredEquations:
         """Add the entries of neighbouring rows to out (layout.rows, rows), followed by those of known parameters."""
         filter_ = signals_of(self.logs[log]).filter
         first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
-        rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest first, as signals are
+        rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest sample first
         for start in range(first, last, _AT_ONCE):
             part = slice(start, min(start + _AT_ONCE, last))
             changing, steady = self._whole_robot(log, part) if self.whole else self._of_joints(log, part)
@@ -179,8 +181,7 @@ class FilteredEquations:
                           lambda place, rows: self._filled(log, part, place, rows, changing=changing))
 
     def _weights(self, log: int, part: slice, count: int) -> Array:
-        """Return one over the standard deviation of each row's noise (rows,), relative to that of a row of mean
-        speed."""
+        """Return the inverse standard deviation of each row's noise (rows,), relative to a row of mean speed."""
         signals, noise = signals_of(self.logs[log]), self._noise[log]
         filter_ = signals.filter
         squares = (signals.dq[part] ** 2 @ noise ** 2)[None]
@@ -228,8 +229,7 @@ def signals_of(samples: Samples) -> FilteredSignals:
 
 
 def torque_noise(samples: Samples) -> Array:
-    """Return the high-frequency standard deviation (joints,) of the torques relative to the largest; ones if all are
-    zero."""
+    """Return the high-frequency standard deviation (joints,) of the torques relative to the largest, or ones."""
     signals = signals_of(samples)
     kernel, rate = signals.filter.motion, signals.filter.rate
     fast = signals.tau - kernel.applied(signals.tau, rate, samples.segments)
@@ -254,21 +254,21 @@ def kept(samples: Samples, rows: range) -> Bools:
     first, last = np.array(rows) - filter_.before - low, np.array(rows) + filter_.late + 1 - low
     inside = (first >= 0) & (last <= high - low)
     gone = broken[np.clip(last, 0, high - low)] - broken[np.clip(first, 0, high - low)]
-    # A window that crosses the border of a segment has rows there that are not whole: the motion's kernel ends before.
+    # At the border of a segment, rows of a window are incomplete, because the motion's kernel ends earlier.
     return np.asarray(own & inside[:, None] & (gone == 0))
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath=True)
 def add_strided(changing: Array, steady: Array, rates: Array, taps: Array, step: int, first: int, out: Array) -> None:
-    """Add to out (signals, rows) at row k the sum over lags i of rates[i] changing[k * step + i] + taps[i]
-    steady[..], for the available samples; `changing` and `steady` (signals, samples) begin at sample `first`."""
+    """Add filtered signals to out (signals, rows): at row k the sum over lags i of rates[i] changing[k * step + i] +
+    taps[i] steady[k * step + i]. `changing` and `steady` (signals, samples) begin at sample `first`."""
     lags, last = len(taps), first + steady.shape[1]
     low, high = max(0, (first - lags) // step + 1), min(out.shape[1], (last - 1) // step + 1)
     for signal in range(out.shape[0]):
         for row in range(low, high):
             start = row * step - first
             begin, end = max(0, -start), min(lags, last - row * step)
-            # Slices, since an index that might be negative would keep the compiler from SIMD.
+            # Slices, because indices that may be negative prevent vectorisation by the compiler.
             x, y = changing[signal, start + begin:start + end], steady[signal, start + begin:start + end]
             v, w, total = rates[begin:end], taps[begin:end], 0.0
             for i in range(end - begin):

@@ -1,7 +1,7 @@
-"""Columns of a model on logs in memory, kept as long as the samples live.
+"""Cache of a model's columns on logs in memory, which lives as long as the samples.
 
-The choice of friction, the fit and its checks go over the same samples with models that differ in a few terms. Only the
-columns of terms that no earlier model had are evaluated.
+The choice of friction, the fit and its checks use the same samples with models that differ in a few terms. Only the
+columns of new terms are evaluated.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ Segment = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class KeptColumns:
-    """A model, the layout of its columns, and the entries (layout.rows, m) of each segment of a log."""
+    """A model, the layout of its columns, and their entries (layout.rows, m) for each segment of a log."""
 
     model: Model
     layout: Layout
     entries: Mapping[Segment, Array]
 
 
-# By samples, those of the model with the most columns.
+# By samples: columns of the model with the most columns.
 _KEPT: WeakKeyDictionary[Samples, KeptColumns] = WeakKeyDictionary()
 
 
 def rows_of_segments(equations: Equations) -> dict[tuple[int, Segment], Rows]:
-    """Return the rows of each segment of each log, by the number of the log and the segment."""
+    """Return the rows of each segment of each log, by the indices of log and segment."""
     pieces: dict[tuple[int, Segment], list[Piece]] = {}
     for piece in equations.pieces():
         if len(piece.rows):
             pieces.setdefault((piece.log, piece.segment), []).append(piece)
-    # Columns can be kept of torques, without known values and memory.
+    # Only torque columns without known values and memory can be cached.
     if type(equations) is not TorqueEquations or equations.base.known or not isinstance(equations.model, Model) \
             or equations.model.channels:
         return {key: _joined([equations.rows(piece) for piece in some]) for key, some in pieces.items()}
@@ -55,14 +55,14 @@ def rows_of_segments(equations: Equations) -> dict[tuple[int, Segment], Rows]:
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
-    """Return rows that follow each other as one."""
+    """Return consecutive rows as one."""
     known = [part.known for part in parts if part.known is not None]
     return Rows(parts[0].layout, np.concatenate([part.entries for part in parts], axis=1),
                 np.concatenate([part.keep for part in parts]), np.concatenate(known, axis=1) if known else None)
 
 
 def _with_kept(equations: TorqueEquations, model: Model, pieces: Sequence[Piece]) -> Rows:
-    """Return the rows of a segment, with the columns of terms that an earlier model had from there."""
+    """Return the rows of a segment, with cached columns of terms of an earlier model."""
     samples, segment, layout = equations.logs[pieces[0].log], pieces[0].segment, equations.layout
     kept = _KEPT.get(samples)
     before = None if kept is None or kept.model.robot is not model.robot else kept.entries.get(segment)
@@ -90,7 +90,7 @@ def _with_kept(equations: TorqueEquations, model: Model, pieces: Sequence[Piece]
 
 
 def _sources(layout: Layout, model: Model, kept: KeptColumns) -> Ints:
-    """Return the row among the kept entries of each row of a layout, -1 for columns that have none."""
+    """Return the row among the cached entries of each row of a layout, -1 for columns that are not cached."""
     source = np.full(layout.rows, -1)
     for j in range(model.dof):
         source[layout.joint(j).stop - 1] = kept.layout.joint(j).stop - 1  # the torque
@@ -107,5 +107,5 @@ def _is_same(one: object, other: object) -> bool:
     """Whether two terms are the same, or equal if they are compared by value."""
     try:
         return one is other or (type(one) is type(other) and bool(one == other))
-    except ValueError:  # of arrays
+    except ValueError:  # comparison of arrays
         return False

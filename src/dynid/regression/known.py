@@ -12,10 +12,10 @@ from dynid.errors import ModelError
 from dynid.lapack import null_space
 from dynid.regression.base import BaseParameters
 
-# Of a value, or of one unit: a deviation below that is lost in rounding beside the data, so the value counts as exact.
+# Relative to a value, or to one unit: a smaller standard deviation is below rounding, so the value is exact.
 _EXACT_TOLERANCE = 1e-12
-_DEPENDENT_FACTS = 1e-9  # share of the largest singular value below which combinations of equations are none
-MAX_KNOWN_VALUE = 1e12  # in SI units: more than a parameter of any robot, and far from overflow
+_DEPENDENT_FACTS = 1e-9  # singular values below this share of the largest are zero
+MAX_KNOWN_VALUE = 1e12  # SI units: more than a parameter of any robot, and far from overflow
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,8 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
 class Prior:
     """Prior rows matrix (k, base) beta = values (k,), each with a standard deviation of one.
 
-    It also has the standard parameters that they come from, for methods that estimate all of them.
-
     Attributes:
+        known: the standard parameters they come from, for methods that estimate all of them.
         strength: factor on the rows, if they are down-weighted relative to the data.
         facts: further equations of standard parameters, matrix (n, parameters) theta = values (n,), each with a
             standard deviation of one.
@@ -75,7 +74,7 @@ class Prior:
         others = np.delete(base.matrix, places, axis=1)
         combinations = null_space(others.T).T if others.shape[1] else np.eye(len(base))
         on_known = combinations @ base.matrix[:, places]
-        # Errors of the combinations are the deviations seen through them: rows in units of these.
+        # Rows are divided by the standard deviations of their combinations.
         left, size, _ = np.linalg.svd(on_known * stds, full_matrices=False)
         kept = size > 1e-12 * max(size.max(initial=0.0), 1e-300)
         whiten = (left[:, kept] / size[kept]).T
@@ -109,8 +108,8 @@ class Prior:
                      {**self.known, **other.known}, self.strength, both)
 
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Return the prior on standard parameters: matrix (n, parameters) theta = values (n,), each with a standard
-        deviation of one."""
+        """Return rows on standard parameters, matrix (n, parameters) theta = values (n,), with unit standard
+        deviation."""
         matrix = np.zeros((len(self.known), len(base.parameters)))
         for row, (name, one) in zip(matrix, self.known.items(), strict=True):
             row[base.parameters.index(name)] = 1.0 / one.std

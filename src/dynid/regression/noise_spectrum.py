@@ -31,17 +31,17 @@ from dynid.regression.derived import Derived, Mixed
 from dynid.regression.equations import Equations, Piece
 from dynid.signals import fast_length
 
-MOST_ABSORBED = 0.9  # share of the noise that may be absorbed at a frequency before nothing can be said of it
-_LEAST_FREE = 1e-3  # share of the noise at a frequency that any fit is taken to leave: keeps logarithms finite
+MOST_ABSORBED = 0.9  # largest share of absorbed noise at a frequency that is used
+_LEAST_FREE = 1e-3  # smallest share of noise at a frequency that a fit leaves, which keeps logarithms finite
 _BAND_SHARE = 0.5  # share of the absorbed noise below the frequency that measures the width of the motion's band
-_BAND_WIDTHS = 4  # such frequencies in the band of the fit: far enough that the residuals keep most of the noise
-_MIN_BAND = 32  # frequencies of the band, at least: more than there are shapes
-_SINGLE_FREQUENCIES = 16  # first frequencies, which are fitted in pairs: the periodogram is padded to twice its length
-_BINS_PER_OCTAVE = 6  # of the other frequencies
-_SPECTRUM_ITERATIONS = 100  # of the multiplicative update; coefficients then change by less than a percent of their sum
-_LONGEST_MEMORY = 0.2  # of the log: slower noise is not distinguished from a trend
-_ROWS_AT_ONCE = 1024  # long against the correlation of filtered noise, short against memory
-_MIN_POWER = 1e-8  # share of the power of the largest frequency below which one is left out: filters leave few
+_BAND_WIDTHS = 4  # multiples of that frequency in the fitted band, where residuals retain most of the noise
+_MIN_BAND = 32  # smallest number of frequencies in the band, more than there are shapes
+_SINGLE_FREQUENCIES = 16  # first frequencies, fitted in pairs, because the periodogram is padded to twice its length
+_BINS_PER_OCTAVE = 6  # bins of the other frequencies
+_SPECTRUM_ITERATIONS = 100  # multiplicative updates; coefficients then change by less than a percent of their sum
+_LONGEST_MEMORY = 0.2  # share of the log: slower noise is not distinguished from a trend
+_ROWS_AT_ONCE = 1024  # rows: longer than the correlation of filtered noise, small in memory
+_MIN_POWER = 1e-8  # share of the power of the largest frequency below which one is ignored, since filters remove it
 
 
 def spectrum(shape: Array, size: int) -> Array:
@@ -69,7 +69,7 @@ class LowFrequencyNoise:
 
     @staticmethod
     def of(series: Sequence[tuple[Array, Array, int]]) -> list[LowFrequencyNoise]:
-        """Return the noise that each of some residuals shows. All of them are fitted together.
+        """Return the noise in each of several residuals. All of them are fitted jointly.
 
         Args:
             series: residuals of one joint (m,), zero in gaps; the sum over t of P[t, t + k] of the projection P of
@@ -82,7 +82,7 @@ class LowFrequencyNoise:
 
     @staticmethod
     def from_periodograms(series: Sequence[tuple[Array, Array, int, int]]) -> list[LowFrequencyNoise]:
-        """Return the noise that the periodograms of residuals show.
+        """Return the noise in the periodograms of residuals.
 
         Args:
             series: for each residual its periodogram (size // 2 + 1,), the share of the noise that the fit absorbs at
@@ -122,7 +122,7 @@ class _Band:
         seen = np.add.reduceat(power[:band], starts) / widths
         left = _shapes(memories, 2.0 * np.pi * np.arange(band) / size) * free[:band]
         parts = np.add.reduceat(left, starts, axis=1) / widths
-        # A frequency has two degrees of freedom, of which the fit leaves the share that is free.
+        # A frequency has two degrees of freedom, reduced by the share that the fit absorbs.
         return _Band(parts, seen, np.add.reduceat(free[:band], starts), memories, 2.0 * np.pi * band / size)
 
 
@@ -144,8 +144,8 @@ def _bin_edges(band: int) -> Ints:
 def _fitted(bands: Sequence[_Band]) -> list[Array]:
     """Return coefficients (shapes,) that maximise Whittle's likelihood of the power of each band.
 
-    The multiplicative update of the Itakura-Saito divergence cannot decrease it. Bands are filled up with shapes and
-    bins of no weight, so that one update serves all.
+    The multiplicative update of the Itakura-Saito divergence cannot decrease the likelihood. Bands are padded with
+    shapes and bins of zero weight, so that all are updated at once.
     """
     found = [np.zeros(len(band.parts)) for band in bands]
     some = [k for k, band in enumerate(bands) if band.power.any()]
@@ -195,7 +195,7 @@ def residual_correlation(residual: Array, keep: Bools, absorbed: Sequence[Array 
     rho = product / np.outer(spread, spread)
     np.fill_diagonal(rho, 0.0)
     total = float(np.sum(rho ** 2))
-    # Twice the padding: half of the frequencies are independent, each with a real and an imaginary part.
+    # Because of twofold padding half of the frequencies are independent, each with a real and an imaginary part.
     count = max(float(weight.sum()) ** 2 / max(float(np.sum(weight ** 2)), 1e-300), 2.0)
     error = float(np.sum(np.where(rho != 0.0, (1.0 - rho ** 2) ** 2, 0.0))) / count
     rho *= max(0.0, 1.0 - error / total) if total > 0.0 else 0.0
@@ -220,7 +220,7 @@ def common_noise_matrix(equations: Equations, work: Sequence[Piece], shapes: Seq
     lags = max(map(len, shapes))
     size = fast_length(_ROWS_AT_ONCE + min(lags, _ROWS_AT_ONCE))
     power = np.array([np.maximum(spectrum(one[:size // 2], size), 0.0) for one in shapes])
-    twice = np.full(size // 2 + 1, 2.0 / size)  # each frequency stands for its negative too
+    twice = np.full(size // 2 + 1, 2.0 / size)  # each frequency represents its negative too
     twice[0] = 1.0 / size
     if size % 2 == 0:
         twice[-1] = 1.0 / size

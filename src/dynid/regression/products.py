@@ -1,4 +1,4 @@
-"""ProductForm: a model's regressor from positions alone, by products of signals over a window.
+"""Product form: a model's regressor from positions alone, by products of signals over a window.
 
 A term with inertia has the torque A(q) ddq + dq' B(q) dq + r(q). Through a polynomial kernel (Lomakin and Deutscher):
 
@@ -9,8 +9,7 @@ A term with inertia has the torque A(q) ddq + dq' B(q) dq + r(q). Through a poly
 
 Only kernels are differentiated, never signals. For a product of two velocities, the mean of both orders is used. Eq. 21
 holds for Lipschitz functions, which the sign of a velocity is not, so friction is filtered as in the momentum form.
-With `is_friction_composed`, friction is evaluated at the approximations of q and dq instead (eq. 19, 21), for
-comparison.
+With `is_friction_composed`, friction is evaluated at the approximations of q and dq instead (eq. 19, 21).
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from dynid.errors import ModelError
 from dynid.model.momentum import TORQUE_AGREEMENT, MomentumForm, TermShare
 from dynid.recording.preparation.polynomial import ProductTaps
 
-PRODUCT_ROWS_AT_ONCE = 256  # rows whose windows are held at a time
+PRODUCT_ROWS_AT_ONCE = 256  # rows whose windows are in memory at a time
 _PROBED_STATES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows of some rows and the signals of the motion through their kernels.
+    """Windows of some rows, and the signals of the motion filtered by their kernels.
 
     Attributes:
         q: (samples, dof), positions as measured.
         dq: (samples, dof), velocities from the motion's kernel.
-        taps: of the kernels.
+        taps: weights of the kernels.
         step: samples from row to row.
         memory: (samples, channels), states of terms with memory, or None.
         positions, velocities: (rows, dof), approximations at the delay.
@@ -142,7 +141,7 @@ class ProductForm:
         rest = _entries(part, place, count, q, still, still)
         found = np.zeros((count, len(windows.positions)))
         squares = [more(unit[k], np.zeros(self.dof)) for k in range(self.dof)]
-        # (rows, k, l, i): coefficients of the velocity of joint k with that of joint l under the integral.
+        # (rows, k, l, i): coefficients of the velocity of joint k times that of joint l in the integral.
         both = np.einsum("rkm,rlim->rkli", windows.coefficient_rates, windows.velocity_products)
         for k in range(self.dof):
             found += np.einsum("eri,ri->er", windows.coefficients(more(np.zeros(self.dof), unit[k])),

@@ -1,5 +1,4 @@
-"""Regression: the compressed data of a model, which can be added, divided into blocks, and combined with known
-values."""
+"""Compressed data of a model, which can be added, divided into blocks, and combined with known values."""
 
 from __future__ import annotations
 
@@ -98,7 +97,7 @@ class Regression:
         possible."""
         if most < 1:
             raise ModelError(f"a regression needs at least one block, got {most}")
-        if most == 1:  # whose sum is known already
+        if most == 1:  # its sum is already computed
             spans = reduce(_joined_spans, (block.spans for block in self.blocks))
             return replace(self, blocks=(Block(spans, self.factors),))
         blocks = list(self.blocks)
@@ -169,8 +168,7 @@ class Regression:
         return rows
 
     def pull(self, weights: Sequence[float] | Array | None) -> Array:
-        """Return the ridge penalty on the square of each base parameter (base,): the share `ridge` of its weighted
-        column's squared norm."""
+        """Return the ridge penalty on the square of each base parameter (base,): a share of its squared column norm."""
         squares = np.zeros(len(self.base))
         for j, factor in enumerate(self.factors):
             squares[factor.columns] += (1.0 if weights is None else weights[j] ** 2) * np.sum(
@@ -178,8 +176,8 @@ class Regression:
         return self.base.ridge * squares
 
     def prior_weight(self, weights: Sequence[float] | Array | None) -> float:
-        """Return the weight of prior rows relative to weighted equations, times their strength: one with weights,
-        otherwise the standard deviation of the noise of all joints."""
+        """Return the weight of prior rows, times their strength: one for weighted equations, otherwise the standard
+        deviation of the noise of all joints."""
         strength = 1.0 if self.prior is None else self.prior.strength
         if weights is not None:
             return strength
@@ -215,7 +213,7 @@ class Regression:
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
 
     def without_each(self) -> tuple[Regression, ...]:
-        """Return all data except one block, for each block in turn, in fewer sums than `without`."""
+        """Return all data except one block, for each block in turn, with fewer sums than by `without`."""
         if len(self.blocks) < 2:
             raise ModelError("a regression with only one block is empty without it")
         return self._without_each
@@ -289,12 +287,12 @@ class Regression:
         try:
             arrays = load_arrays(path)
         except (OSError, KeyError, ValueError, EOFError, IndexError):
-            arrays = {}  # as of a file with nothing in it
+            arrays = {}  # as of an empty file
         return Regression.of_arrays(arrays, model, "the data of a worker" if isinstance(path, bytes) else path)
 
     @staticmethod
     def of_arrays(arrays: Mapping[str, Any], model: LinearModel, named: str | Path) -> Regression:
-        """Return the regression from the arrays of a saved file. `named` is the file's name in messages."""
+        """Return the regression from the arrays of a saved file. named: the file's name in messages."""
         try:
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
             known = dict(zip(map(str, arrays["known_names"]), map(float, arrays["known_values"]), strict=True))
@@ -320,7 +318,7 @@ class Regression:
 
 
 def _weighted_rows(factors: Sequence[Factor], weights: Array, base: int) -> Array:
-    """Return the triangular factors of all joints one above the other (rows, base + 1), times their weights (dof,)."""
+    """Return the stacked triangular factors of all joints (rows, base + 1), multiplied by weights (dof,)."""
     tall = np.zeros((sum(len(factor.r) for factor in factors), base + 1))
     at = 0
     for weight, factor in zip(weights, factors, strict=True):
@@ -332,8 +330,7 @@ def _weighted_rows(factors: Sequence[Factor], weights: Array, base: int) -> Arra
 
 
 def _joined_spans(first: tuple[Span, ...], second: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Return the intervals of both; the last of the first and the first of the second are merged if they are of one
-    log."""
+    """Return the intervals of both; adjacent intervals of the same log are merged."""
     if first[-1].log != second[0].log:
         return first + second
     return (*first[:-1], replace(first[-1], stop=second[0].stop), *second[1:])

@@ -12,7 +12,7 @@ from dynid.recording.excerpts import RowRanges, stretches
 from dynid.regression.equations import Equations, Piece, Rows
 from dynid.threads import side_by_side
 
-PIECE = 16384  # rows at once: long against any correlation, short against memory
+PIECE = 16384  # rows at once: longer than any correlation, small in memory
 
 
 def excerpt_pieces(equations: Equations, rows: int) -> list[Piece]:
@@ -23,7 +23,7 @@ def excerpt_pieces(equations: Equations, rows: int) -> list[Piece]:
 
 
 def pieces_within(pieces: Sequence[Piece], chosen: Sequence[RowRanges]) -> list[Piece]:
-    """Return the rows of the pieces that lie in the chosen row ranges of each log."""
+    """Return the rows of the pieces that are in the chosen row ranges of each log."""
     found = []
     for piece in pieces:
         rows = piece.rows
@@ -38,7 +38,11 @@ def pieces_within(pieces: Sequence[Piece], chosen: Sequence[RowRanges]) -> list[
 class Residuals:
     """Residuals of one log in the rows of the regression.
 
-    `t` (m,), `measured` and `predicted` torques (m, dof), `keep` valid rows (m, dof).
+    Attributes:
+        t: (m,), s.
+        measured, predicted: (m, dof), torques, N m or N.
+        keep: (m, dof), valid rows.
+        rate, source: sampling rate, Hz, and name of the log.
     """
 
     t: Array
@@ -55,8 +59,7 @@ class Residuals:
 
 def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
               seen: Callable[[Piece, Rows], None] | None = None) -> tuple[Residuals, ...]:
-    """Return measured and predicted torques of each log in the decimated rows of the regression. `seen` is called
-    with each piece and its rows."""
+    """Return measured and predicted torques of each log in the regression's rows; seen: called with each piece."""
     work = equations.pieces(unit=PIECE)
     return tuple(log_residuals(equations, k, [piece for piece in work if piece.log == k], beta, threads, seen)
                  for k in range(len(equations.logs)))
@@ -64,7 +67,7 @@ def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
 
 def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: Array, threads: int | None = 1,
                   seen: Callable[[Piece, Rows], None] | None = None) -> Residuals:
-    """Return the residuals of one log in some of its pieces. `seen` is called with each piece and its rows."""
+    """Return the residuals of one log in some of its pieces; seen: called with each piece and its rows."""
     samples, count = equations.logs[log], len(equations.joints)
     ends = np.cumsum([len(piece.rows) for piece in work], dtype=np.int64)
     rows = int(ends[-1]) if len(ends) else 0

@@ -27,9 +27,9 @@ from dynid.report.figure import (
 Role = Literal["ours", "printed", "true"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Kind = Literal["line", "points", "bars"]
-_LEGEND_LINE = 20  # px, height of a row of the legend
-_LEGEND_LETTER, _LEGEND_SYMBOL = 6.5, 50.0  # px, width of a letter, and of the symbol before a name with its spaces
-_LEGEND_WIDTH = {True: 700.0, False: 300.0}  # px, by whether a panel has the width of the page or half of it
+_LEGEND_LINE = 20  # px: height of a row of the legend
+_LEGEND_LETTER, _LEGEND_SYMBOL = 6.5, 50.0  # px: width of a letter, and of the symbol before a name with its spaces
+_LEGEND_WIDTH = {True: 700.0, False: 300.0}  # px: width of a panel over the whole page, or half of it
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,10 @@ class Panel:
     """Curves with common axes.
 
     Attributes:
+        title, curves: heading, and the curves.
         x, y: quantities of the axes, with units.
-        logarithmic: applies to the vertical axis.
-        is_map: both axes have the same scale, as positions in a plane need it.
+        logarithmic: whether the vertical axis is logarithmic.
+        is_map: whether both axes have the same scale, as for positions in a plane.
     """
 
     title: str
@@ -66,11 +67,11 @@ class Panel:
     is_map: bool = False
 
     def figure(self, is_wide: bool = False) -> Figure:
-        """Return the panel as a figure in the style of the report. is_wide: it has the width of the page, not half."""
+        """Return the panel as a figure in the style of the report. is_wide: full width of the page, not half."""
         places = {role: [curve for curve in self.curves if curve.role == role] for role in ROLES}
         traces = [_trace(curve, places[curve.role].index(curve)) for curve in self.curves]
         shown = len(self.curves) > 1
-        # Names stand in columns of equal width.
+        # Legend entries are in columns of equal width.
         longest = _LEGEND_SYMBOL + _LEGEND_LETTER * max((len(curve.name) for curve in self.curves), default=0)
         rows = -(-len(self.curves) // max(1, int(_LEGEND_WIDTH[is_wide] // longest))) if shown else 0
         layout: dict[str, Any] = {
@@ -99,7 +100,7 @@ def _trace(curve: PlotCurve, place: int) -> dict[str, Any]:
     color = {"ours": SERIES[place % len(SERIES)], "printed": GREY, "true": MEASURED}[curve.role]
     x = list(curve.x) if curve.x and isinstance(curve.x[0], str) else numbers(np.asarray(curve.x, dtype=float), 6)
     y = numbers(np.array([np.nan if value is None else value for value in curve.y], dtype=float))
-    if curve.kind == "bars":  # printed ones are hatched in the colour of the bars of ours in the same place
+    if curve.kind == "bars":  # printed bars are hatched, in the colour of the computed bars at the same place
         hatched = {"color": "#ffffff", "line": {"color": SERIES[place % len(SERIES)], "width": 1},
                    "pattern": {"shape": "/", "fgcolor": SERIES[place % len(SERIES)], "size": 5}}
         return {"type": "bar", "x": x, "y": y, "name": curve.name,
@@ -115,8 +116,8 @@ def _trace(curve: PlotCurve, place: int) -> dict[str, Any]:
 
 
 def thinned(t: Array, signals: Array, most: int = 400) -> tuple[list[float], list[list[float | None]]]:
-    """Return times and each column of signals (samples, k) as plain numbers, decimated to about `most` rows:
-    half of them are evenly spaced, so that lines of many columns do not become angular, the others are extremes."""
+    """Return times and each column of signals (samples, k) as plain numbers, decimated to about `most` rows. Half of
+    them are evenly spaced, so that lines of many columns stay smooth; the others are extremes."""
     even = np.linspace(0, len(t) - 1, min(most // 2, len(t))).astype(int)
     rows = np.union1d(even, thinned_rows(np.where(np.isfinite(signals), signals, 0.0), most // 2))
     return [float(f"{x:.7g}") for x in t[rows]], [numbers(column, 6) for column in signals[rows].T]

@@ -15,18 +15,18 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools, Ints
 from dynid.order_statistics import distinct
 
-# Okabe and Ito's colours, told apart with any colour vision; grey for what was measured.
+# Okabe and Ito's colours, distinguishable with any colour vision; grey for measured values.
 INK, GREY, LIGHT, GRID = "#2b2f36", "#7b828c", "#c9ced6", "#e8ebef"
-MEASURED = "#a9b0ba"  # drawn thick below what is predicted, so that both are seen where they agree
+MEASURED = "#a9b0ba"  # drawn thick below predictions, so that both are visible where they agree
 BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7"
 SERIES = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, "#8c6d31", GREY)
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star", "cross", "pentagon")
-# From vermilion over white to blue, for numbers with a sign.
+# From vermilion over white to blue, for signed numbers.
 DIVERGING = [[0.0, "#b34700"], [0.25, "#eda36c"], [0.5, "#ffffff"], [0.75, "#7cb8dc"], [1.0, "#005a8e"]]
 
-_MOST_DECADES = 8  # of which an axis labels every power of ten; of more, every second, third, ...
+_MOST_DECADES = 8  # decades up to which an axis labels every power of ten; with more, every second, third, ...
 
-# What all figures share; the page's script puts each figure's own layout over it.
+# Layout common to all figures; the page's script combines it with each figure's own layout.
 LAYOUT: dict[str, Any] = {
     "font": {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif", "size": 13,
              "color": INK},
@@ -168,7 +168,7 @@ def thinned_rows(signals: Array, most: int) -> Ints:
     size = -(-count // stretches)
     stretches = -(-count // size)
     starts = np.arange(stretches)[:, None] * size
-    # The last stretch is filled up with its own last row.
+    # The last interval is padded with its last row.
     padded = np.concatenate([signals, np.repeat(signals[-1:], stretches * size - count, axis=0)])
     blocks = padded.reshape(stretches, size, width)
     picked = [starts + blocks.argmin(axis=1), starts + blocks.argmax(axis=1)]

@@ -18,7 +18,7 @@ from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
 _POINTS_AROUND_ELLIPSOID, _POINTS_ALONG_ELLIPSOID = 16, 9  # points of an ellipsoid
-# of a body's centre and half axes, in sizes of the robot
+# largest distance of a body's centre and largest half axis, in sizes of the robot
 _MAX_CENTRE_DISTANCE, _MAX_HALF_AXIS, _MIN_HALF_AXIS = 1.5, 0.8, 1e-3
 
 
@@ -51,8 +51,8 @@ def configurations(robot: Robot, q: Array, base_pose: Array | None) -> Array:
 
 
 def whole_tree(robot: Robot, poses: Array) -> tuple[Robot, Array, Ints]:
-    """Return the robot with all its joints, the poses (bodies, 4, 4) of its bodies, and their indices in `poses`, in
-    which dependent bodies come last."""
+    """Return the robot with all its joints, the poses (bodies, 4, 4) of its bodies, and their indices in `poses`, where
+    dependent bodies are last."""
     followers = robot.followers
     if followers is None or len(poses) != followers.tree.dof:
         return robot, poses, np.arange(robot.dof)
@@ -107,8 +107,7 @@ def last_point(lines: Array) -> Array:
 
 
 def axis_lines(frames: Array, half: float) -> Array:
-    """Return points (3 dof, 3) of a line along every joint axis, `half` to either side, with a row of nan after
-    each."""
+    """Return points (3 dof, 3) of a line along every joint axis, `half` to each side, separated by rows of nan."""
     centre, along = frames[:, :3, 3], half * frames[:, :3, 2]
     return np.stack([centre - along, centre + along, np.full_like(centre, np.nan)], axis=1).reshape(-1, 3)
 
@@ -131,15 +130,13 @@ def robot_size(frames: Array, poses: Array) -> float:
 
 
 def bounds(parts: Sequence[Array]) -> tuple[Array, Array]:
-    """Return the lowest and highest corner (3,), (3,) of all points (points, 3) of some parts; rows of nan are
-    ignored."""
+    """Return the lowest and highest corner (3,), (3,) of all points (points, 3) of some parts, without nan."""
     points = np.concatenate(parts)
     return np.nanmin(points, axis=0), np.nanmax(points, axis=0)
 
 
 def plane_square(normal: Array, offset: float, middle: Array, half: float) -> Array:
-    """Return the corners (4, 3) of a square in the plane normal @ x = offset, around the point nearest to `middle`
-    (3,)."""
+    """Return the corners (4, 3) of a square in the plane normal @ x = offset, near a point `middle` (3,)."""
     centre = middle - (normal @ middle - offset) * normal
     first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
     first /= np.linalg.norm(first)
@@ -158,7 +155,7 @@ class EllipsoidMesh:
 
 
 def ellipsoid(body: Array, pose: Array, size: float) -> EllipsoidMesh | None:
-    """Return the homogeneous solid ellipsoid with a body's ten inertial parameters, at its pose (4, 4); None without
+    """Return the homogeneous solid ellipsoid of a body's ten inertial parameters at its pose (4, 4), or None without
     mass.
 
     Its size is limited relative to the robot, so that one outlier does not shrink the rest of the picture.

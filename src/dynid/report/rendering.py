@@ -26,7 +26,7 @@ _COMPRESSED_SCRIPT = Path(__file__).with_name("static") / "plotly.min.js.gz"
 
 
 def render(page: Page[Data], data: Data) -> str:
-    """Return the page as the text of one HTML file, which requests nothing from outside."""
+    """Return the page as the text of one HTML file without external references."""
     shown = []
     for section in page.sections:
         values = section.gather(data)
@@ -48,14 +48,13 @@ def write_page(page: Page[Data], data: Data, path: str | Path) -> Path:
 
 
 def rendered_section(section: Section[Data], data: Data) -> Section[Data]:
-    """Return a plugin's section with its text rendered; one that fails shows the reason and does not stop the
-    report."""
+    """Return a plugin's section with its text rendered; if it fails, the section shows the reason."""
     try:
         values = section.gather(data)
         body = None if values is None else _environment().from_string(section.template).render(data=data, **values)
         return Section(section.name, section.title, lambda _: None if body is None else {"body": Markup(body)},
                        "{{ body }}")
-    except Exception as problem:  # the code of another package may raise anything
+    except Exception as problem:  # the code of another package may raise any exception
         reason = f"This section of a plugin failed: {type(problem).__name__}: {problem}"
         return Section(section.name, section.title, lambda _: {"reason": reason}, "<p>{{ reason }}</p>")
 
@@ -82,7 +81,7 @@ def _environment() -> Environment:
 
 
 def _script(shown: Sequence[Mapping[str, Any]]) -> Markup:
-    """Return plotly's JavaScript for a page with figures; empty for a page without, which saves some megabytes."""
+    """Return plotly's JavaScript for a page with figures; empty without figures, which saves some megabytes."""
     return Markup(plotly_script() if any('class="figure"' in section["body"] for section in shown) else "")
 
 
@@ -93,8 +92,8 @@ def plotly_script() -> str:
 
 
 class CompiledTemplates(BytecodeCache):
-    """Cache with one file per template. A changed template is compiled again, because its checksum differs. If the
-    folder cannot be written, nothing is cached."""
+    """Cache with one file per template. A changed template is compiled again, because its checksum differs. Without
+    write access to the folder nothing is cached."""
 
     def load_bytecode(self, bucket: Bucket) -> None:
         try:

@@ -1,4 +1,4 @@
-"""A part of a page, and a page as an ordered list of such parts."""
+"""Sections of a page, and a page as an ordered list of sections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynid.errors import DynidError
 
 
 class Titled(Protocol):
-    """Protocol of the data of a page: they have a headline."""
+    """Protocol of the data of a page: they have a title."""
 
     @property
     def title(self) -> str: ...
@@ -26,6 +26,7 @@ class Section(Generic[Data]):
 
     Attributes:
         name: its anchor in the page (`#name`).
+        title: heading.
         gather: returns the values for its template by name, or None to omit the section.
         template: Jinja text; empty for dynid's own, whose template is the file NAME.html next to its module.
     """

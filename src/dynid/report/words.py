@@ -11,7 +11,7 @@ from dynid.report.figure import GREEN, ORANGE, VERMILION
 from dynid.robot import Robot
 
 NOTHING = "\u2013"  # a dash
-GOOD, POOR = 5.0, 30.0  # percent: deviations below are well known, above hardly
+GOOD, POOR = 5.0, 30.0  # percent: relative standard errors of well and poorly determined parameters
 COLORS = {"good": GREEN, "fair": ORANGE, "poor": VERMILION}
 
 
@@ -87,7 +87,7 @@ SLIDING = JointUnits("m", "m/s", "m/s²", "N")
 
 def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ...]:
     """Return the units of every joint. Without a robot, a joint with a parameter in N is prismatic."""
-    if isinstance(model, FlexibleModel):  # motors as the joints they turn
+    if isinstance(model, FlexibleModel):  # motors have the units of their joints
         links = joint_units(model.links, model.links.robot)
         return (*links, *(links[j] for j in model.bending))
     if robot is not None:
@@ -97,12 +97,12 @@ def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ..
 
 
 def inverse(unit: str) -> str:
-    """Unit of the inverse of a torque or force, such as 1/(N m) or 1/N."""
+    """Return the unit of the inverse of a torque or force, such as 1/(N m) or 1/N."""
     return f"1/({unit})" if " " in unit else f"1/{unit}"
 
 
 def squared(unit: str) -> str:
-    """Unit of a squared torque or force: '(N m)²' or 'N²'."""
+    """Return the unit of a squared torque or force: '(N m)²' or 'N²'."""
     return f"({unit})²" if " " in unit else f"{unit}²"
 
 

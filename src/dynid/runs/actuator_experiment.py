@@ -1,4 +1,4 @@
-"""Experiments for actuators on the command line: loads and limits from text, command files and the plan."""
+"""Actuator experiments from the command line: loads and limits from text, command files and the plan."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dynid.progress import Tell
 from dynid.robot import Robot
 from dynid.runs.safe_motion import Safety, careful
 
-PENDULUM = "pendulum"  # the name of a robot that is one actuator with a known mass on an arm
-PENDULUM_RANGE = 1.5  # rad either way: nearly level, where gravity is largest, and no way over the top
-USUAL_SPEED = 5.0  # rad/s, which bus servos reach; for a pendulum and for joints without a speed limit
+PENDULUM = "pendulum"  # name in place of a robot: one actuator with a known mass on an arm
+PENDULUM_RANGE = 1.5  # rad to each side: nearly horizontal, where gravity is largest, and not over the top
+USUAL_SPEED = 5.0  # rad/s: usual limit of bus servos, for a pendulum and for joints without a velocity limit
 PLAN_FILE = "plan.md"
 
 
@@ -40,15 +40,15 @@ class ExperimentRequest:
         values: assumed values of unknown parameters.
         friction: friction model, "m1" to "m6".
         masses: masses of the pendulum, kg.
-        length: of the pendulum, m.
-        arm_mass: of its arm, kg.
+        length: length of the pendulum, m.
+        arm_mass: mass of its arm, kg.
         limits: file with limits, or None.
         margin: share of the robot's ranges and speeds to keep free, or None for the default.
         safety: safety settings of a robot's motion; collisions are not checked here.
         home: posture in which each part begins and ends, or None.
-        duration, part_duration: s, of all parts and of one.
+        duration, part_duration: duration of all parts and of one part, s.
         rate: rows per second.
-        seed: of random steps.
+        seed: seed of random steps.
     """
 
     robot: str
@@ -102,7 +102,7 @@ def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: T
     if machine is None or np.isfinite(limits.velocity).all():
         return plan
     name = limits.names[int(np.argmin(np.isfinite(limits.velocity)))]
-    return replace(plan, notes=(*plan.notes, f"'{name}' has no speed limit, so {USUAL_SPEED:g} rad/s is used; give "
+    return replace(plan, notes=(*plan.notes, f"'{name}' has no velocity limit, so {USUAL_SPEED:g} rad/s is used; give "
                                              "another in a file with --limits"))
 
 

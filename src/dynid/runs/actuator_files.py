@@ -27,12 +27,12 @@ TABLES = ("draws.npz", "draws.csv")
 
 @dataclass(frozen=True, eq=False)
 class DrawnActuators:
-    """Drawn actuators of a result of `dynid actuators`, and where they were written.
+    """Actuators drawn from the posterior of a result of `dynid actuators`, and the written files.
 
     Attributes:
-        posterior: from which they are drawn.
+        posterior: distribution from which they are drawn.
         values: (draws, unknowns).
-        seed, spread: as given.
+        seed, spread: random seed, and relative spread of undetermined parameters.
         paths: tables, then one file per draw for the target.
     """
 
@@ -58,8 +58,8 @@ class DrawnActuators:
         low, high = self.std_ratio
         open_ = int((~self.posterior.identified).sum())
         return (f"{len(self.values)} draws of {len(self.posterior.names)} parameters, all inside their bounds. "
-                f"Determined parameters scatter by {low:.2f} to {high:.2f} times their standard errors; bounds cut "
-                "what would be negative.",
+                f"Determined parameters scatter by {low:.2f} to {high:.2f} times their standard errors; bounds "
+                "exclude negative values.",
                 f"{open_} parameters that the data do not determine vary by {100 * self.spread:g} % about the "
                 "estimate.")
 
@@ -132,7 +132,9 @@ def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, opti
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """Options for exporting a result to a simulator. Attributes:
+    """Options for exporting a result to a simulator.
+
+    Attributes:
         target: one of `dynid.estimate.simulators.exports.TARGETS`, or empty for tables of draws alone.
         drives: TOML file with a table per joint, or None.
         source: URDF or MJCF to write into, or None for the one of the result.
@@ -148,7 +150,7 @@ class ExportOptions:
 
 
 def source_file(options: ExportOptions, robot_file: str) -> Path | None:
-    """Return the file to write into: the one that is named, or the MJCF of the result for a target that is MJCF."""
+    """Return the file to write into: the given one, or the MJCF of the result for an MJCF target."""
     robot = Path(robot_file)
     is_mjcf = options.target in ("mjcf", "mjlab") and robot.suffix in (".xml", ".mjcf") and robot.is_file()
     return options.source or (robot if is_mjcf else None)

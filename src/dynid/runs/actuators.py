@@ -27,10 +27,10 @@ from dynid.robot import Robot
 from dynid.runs.arguments import assign, kind_of, merged
 from dynid.runs.settings import SettingsFile, moved_path, read_table
 
-POSTERIOR = "posterior.json"  # values and covariance in the folder of a result, for `dynid export`
-FILES = {"actuators": "actuators.json", "posterior": POSTERIOR, "report": "report.html"}  # in the folder of a result
-PENDULUM = "pendulum"  # in place of a robot
-BENCH_ALSO = ["bias"]  # of logs of BAM: the zero of a pendulum is set by eye, and BAM estimates it in every fit
+POSTERIOR = "posterior.json"  # file with values and covariance in a result folder, for `dynid export`
+FILES = {"actuators": "actuators.json", "posterior": POSTERIOR, "report": "report.html"}  # files of a result folder
+PENDULUM = "pendulum"  # name in place of a robot
+BENCH_ALSO = ["bias"]  # extra unknown of BAM's logs: its pendulum is zeroed by eye, and BAM estimates this bias too
 
 
 class ActuatorSettings(SettingsFile):
@@ -44,7 +44,7 @@ class ActuatorSettings(SettingsFile):
         law: drive law.
         gains: known parameters of the law: a number, one per joint, or a table by joint.
         friction: "auto" or "m1" to "m6".
-        delay: s; estimated if it is not given.
+        delay: delay of the commands, s; estimated if not given.
         also: further parameters to estimate.
     """
 
@@ -142,7 +142,7 @@ def _bench_files(log: str) -> list[str]:
 
 
 def _benches(settings: ActuatorSettings) -> tuple[list[ActuatorLog], list[str]]:
-    """Return logs of BAM with their own pendulums and gains, and sentences on logs that cannot be read.
+    """Return logs of BAM with their own pendulums and gains, and sentences on unreadable logs.
 
     There are none if other logs or a pendulum are given.
     """

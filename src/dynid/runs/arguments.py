@@ -1,4 +1,4 @@
-"""Settings of a run from the files and single settings that a user gives."""
+"""Settings of a run from files and single settings that a user gives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.robot import builtin_names
 from dynid.runs.settings import RunSettings, read_table
 
 Kind = Literal["settings", "robot", "log"]
-WINDOW = ("start", "stop")  # settings of [log] that are of one log, not of a format
+WINDOW = ("start", "stop")  # settings of [log] that belong to one log, not to a format
 _ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
 
 
@@ -34,8 +34,13 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
                  assignments: Sequence[str] = (), *, trust: bool = False) -> RunSettings:
     """Return settings from a run file, or from a robot and logs, overridden by `given`.
 
-    given: settings and tables of settings by name; None for not given. assignments: see `assign`. trust: whether
-    Python files named by the run file or its prior may be run; model.python in an assignment always may.
+    Args:
+        source: a run file or a robot.
+        logs: log files.
+        given: settings and tables of settings by name; None for not given.
+        assignments: see `assign`.
+        trust: whether Python files named by the run file or its prior may be run; model.python in an assignment always
+            may.
     """
     if logs:
         robots = [log for log in logs if Path(log).suffix.lower() in _ROBOT_SUFFIXES or log in builtin_names()]
@@ -77,8 +82,7 @@ def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
     """Return the settings of a result for other logs: with their own [log] table, without the result's time window.
 
-    given: settings over those of the result, as `merged` takes them. A table "log" replaces that of the result, unless
-    it only names a window of time.
+    given: overriding settings, see `merged`. A table "log" replaces that of the result unless it is only a window.
     """
     given = dict(given)
     log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}

@@ -1,7 +1,7 @@
-"""Choices made from the data of a run: cut-off, friction, direction of gravity, one step each.
+"""Choices that a run makes from its data: cut-off, friction, direction of gravity, one step each.
 
-Every command that identifies from logs makes these choices here, on the logs in memory. A step takes the choices so
-far and adds its own; settings given by the user are not chosen.
+Every command that identifies from logs makes these choices here, on the logs in memory. A step takes the choices so far
+and adds its own; settings given by the user are not chosen.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Choices:
     """Settings, robot and dataset of a run, with the choices made from the data.
 
     Attributes:
-        settings: of the run, with chosen friction and gravity.
-        robot: with the chosen gravity.
-        dataset: prepared with the chosen cut-off.
+        settings: settings of the run, with chosen friction and gravity.
+        robot: the robot with the chosen gravity.
+        dataset: logs prepared with the chosen cut-off.
         cutoff: choice of the cut-off; None if it was given.
         friction: choice of the friction of each joint; None if it was given.
         gravity: direction of gravity; None if it was given.
@@ -90,7 +90,7 @@ def choose_noise_step(state: Choices, tell: Tell) -> Choices:
 
 
 def choose_friction_step(state: Choices, tell: Tell) -> Choices:
-    """Choose the friction of each joint, if neither the run nor the robot file names it."""
+    """Choose the friction of each joint, if neither the run nor the robot file specifies it."""
     if AUTO in state.settings.model.friction or not names_friction(state.settings, state.robot):
         tell("choosing the friction of each joint")
     few = excerpt(state.dataset.samples, PILOT_ROWS)

@@ -24,8 +24,8 @@ from dynid.version import __version__
 
 ENDINGS = {"c": ".h", "python": ".py", "python-plain": "_plain.py", "julia": ".jl", "latex": ".tex", "cuda": ".cuh",
            "cupy": "_cupy.py", "jax": "_jax.py", "torch": "_torch.py", "rust": ".rs"}
-_TOGETHER = {"cuda": "cupy", "cupy": "cuda"}  # a header and the Python module that loads it
-# What a controller takes: the torques of a motion, their parts, and accelerations.
+_TOGETHER = {"cuda": "cupy", "cupy": "cuda"}  # a CUDA header and the Python module that loads it
+# Default functions for a controller: torques of a motion, their parts, and accelerations.
 CONTROLLER_FUNCTIONS = ("inverse_dynamics", "inertia", "coriolis", "gravity", "friction", "forward_dynamics")
 _OPERATIONS = record("Operations", multiplications=int, additions=int, divisions=int, functions=int)
 

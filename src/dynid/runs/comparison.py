@@ -43,7 +43,10 @@ class ComparedMethods:
     """A run with full validation for the first method, and the estimates of the others.
 
     Attributes:
+        run: the run of the first method.
         names: the methods as requested, one per estimate; the estimate of "auto" has another name.
+        estimates, seconds: estimate of each method, and its computing time, s.
+        validations: torque predictions of each method on the validation logs.
         simulations: simulations of every method under the logs' torques; empty if not requested.
         failures: methods that failed, with reasons.
     """
@@ -87,7 +90,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     run = judge(loaded, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
                 tell.part(0.75, 0.95))
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
-    # No controller: side by side, what tells methods apart is the motion without feedback.
+    # Without a controller, because methods differ most in the motion without feedback.
     alone = settings.model_copy(update={"controller": None})
     logs = [(one.samples, None) for one in run.validations] or own_logs(loaded.problem)
     simulations = tuple(simulated(estimate, alone, logs, tell.part(0.95, 1.0)) for estimate in estimates)
@@ -95,8 +98,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
 
 
 def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
-    """Return the options of one of several methods: those of the run that it knows, overridden by its table under
-    [compare.options]."""
+    """Return the options of a method: those of the run that it has, overridden by [compare.options.METHOD]."""
     for other in settings.compare.options:
         find_method(other)
     known = find_method(name).options
@@ -164,8 +166,7 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
                     tell: Tell = lambda sentence: None, *, trust: bool = False) -> ComparedResults:
     """Compare two results of one robot on the motion of the first one's identification, and on further logs.
 
-    The logs are read and prepared like those of the first result. log: a [log] table that overrides that of its run;
-    trust: see `load`.
+    Logs are prepared like those of the first result. log: a [log] table that overrides its own; trust: see `load`.
     """
     tell("reading the results")
     (a, settings), (b, _) = load(folder_a, trust=trust), load(folder_b, trust=trust)
@@ -189,7 +190,7 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
 
 
 def _fold(folder: str, estimate: Estimate) -> Regression | None:
-    """Return the compressed regression that a result folder holds; None if it was compressed for another model."""
+    """Return the compressed regression in a result folder; None if it was compressed for another model."""
     try:
         return Regression.load(Path(folder) / REGRESSION, estimate.model)
     except (ModelError, RecordingError):

@@ -30,7 +30,7 @@ from dynid.runs.settings import RunSettings
 OwnTerms = Literal["default", "own", "none"]
 LIMITS = ("lower", "upper", "velocity", "acceleration", "effort")
 _MASS_FIRST = ("M", "MX MY MZ", "XX XY XZ YY YZ ZZ")  # the order of Simionato's tables
-_COUPLINGS = {"motor-side", "coupled-wrist"}  # kinds of terms without which the torques make no sense
+_COUPLINGS = {"motor-side", "coupled-wrist"}  # kinds of terms that the torque equations need
 
 
 _LIMIT_FIELDS: dict[str, Any] = dict.fromkeys(LIMITS, float | None)
@@ -39,7 +39,7 @@ _CLOSURE = record("RobotClosure", name=str, kind=str, first=str, second=str, equ
 _STANDARD = record("StandardParameter", name=str, unit=str, of=str, value=float | None, seen=str)
 _BASE = record("Combination", name=str, expression=str)
 INERTIA_PROBLEM = record("InertiaProblem", link=str, kind=str, message=str, violation=float | None)
-ROUNDING = 1e-9  # of numbers that stand on a limit, in their own units
+ROUNDING = 1e-9  # tolerance of numbers at a limit, in their own units
 _CERTIFICATE = record("Certificate", verified=bool, gap=float | None, error=float | None, conditions=list[Any])
 
 
@@ -52,9 +52,12 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
                   mass_first: bool = False, by: Literal["qr", "svd"] = "qr") -> dict[str, Any]:
     """Return a description of a robot without data, the object of `dynid inspect --json`.
 
-    friction, rotor: terms at every joint. own_terms: those of the robot file: "default", if its motors couple joints;
-    "own", always; "none". mass_first: group parameters onto masses, then moments, then inertias, instead of body by
-    body. by: method for base parameters, see `base_parameters`.
+    Args:
+        robot: the robot.
+        friction, rotor: terms at every joint.
+        own_terms: terms of the robot file: "default", if its motors couple joints; "own", always; "none".
+        mass_first: group parameters onto masses, then moments, then inertias, instead of body by body.
+        by: method for base parameters, see `base_parameters`.
     """
     coupled = any(term["kind"] in _COUPLINGS for term in robot.terms)
     defaults = own_terms == "own" or (own_terms == "default" and coupled)
@@ -100,7 +103,7 @@ def inspect_logs(robot: Robot, logs: Sequence[Path], mapping: Path | None = None
 
 
 def _closures(robot: Robot) -> list[dict[str, Any]]:
-    """Return name and kind of each closure, its links, and the number of redundant equations."""
+    """Return name and kind of each loop closure, its links, and the number of redundant equations."""
     followers = robot.followers
     if followers is None or followers.loops is None:
         return []
@@ -110,7 +113,7 @@ def _closures(robot: Robot) -> list[dict[str, Any]]:
 
 
 def _joints(robot: Robot) -> list[dict[str, Any]]:
-    """Return name, kind, place in the tree and limits of each joint; None for an unknown limit."""
+    """Return name, kind, position in the tree and limits of each joint; None for an unknown limit."""
     return [{"name": joint.name, "kind": joint.kind, "link": body.name,
              "parent": robot.base if joint.parent < 0 else robot.bodies[joint.parent].name,
              **{which: float(limit) if math.isfinite(limit := getattr(joint, which)) else None for which in LIMITS}}
@@ -118,7 +121,7 @@ def _joints(robot: Robot) -> list[dict[str, Any]]:
 
 
 def how_seen(base: BaseParameters) -> list[str]:
-    """Return whether torques determine each parameter: "alone" (individually), "combined" with others, or "never"."""
+    """Return whether torques determine each parameter individually ("alone"), "combined" with others, or "never"."""
     used = base.matrix != 0.0
     lone_rows = used.sum(axis=1) == 1
     seen = []
@@ -149,7 +152,8 @@ class Reason:
 
     Attributes:
         link: the link, joint parameter or group.
-        violation: its size, SI units.
+        kind, message: kind of the condition, and a sentence.
+        violation: size of the violation, SI units.
     """
 
     link: str
@@ -163,6 +167,8 @@ class Check:
     """Result of a check of physical consistency.
 
     Attributes:
+        source, name: checked file or folder, and name of the robot.
+        consistent, reasons: whether the robot is physically consistent, and the violated conditions.
         remarks: observations that are not violations.
         full: whether all parameters are known.
         feasibility: test of the base parameters, if only they are known or the full ones are inconsistent.
@@ -219,8 +225,7 @@ def check_robot(robot: Robot, source: str = "", *, shapes: bool = True) -> Check
 
 
 def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *, shapes: bool | None = None) -> Check:
-    """Check an estimate: its full parameters or, if there are none, whether any consistent robot has its base
-    parameters."""
+    """Check the full parameters of an estimate or, without them, whether a consistent robot has its base parameters."""
     model = required_robot_model(estimate.model, "a check")
     options = settings.options
     shapes = bool(options.get("shapes")) if shapes is None else shapes
@@ -235,7 +240,7 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
         unseen = ", ".join(np.array(estimate.names)[~known])
         return Check(source, model.robot.name, found.possible, tuple(_why_not(consistency, found, base, values)),
                      (f"not included, because the data do not determine it: {unseen}",) if unseen else (), False, found)
-    # Shapes limit centres through `consistency` here, as they did in the estimate.
+    # `consistency` restricts centres of mass to shapes here, as in the estimate.
     robot = model.robot.with_inertias(body_inertias(model, estimate.theta))
     reasons, remarks = _bodies(robot, shapes=False)
     remarks = [] if shapes else remarks
@@ -259,7 +264,7 @@ def _bodies(robot: Robot, shapes: bool) -> tuple[list[Reason], list[str]]:
 
 def _why_not(consistency: Consistency, found: Feasibility, base: BaseParameters,
              values: np.ndarray) -> Iterator[Reason]:
-    """Yield reasons for base parameters that no consistent robot has: violations of the nearest links with these
+    """Yield reasons why no consistent robot has some base parameters: violations of the nearest links with the same
     torques. The certificate proves that no other choice is consistent."""
     if found.possible:
         return

@@ -35,7 +35,9 @@ class ContactOptions:
     """Options of contact detection, see `dynid.ExternalWrench`.
 
     Attributes:
+        frame, axes: frame of the external wrench, and its components.
         free: logs without contact; by default those of the result.
+        way, window, prior, alarms: options of `dynid.ExternalWrench`.
         trust: see `load`.
     """
 
@@ -97,7 +99,7 @@ def contacts_of_result(folder: str | Path, logs: Sequence[str], options: Contact
     robot = make_robot(settings)
     for name in (options.frame, options.axes):
         if name is not None:
-            robot.frame(name)  # refused before any log is read
+            robot.frame(name)  # raises for an unknown frame before any log is read
     parameter_covariance(estimate)
     other = settings_for_other_logs(settings, given or {}, str(folder))
     try:
@@ -139,7 +141,7 @@ def contact_files(logs: int) -> dict[str, str]:
 
 
 def _numbered(log: int) -> str:
-    """Return the suffix that distinguishes the files of a log (from 0) from those of the first."""
+    """Return the suffix of the file names of a log (from 0); empty for the first."""
     return "" if log == 0 else f"_{log + 1}"
 
 

@@ -28,7 +28,7 @@ ROBOT = "franka-panda"
 FRICTION = ("viscous", "coulomb", "offset")
 METHODS = ("auto", "wls", "ols")
 RATE, DURATION = 500.0, 20.0  # Hz, s
-ENCODER = 2.0 * np.pi / 2 ** 18  # rad a count
+ENCODER = 2.0 * np.pi / 2 ** 18  # rad per count
 TORQUE_NOISE = 0.005  # standard deviation as a share of each joint's rated torque
 VISCOUS, DRY, ASYMMETRY = 0.01, 0.02, 0.002  # friction as a share of the rated torque: at 1 rad/s, dry, offset
 RESULT = "result"
@@ -39,9 +39,9 @@ class Demo:
     """Result of the demonstration.
 
     Attributes:
-        compared: the methods side by side; the run is that of the first.
+        compared: results of the compared methods; the run is that of the first.
         truth: (base,), parameters that the logs were simulated with.
-        written: path of each file of the result, by its kind.
+        written: path of each file of the result, by kind.
         folder: folder with the logs, the run file and the result.
     """
 
@@ -52,7 +52,7 @@ class Demo:
 
 
 def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 0) -> Demo:
-    """Design a motion, simulate logs of it, identify from one, validate on another motion, and write the result.
+    """Design a motion, simulate its logs, identify from one, validate on another motion, and write the result.
 
     An earlier demonstration in the folder is replaced. Any other folder with files is refused.
     """
@@ -88,8 +88,8 @@ def simulate_logs(folder: Path, log: str, validation: str, tell: Tell = lambda s
         folder: where the logs are written.
         log: file name of the log to identify from.
         validation: file name of the log to validate on.
-        tell: is called with what is being done.
-        seed: of the search, the second motion and the noise.
+        tell: receives progress messages.
+        seed: seed of the search, the second motion and the noise.
     """
     model = demo_model()
     robot = model.robot

@@ -27,7 +27,7 @@ from dynid.runs.logs import LogEntry, LogSettings, log_settings
 from dynid.runs.models import first_model
 from dynid.runs.settings import PayloadSettings, RunSettings
 
-_CONTRADICTION_STD = 3.0  # deviations between two ways to a gain, above which they contradict each other
+_CONTRADICTION_STD = 3.0  # standard errors of a difference of gains, above which two methods contradict each other
 
 
 def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
@@ -79,7 +79,7 @@ def pooled(gains: Sequence[DriveGains]) -> DriveGains:
     has_value = total > 0
     mean = np.where(has_value, (weight * np.where(known, values, 0.0)).sum(axis=0) / np.where(has_value, total, 1.0),
                     np.nan)
-    # Scatter as a share of the gains, in units in which the sum of squares is the weighted variance.
+    # Relative scatter of the gains, scaled so that the sum of squares is the weighted variance.
     apart = np.sqrt(weight / np.where(has_value, total, 1.0)) * np.where(known, values / mean - 1.0, 0.0)
     least = np.where(has_value, std.min(axis=0) / np.where(has_value, np.abs(mean), 1.0), 0.0)
     covariance = np.diag(least ** 2) + apart.T @ apart
@@ -91,8 +91,7 @@ def pooled(gains: Sequence[DriveGains]) -> DriveGains:
 
 
 def gain_table(gains: DriveGains) -> dict[str, Any]:
-    """Return drive gains as settings of a [log] table, with their covariance; a joint without a gain is
-    not measured."""
+    """Return drive gains as settings of a [log] table, with covariance; joints without gain are not measured."""
     table: dict[str, Any] = {
         "drive_gain": {name: float(value) if yes else 1.0 for name, value, yes in
                        zip(gains.joints, gains.values, gains.identified, strict=True)},
@@ -102,10 +101,10 @@ def gain_table(gains: DriveGains) -> dict[str, Any]:
 
 
 def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings) -> Samples:
-    """Return samples of a log with drive gains from other logs, whose covariance is increased by the difference to this
-    log's own gains.
+    """Return samples of a log with drive gains from other logs.
 
-    If the log has the controller's targets, half of the squared difference of both gains is the variance of either.
+    If the log has the controller's targets, which give gains of its own, the covariance is increased: half of the
+    squared difference of both gains is the variance of either.
     """
     given = settings.log.get("drive_gain")
     if samples.gain_deviation is None or not isinstance(given, dict) or recording.target_torque is None \
@@ -119,7 +118,7 @@ def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings
 
 
 def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> list[Samples]:
-    """Return logs in currents, prepared like those of the run."""
+    """Return logs with motor currents, prepared like those of the run."""
     found, chosen = [], Preparation.of(settings.prepare, "[prepare]")
     for one in logs:
         log = log_settings(one)
@@ -146,8 +145,8 @@ class FoundGains:
 
 def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None = None,
                loaded: Sequence[str] = (), tell: Tell = lambda sentence: None) -> FoundGains:
-    """Return drive gains of logs in currents: from their targets if available, with a known load if logs with it are
-    given, and as given in numbers for comparison."""
+    """Return drive gains of logs with motor currents by every available method: from the controller's targets, with a
+    known load if such logs are given, and the given numbers for comparison."""
     ways: list[DriveGains] = []
     recordings = [_in_currents(log_settings(log), settings, robot) for log in settings.logs]
     if loaded:

@@ -1,5 +1,4 @@
-"""Estimation in a run: by the given method, or with the method, and torques that depend on position, chosen from the
-data."""
+"""Estimation in a run by the given method, or with method and position-dependent torques chosen from the data."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def estimate_of_run(loaded: LoadedProblem) -> tuple[LoadedProblem, Estimate]:
 
 
 def _with_cables(settings: RunSettings, joints: Sequence[str]) -> RunSettings:
-    """Return the settings with torques that depend on the position of some joints."""
+    """Return the settings with position-dependent torques (cables) at some joints."""
     model = settings.model
     return settings.model_copy(update={"model": model.model_copy(update={"terms": (*model.terms, _table(joints))})})
 

@@ -1,5 +1,4 @@
-"""Extraction of full parameters from an earlier result, or from a robot with a table of base values, and their
-comparison."""
+"""Extraction of full parameters from an earlier result or a table of base values, and comparison of extracted sets."""
 
 from __future__ import annotations
 
@@ -34,7 +33,10 @@ FILE, CONES = "robot's file", "cones"
 
 @dataclass(frozen=True, eq=False)
 class ExtractedSets:
-    """Sets of full parameters extracted from one vector of base values, compared on a synthetic motion."""
+    """Sets of full parameters extracted from one vector of base values, compared on a synthetic motion.
+
+    source: result folder or robot; comparison: torques and internal forces of the sets.
+    """
 
     source: str
     robot: Robot
@@ -62,6 +64,7 @@ def base_values_of(source: str | Path, table: str | Path | None = None, *, folde
     """Return base values of a result folder, or of a table for a result's model or a robot.
 
     Args:
+        source, table: folder or robot, and file with base values.
         folded: whether to include the compressed regression with the weights of the estimate, for the one-step loss.
         trust: see `load`.
     """
@@ -93,7 +96,7 @@ def _stacked(folder: Path, estimate: Estimate) -> Stacked:
 
 def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: Sequence[Loss],
                  options: ExtractionOptions, tell: Tell = lambda sentence: None) -> ExtractedSets:
-    """Return a set for each of the bounds with each of the losses, compared on a new motion with the robot file, or
+    """Return a set for each combination of bounds and losses. They are compared on a new motion with the robot file, or
     otherwise with the result of the cone programme."""
     robot = required_robot_model(given.model, "extraction").robot
     sets = []

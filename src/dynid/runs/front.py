@@ -35,18 +35,18 @@ def identify(source: Problem | LinearModel, data: Data | None = None, method: st
 def identify(source: Any, data: Any = None, method: str = "auto", **options: Any) -> Run | Estimate:
     """Identify a robot from logs, or a model from data.
 
-    With files it does what `dynid identify` does, and returns what `dynid.run` returns: estimate, validation, verdict.
-    With a model and samples it returns the estimate alone, see `dynid.estimate.identify`.
+    With files it works like `dynid identify` and returns the result of `dynid.run`: estimate, validation, verdict. With
+    a model and samples it returns the estimate alone, see `dynid.estimate.identify`.
 
     Args:
         source: a robot (URDF, MJCF, TOML, built-in name), a run file, a model, or a problem.
-        data: a log or several, where the source is a robot; samples, where it is a model.
+        data: one or several logs if the source is a robot; samples if it is a model.
         method: by default chosen by cross-validation.
-        options: of files: friction, such as "viscous,coulomb"; validate, logs to test the result on; settings by their
-            name in a run file, such as `prepare={"cutoff": 8.0}`. Of a model: those of the method.
+        options: for files: friction, such as "viscous,coulomb"; validate, logs to test the result on; settings by their
+            name in a run file, such as `prepare={"cutoff": 8.0}`. For a model: options of the method.
 
     Raises:
-        ModelError: where the arguments are of other types.
+        ModelError: an argument has another type.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -89,7 +89,7 @@ def _identify_files(source: PathLike, data: Any, method: str, options: dict[str,
 
 
 def load(folder: str | Path, *, trust: bool = False) -> Estimate:
-    """Open a result: the estimate with its covariance, from the folder that `dynid identify -o` wrote.
+    """Open a result folder of `dynid identify -o`: return the estimate with its covariance.
 
     trust: whether a Python file that the result names as its model may be run; without it such a result is refused.
     """

@@ -1,4 +1,4 @@
-"""Run: from settings to an estimate, its validation and its verdict."""
+"""Runs: from settings to an estimate, its validation and its verdict."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from dynid.payloads.result import PayloadEstimate
 
 
-_INERTIA_POSTURES = 300  # of a log at which inertias are looked at
-_ROWS_FOR_STEPS = 5000  # of a log, above which methods that simulate step by step are not cross-validated: minutes
+_INERTIA_POSTURES = 300  # postures of a log at which inertias are tested
+_ROWS_FOR_STEPS = 5000  # rows of a log above which simulating methods are not cross-validated, since it takes minutes
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +69,22 @@ class Run:
     """All results of a run.
 
     Attributes:
+        settings, robot, problem, estimate: the input and the estimate.
+        reconstruction, validations: torque predictions on the fitted logs and on the validation logs.
+        cross, verdict, notes, seconds: cross-validation, verdict, remarks and computing times.
         simulations: simulations of the validation logs, or of the run's own logs; empty if not requested.
         physics: physical properties of the estimate, or None without inertias of every body.
         logs: facts on the reading of each log, validation logs last.
         choice: choice of the cut-off, or None if it was given.
         dependence: dependence of the parameters on the cut-off, or None.
         mounting: estimated direction of gravity, or None.
-        friction: friction chosen, or None.
+        friction: choice of the friction, or None if it was given.
         deflections: stiffness of joints whose motor and link positions are both logged.
         breakaway: breakaway torques of joints that start from rest.
         payloads: payloads of the logs that name one.
         essential: reduced model, or None.
-        essential_on_others: its relative error on each validation log.
-        tracking: commanded against measured signals of each log that holds both.
+        essential_on_others: relative error of the reduced model on each validation log, percent.
+        tracking: tracking errors of each log with commanded and measured signals.
         controller_fit: identified control loops, for methods that simulate them.
         left_out: logs that cannot be used, or are copies of others.
     """
@@ -131,8 +134,11 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
         store: Path | None = None) -> Run:
     """Read and prepare the logs, make the choices left open, identify, validate and give a verdict.
 
-    `workers` read and compress the logs; the default is this process. `store` is a folder that keeps compressed logs,
-    so that the next run reads only new ones. Neither changes the result.
+    Args:
+        settings: of the run.
+        tell: receives progress messages.
+        workers: processes that read and compress the logs; default: this process.
+        store: folder that keeps compressed logs, so that the next run reads only new ones.
     """
     started, tell = time.perf_counter(), Progress.of(tell)
     tell("reading the robot", 0.0)
@@ -160,14 +166,14 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
 
 
 def _essential_run(loaded: LoadedProblem, tell: Progress) -> Run:
-    """Return the run with the essential parameters only."""
+    """Return the run with the essential (significant) parameters only."""
     settings, asked = loaded.settings, loaded.settings.essential
     assert asked is not None
     method = "wls" if settings.method == AUTO else settings.method
     tell(f"removing parameters by rule '{asked.rule}'", 0.0)
     found = essential(loaded.problem, criterion=asked.rule, threshold=asked.threshold, alpha=asked.alpha,
                       method=method, options=settings.options, unseen=True)
-    # Where a method found shapes, these are held from there on, and what is left is least squares.
+    # If a method estimated shape parameters, they are fixed from here on, and the remaining fit is linear.
     held = "wls" if found.estimate.method == method and "shape" in find_method(method).gives else method
     changes = {"method": held, "options": settings.options if held == method else {}}
     result = judge(replace(loaded, problem=found.problem), found.estimate, settings.model_copy(update=changes),
@@ -178,10 +184,10 @@ def _essential_run(loaded: LoadedProblem, tell: Progress) -> Run:
 
 def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate: Estimate,
                  tell: Tell = lambda sentence: None) -> tuple[PayloadEstimate, ...]:
-    """Return the payloads that a run's logs name, each from all logs with it."""
+    """Return the payloads named in a run's logs, each from all logs with it."""
     if not settings.payloads:
         return ()
-    from dynid.payloads.estimation import payload  # with live payloads, which most runs do not need
+    from dynid.payloads.estimation import payload  # imported here, because most runs have no payload
     chosen, found = problem.data[0].preparation, []
     for name, said in settings.payloads.items():
         logs = [samples for _, samples in prepared(settings.with_payload(name), settings, robot, chosen, tell)]
@@ -194,8 +200,7 @@ def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate
 
 def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robot: Robot,
           tell: Tell = lambda sentence: None) -> Run:
-    """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and compute the
-    verdict."""
+    """Return the run with validation on its own data, other logs, simulation and cross-validation, and the verdict."""
     tell = Progress.of(tell)
     tell("validating", 0.0)
     problem, estimate = loaded.problem, with_torque_errors(estimate, loaded.problem)
@@ -207,7 +212,7 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
                                        resting):
         recordings.append(recording)
         others.append(reconstruct(estimate, samples))
-    free = robot.has_free_base  # its contacts are not simulated, and its recordings have columns of the base
+    free = robot.has_free_base  # contacts are not simulated, and the recordings have columns of the base
     pairs = list(zip((one.samples for one in others), recordings, strict=True)) or own_logs(problem)
     simulations = () if free else simulated(estimate, settings, pairs, tell.part(0.3, 0.5))
     cross, notes = None, []
@@ -216,7 +221,7 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
         tell("cross-validating over blocks of time", 0.5)
         try:
             cross = cross_validate(problem, settings.method, estimate=estimate, options=settings.options)
-        except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
+        except NotPossibleError as error:  # the estimate is valid, but fewer data may not determine all parameters
             notes.append(f"cross-validation is not available, because without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
     tell("trying half and twice the cut-off", 0.7)
@@ -250,7 +255,7 @@ def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
         inertia = np.max([joint_inertia(estimate.model, estimate.full, one.q[:: max(1, len(one) // _INERTIA_POSTURES)])
                           for one in problem.recordings], axis=0)
         return identify_controller(problem.recordings, inertia)
-    except (ModelError, NotPossibleError):  # a robot that cannot move, or no loop: nothing of the estimate hangs on it
+    except (ModelError, NotPossibleError):  # no closed loop, or no simulation of this robot
         return None
 
 
@@ -270,11 +275,10 @@ def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None
 
 
 def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
-    """Return the settings of a run with a prior, and the earlier estimate, or None. Terms are those of the earlier
-    result if the run names none."""
+    """Return the settings of a run with a prior, and the earlier estimate or None. Its terms are the default."""
     if settings.prior is None:
         return settings, None
-    from dynid.runs.results import load  # which imports runs itself
+    from dynid.runs.results import load  # imported here, because results imports this module
 
     if settings.method not in (AUTO, METHOD) or settings.essential is not None:
         raise DynidError(f"a prior can be combined only with method {METHOD} and all parameters; remove "
@@ -286,9 +290,9 @@ def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
 
 
 def with_earlier(loaded: LoadedProblem, earlier: Estimate) -> tuple[LoadedProblem, Weight]:
-    """Return the problem of a run with an earlier estimate as prior, and its weight."""
+    """Return the problem of a run with an earlier estimate as weighted prior."""
     problem, weight = with_prior(loaded.problem, earlier)
     cutoff = loaded.cutoff
-    if cutoff is not None:  # whose folds, without the prior, would be identified from again
+    if cutoff is not None:  # its compressed data without the prior would be used again
         cutoff = replace(cutoff, folds=CutoffFolds.like(problem))
     return replace(loaded, problem=problem, cutoff=cutoff), weight

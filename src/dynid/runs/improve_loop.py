@@ -1,8 +1,7 @@
 """Repeated excitation: design a motion for the least determined parameters, record it, identify with all logs, repeat.
 
 Sousa (s. 8.1) proposes a controller that excites the least known parameters. Here each round designs the motion that
-reduces the largest standard errors most. A virtual robot or a program of the user records it, and the next result uses
-its log together with all earlier ones.
+reduces the largest standard errors most. A virtual robot or a user's program records it for the next result.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ from dynid.runs.results import SETTINGS, save
 from dynid.runs.settings import RunSettings
 from dynid.runs.virtual_log import VirtualLoopOptions, save_log, simulate_log
 
-VIRTUAL = "virtual"  # the recorder that simulates
-_LOG_RATE = 1000.0  # Hz, of the virtual robot's controller and log
-_NAMED_PARAMETERS = 5  # parameters of a round that its facts list
+VIRTUAL = "virtual"  # recorder that simulates the robot
+_LOG_RATE = 1000.0  # Hz: rate of the virtual robot's controller and log
+_NAMED_PARAMETERS = 5  # parameters listed per round
 
-Recorder = Callable[[Path, Path, int], None]  # motion, log to write, number of the round
+Recorder = Callable[[Path, Path, int], None]  # (motion, log to write, number of the round)
 
 
 @dataclass(frozen=True, eq=False)
 class ImprovementRound:
-    """One result of the loop.
+    """One round of the loop and its result.
 
     Attributes:
         number: 0 for the result that the loop starts from.
@@ -47,9 +46,9 @@ class ImprovementRound:
         result: folder of the result with all logs so far.
         not_identified: base parameters that the logs do not determine.
         poorly_determined: those with a large standard error.
-        largest: the largest standard errors by name, largest first, as shares of a parameter's value, or of a tenth of
-            the typical value of its unit where that is larger. The next motion is designed to lower them.
-        relative_error: of the torques, percent.
+        largest: the largest standard errors by name, relative to the parameter's value, or to a tenth of the typical
+            value of its unit if that is larger. The next motion is designed to reduce them.
+        relative_error: relative torque error, percent.
     """
 
     number: int
@@ -77,7 +76,7 @@ class ImprovementRound:
                 "largest_relative_standard_errors": self.largest, "relative_error": self.relative_error}
 
 
-ROUNDS = record("Rounds", rounds=list[ImprovementRound])  # what `dynid excite --repeat --json` prints
+ROUNDS = record("Rounds", rounds=list[ImprovementRound])  # output of `dynid excite --repeat --json`
 
 
 def recorder_for(words: str, robot: Robot, request: MotionRequest) -> Recorder:
@@ -93,8 +92,7 @@ def recorder_for(words: str, robot: Robot, request: MotionRequest) -> Recorder:
 
 
 def _simulated(robot: Robot, request: MotionRequest, motion: Path, log: Path, number: int) -> None:
-    """Simulate the virtual robot of the file along a motion; the torques have the given noise, or that of the earlier
-    logs."""
+    """Simulate the virtual robot along a motion; the torque noise is the given one, or that of the earlier logs."""
     assert request.improve is not None
     noise = noise_of(request.noise, robot.dof)
     if noise is None:
@@ -130,7 +128,7 @@ def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, fold
         raise DynidError("a loop needs a result to start from", "give --improve RESULT", code="no-result")
     first = Path(request.improve)
     if not (first / SETTINGS).is_file():
-        raise DynidError(f"{first} has no {SETTINGS}, so that its logs are not known",
+        raise DynidError(f"{first} has no {SETTINGS}, so its logs are not known",
                          "identify them with `dynid identify ... -o FOLDER`", code="no-settings")
     try_folder(folder)
     settings = _for_more_logs(RunSettings.load(first / SETTINGS, trust=request.trust))
@@ -155,8 +153,7 @@ def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, fold
 
 
 def _for_more_logs(settings: RunSettings) -> RunSettings:
-    """Return the settings of a result for additional logs: rate and decimation are chosen for each log by
-    the cut-off."""
+    """Return the settings of a result for more logs, whose rate and decimation follow from the cut-off."""
     own = Preparation.of(settings.prepare).elsewhere().as_table()
     prepare = {name: value for name, value in own.items() if name not in ("decimate", "decimate_share", "stages")}
     return settings.model_copy(update={"prepare": prepare})

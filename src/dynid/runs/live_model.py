@@ -1,9 +1,8 @@
-"""Online estimate whose model is chosen from the stream if friction is not named.
+"""Online estimate whose model is chosen from the stream if friction is not specified.
 
 The rule is that of `dynid identify`. The stream starts with viscous and Coulomb friction and an offset. The choice is
 made after ten seconds, forty seconds, and so on, and at the end of the source, on an `Excerpt` of the stream. If the
-model or the cut-off changes, the estimate is computed again from the excerpt. If the robot changes, the excerpt begins
-anew.
+model or the cut-off changes, the estimate is computed again from the excerpt. If the robot changes, a new one begins.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from dynid.runs.models import AUTO, first_model, make_model, make_robot, names_f
 from dynid.runs.results import load
 from dynid.runs.settings import ModelSettings, RunSettings
 
-CAUSE_SECONDS = 5.0  # s of data after a change from which its cause is told: several motions of an arm
-FIRST_CHOICE, NEXT_CHOICE = 10.0, 4.0  # s after which friction is first chosen, and how many times later again
-CHOSEN = "model"  # under which the [model] table is kept in the state of a stream
+CAUSE_SECONDS = 5.0  # s: data after a change from which its cause is found: several motions of an arm
+FIRST_CHOICE, NEXT_CHOICE = 10.0, 4.0  # s: time of the first choice of friction, and factor to the next
+CHOSEN = "model"  # key of the [model] table in the state of a stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +44,10 @@ class StreamChoice:
     """Choices of a run on a recording.
 
     Attributes:
-        settings: of the run, with the chosen friction in the [model] table.
-        model: with its data-dependent fields.
+        settings: settings of the run, with the chosen friction in the [model] table.
+        model: the model with its data-dependent fields.
         base: base parameters of the model.
-        cutoff: Hz.
+        cutoff: cut-off frequency, Hz.
         text: how friction was chosen, or why it was not.
     """
 
@@ -121,7 +120,7 @@ class LiveModel:
         self._excerpt = Excerpt(complete(model).joint_names) if is_unnamed and known is None and found is None else None
         self._chosen: StreamChoice | None = None
         self._due, self._done = FIRST_CHOICE, 0.0
-        self._named, self._changed_at = len(self.online.restarts), float("nan")  # restarts with an event; s of the next
+        self._named, self._changed_at = len(self.online.restarts), float("nan")  # restarts with an event; s
 
     @property
     def last_stamp(self) -> float:
@@ -133,7 +132,7 @@ class LiveModel:
         self._name_changes(CAUSE_SECONDS)
         if excerpt is not None:
             if not self.online.has_moved and excerpt.seconds > STRETCH_SECONDS:
-                excerpt = self._excerpt = Excerpt(excerpt.joints)  # nothing is chosen from a robot at rest
+                excerpt = self._excerpt = Excerpt(excerpt.joints)  # the model is not chosen from a robot at rest
             if reference is not None or self.online.method not in INSTRUMENTAL:
                 excerpt.add(*fed_samples(t, q, tau, self.robot.dof, reference))
             if excerpt.seconds >= self._due:
@@ -142,8 +141,7 @@ class LiveModel:
         return rows
 
     def finish(self) -> int:
-        """Choose the model from the whole stream after the source has ended; return the number of rows that this
-        completed."""
+        """Choose the model from the whole stream after the source has ended; return the number of new rows."""
         rows = self.online.finish()
         self._name_changes(0.0)
         if self._excerpt is not None and self._excerpt.seconds > self._done:
@@ -155,8 +153,7 @@ class LiveModel:
         self.online.remark(code, text)
 
     def _name_changes(self, seconds: float) -> None:
-        """Add an event for a restart of the estimate with its likely cause, once `seconds` of later data are
-        available."""
+        """Add an event with the likely cause of a restart, once `seconds` of later data are available."""
         count, now = len(self.online.restarts), self.online.last_stamp
         if count == self._named:
             return
@@ -168,7 +165,7 @@ class LiveModel:
         for cause in causes or ["something else"]:
             self.remark("model-changed", f"the robot changed at about {self._changed_at:.1f} s; the likely cause is "
                                          f"{cause}; the estimate restarts from there")
-        if self._excerpt is not None:  # the model in use stays until as much is known of the changed robot
+        if self._excerpt is not None:  # the present model is kept until enough data of the changed robot are available
             self._excerpt.begin_at(self._changed_at)
             self._due = max(FIRST_CHOICE, self._done)
         self._named, self._changed_at = count, float("nan")

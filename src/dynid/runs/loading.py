@@ -41,7 +41,7 @@ _TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
 
 @dataclass(frozen=True, eq=False)
 class Resting:
-    """A log without motion, and the error of its preparation."""
+    """A log without motion, and the error that its preparation raised."""
 
     source: str
     problem: NotPossibleError
@@ -65,7 +65,7 @@ class LoadedProblem:
 
     Attributes:
         problem: model, compressed regression and data.
-        settings, robot: of the run, with every choice made.
+        settings, robot: settings and robot of the run, with every choice made.
         cutoff: choice of the cut-off; None if it was given.
         left_out: logs that could not be used, or are copies of others.
         mounting: direction of gravity, if it was estimated.
@@ -129,13 +129,13 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
                  workers: Workers | None = None, store: Path | None = None) -> LoadedProblem:
     """Return the problem of a run's logs, with all open choices made.
 
-    workers: where logs are read and compressed. store: folder of compressed logs for the next run.
+    workers: processes that read and compress logs; store: folder of compressed logs for the next run.
     """
     tell = Progress.of(tell)
     Preparation.of(settings.prepare, "[prepare]")
     first_model(settings, robot)  # both raise for wrong settings, before any log is read
     if _asks_for_gains(settings):
-        from dynid.runs.drive_gains import with_drive_gains  # with payloads, which most runs do not need
+        from dynid.runs.drive_gains import with_drive_gains  # imported here, because most runs need no payloads
         settings = with_drive_gains(settings, robot, tell)
     dataset = open_dataset(settings, robot, tell.part(0.0, 0.3), workers=workers, store=store)
     chosen = choose(settings, robot, dataset, tell.part(0.3, 0.9))
@@ -170,7 +170,7 @@ def loaded_problem(chosen: Choices) -> LoadedProblem:
 
 
 def facts_of(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
-    """Return the facts on a robot with a free base that a run states: its total mass, and its symmetry."""
+    """Return known facts on a robot with a free base that a run states: its total mass and its symmetry."""
     found = []
     if asked.total_mass is not None:
         given = asked.total_mass
@@ -198,7 +198,7 @@ def control_law(settings: RunSettings) -> Controller | None:
 def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,
              tell: Tell = lambda sentence: None, resting: list[Resting] | None = None
              ) -> Iterator[tuple[Recording, Samples]]:
-    """Yield recording and samples of each log, all prepared with the options that the first one resolves.
+    """Yield recording and samples of each log, all prepared with the options chosen for the first one.
 
     resting: receives the logs without motion, which are excluded; without it they are refused.
     """
@@ -229,7 +229,7 @@ def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
     sources, tell = log_sources(logs, settings), Progress.of(tell)
     names = [source.source for source in sources]
     for source in sources:
-        source.stamp()  # raises for the first one that does not exist, before any is read
+        source.stamp()  # raises for the first log that does not exist, before any is read
     for i, source in enumerate(sources):
         tell(f"reading {short_name(source.source, names)}", i / len(names))
         yield source.read(robot)

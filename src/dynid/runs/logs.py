@@ -24,17 +24,15 @@ from dynid.recording.presets import overlaid
 if TYPE_CHECKING:
     from dynid.runs.settings import RunSettings
 
-_NAMED_LOGS = 6  # logs that one sentence names; a sentence with more is not read
+_NAMED_LOGS = 6  # largest number of logs named in a sentence
 
 
 class LogSettings(BaseModel):
-    """One log of a run, a [[logs]] or [[validate_on]] table.
-
-    All other keys are those of [log], for this log only.
+    """One log of a run, a [[logs]] or [[validate_on]] table. All other keys are those of [log], for this log only.
 
     Attributes:
         file: its file or folder, or a list of files that follow each other in time.
-        name: in results, instead of its path.
+        name: name of the log in results, instead of its path.
         payload: name of the load in the run's [payloads]; such a log identifies the payload and not the robot.
         inherit: whether missing keys are taken from [log].
     """
@@ -129,7 +127,7 @@ def log_sources(logs: Sequence[LogEntry], settings: RunSettings) -> tuple[LogSou
     """Return the sources of some logs of a run, each with its own settings over those of [log].
 
     A folder or pattern represents the logs in it, unless the folder is one log: a bag, or one whose mapping names its
-    files. Logs found that way are excluded if they cannot be used; those named explicitly must exist.
+    files. Logs found in a folder are excluded if they cannot be used; those named explicitly must exist.
     """
     found = [one for log in map(log_settings, logs) for one in _expanded(log, settings.log)]
     tables = [log for log, _ in found]
@@ -145,7 +143,7 @@ def _expanded(log: LogSettings, common: Dictionary[str, Any]) -> list[tuple[LogS
     """Return the logs that a name, folder or pattern refers to, and whether each was named explicitly."""
     if not isinstance(log.file, str):
         return [(log, True)]
-    if is_dataset(Path(log.file)) and log.mapping(common).episode is None:  # each of its episodes is a log
+    if is_dataset(Path(log.file)) and log.mapping(common).episode is None:  # each episode of a dataset is a log
         return [(log.model_copy(update={**own, "name": f"{log.label} episode {own['episode']}"}), True)
                 for own in episode_settings(log.file, {})]
     if not _holds_logs(log.file, log.mapping(common)):
@@ -157,7 +155,7 @@ def _expanded(log: LogSettings, common: Dictionary[str, Any]) -> list[tuple[LogS
 
 
 def _holds_logs(file: str, mapping: Mapping) -> bool:
-    """Return whether a name is that of a folder, a pattern or an address, which may represent several logs."""
+    """Return whether a name is a folder, a pattern or an address, which may represent several logs."""
     is_folder = os.path.isdir(file) and not shared_file([Path(file)], mapping)
     is_pattern = not os.path.exists(file) and any(sign in file for sign in "*?[")
     return is_folder or is_pattern or "://" in file
@@ -167,11 +165,11 @@ def found_logs_sentence(settings: RunSettings, used: Sequence[str], left_out: Se
     """Return a sentence on the logs that were found in the folders or patterns of a run; empty for named files.
 
     Args:
-        settings: of the run.
-        used: names of the logs it was identified from.
-        left_out: names of those that could not be used, or are copies of others.
+        settings: settings of the run.
+        used: names of the logs in the fit.
+        left_out: names of logs that could not be used, or are copies of others.
     """
-    from dynid.validate.words import listed  # with all of validate, which the reading of settings does not need
+    from dynid.validate.words import listed  # imported here, because reading settings does not need validate
 
     tables = [log_settings(log) for log in settings.unloaded]
     places = [log.file for log in tables
@@ -186,7 +184,7 @@ def found_logs_sentence(settings: RunSettings, used: Sequence[str], left_out: Se
 
 
 def short_path(path: str) -> str:
-    """Return a path relative to the working directory where it is below it; addresses and other paths as they are."""
+    """Return a path below the working directory relative to it; addresses and other paths unchanged."""
     if "://" in path:
         return path
     near = os.path.relpath(path)
@@ -194,7 +192,7 @@ def short_path(path: str) -> str:
 
 
 def check_files(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> None:
-    """Refuse two logs that would read a signal from the same other file."""
+    """Refuse two logs that would read a signal from the same additional file."""
     read: dict[tuple[str, Path], LogSettings] = {}
     for log in logs:
         for signal, file in shared_file([Path(path) for path in log.files], log.mapping(common)):

@@ -22,7 +22,7 @@ from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 from dynid.runs.settings import FlexibleSettings, ModelSettings, RunSettings
 
-AUTO, NONE = "auto", "none"  # as friction: chosen from the data, and none at all
+AUTO, NONE = "auto", "none"  # values of friction: chosen from the data, and none at all
 USUAL = ("viscous", "coulomb", "offset")
 _CHOSEN_FRICTION_NOTE = (
     "no friction was specified, so it is chosen from the logs; specify it with --friction viscous,coulomb or "
@@ -34,10 +34,9 @@ _DEFAULT_FRICTION_NOTE = (
 
 
 def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robot:
-    """Return the robot that a run names, with the requested gravity and joints.
+    """Return the robot of a run, with the requested gravity and joints.
 
-    If gravity is to be estimated, the robot has that of its file. allows_free_base: whether the caller supports robots
-    with a free base.
+    If gravity is to be estimated, the robot has that of its file. allows_free_base: whether a free base is supported.
     """
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
     if not allows_free_base:
@@ -53,7 +52,7 @@ def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robo
 
 
 def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Robot:
-    """Return the robot with only these joints, if any are named, and with the locked joints fixed."""
+    """Return the robot with only the named joints, if any are named, and with the locked joints fixed."""
     both = [name for name in only if name in lock]
     if both:
         raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; it can move or be locked, not both",
@@ -86,15 +85,15 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
     if wanted.flexible is not None:
         return flexible_model(wanted, robot)
     own = wanted.own_terms
-    if own is None:  # nothing asked for: what the robot's own file suggests
+    if own is None:  # default: the terms of the robot file
         own = not (wanted.friction or wanted.rotor or wanted.terms)
     return Model(robot, make_terms(robot, friction=wanted.friction, rotor=wanted.rotor, defaults=own,
                                    extra=wanted.terms))
 
 
 def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
-    """Return the model of a robot with flexible joints from a [model] table: its friction is that of the links, and
-    rotor inertias exist for rigid joints only."""
+    """Return the model of a robot with flexible joints from a [model] table. Friction terms are those of the links, and
+    only rigid joints have rotor inertias."""
     table = wanted.flexible or FlexibleSettings()
     asked = bool(wanted.friction or wanted.rotor or wanted.terms)
     own = [dict(item) for item in robot.terms if item.get("kind") != "rotor"
@@ -107,7 +106,7 @@ def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
 
 
 def names_friction(settings: RunSettings, robot: Robot) -> bool:
-    """Return whether a run names friction, including "auto" and "none".
+    """Return whether a run specifies friction, including "auto" and "none".
 
     Friction in the robot file is only the start of the choice, unless its kind is not among the candidates.
     """
@@ -119,16 +118,15 @@ def names_friction(settings: RunSettings, robot: Robot) -> bool:
 
 
 def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
-    """Return the model for the first pass over the logs: that of the run, with default friction if it is to be
-    chosen."""
+    """Return the model for the first pass over the logs, with default friction if friction is to be chosen."""
     if AUTO not in settings.model.friction and names_friction(settings, robot):
         return make_model(settings, robot)
     return make_model(with_usual_friction(settings), robot)
 
 
 def with_usual_friction(settings: RunSettings) -> RunSettings:
-    """Return the settings with viscous and dry friction, offsets and rotor inertia in place of "auto", or in addition
-    to the robot file if friction is not named."""
+    """Return the settings with viscous and Coulomb friction, offsets and rotor inertia in place of "auto", or in
+    addition to the robot file if friction is not specified."""
     wanted = settings.model
     usual = wanted.model_copy(update={"friction": USUAL, "own_terms": AUTO not in wanted.friction, "rotor": True})
     return settings.model_copy(update={"model": usual})
@@ -153,11 +151,11 @@ def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Sampl
 
 
 def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:
-    """Return why unnamed friction cannot be chosen from the data; empty if it can."""
+    """Return why unspecified friction cannot be chosen from the data; empty if it can."""
     if robot.has_free_base and not any(np.any(one.keep[:, robot.free_coordinates:]) for one in samples):
-        return "equations of the base alone do not contain it"
+        return "the equations of the base alone do not contain friction"
     if robot.followers is not None:
-        return "it cannot be chosen for robots with dependent joints"
+        return "friction cannot be chosen for robots with dependent joints"
     if settings.gravity == "estimate":
         return "the direction of gravity is to be estimated"
     if any(one.filtered is not None for one in samples):
@@ -183,8 +181,7 @@ def choose_friction(settings: RunSettings, robot: Robot,
 
 
 def _checked(model: LinearModel, robot: Robot, source: str) -> LinearModel:
-    """Return the model; raise an error if it lacks the interface of `LinearModel` or has other joints than
-    the robot."""
+    """Return the model; raise if it is no `LinearModel` or has other joints than the robot."""
     for name in ("dof", "parameters", "regressor"):
         if not hasattr(model, name):
             raise ModelError(f"{source}: model(robot) returned a {type(model).__name__} without '{name}'; a model has "
@@ -204,6 +201,6 @@ def _loaded(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except DynidError:
         raise
-    except Exception as problem:  # whatever a user's own code raises
+    except Exception as problem:  # any exception of the user's code
         raise DynidError(f"{path} could not be executed: {type(problem).__name__}: {problem}") from problem
     return module

@@ -45,11 +45,11 @@ from dynid.runs.safe_motion import Safety, careful, unchecked
 from dynid.runs.settings import RunSettings
 from dynid.validate.excited_parameters import deviations
 
-ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding
-_UNMEASURED_NOISE = 1e6  # noise of a torque that is not measured, in that of the others
-_SLOW_SPEED = 0.5  # of the limit of velocity
+ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding errors
+_UNMEASURED_NOISE = 1e6  # noise of an unmeasured torque, relative to that of the others
+_SLOW_SPEED = 0.5  # share of the velocity limit
 _GRID_ROWS = 2000
-_HALF_DONE_AFTER = 30.0  # s after which a search without a limit of time counts as half done
+_HALF_DONE_AFTER = 30.0  # s after which a search without a time limit shows half of its progress bar
 INTERRUPTED = ("the search was interrupted; this is the best motion found so far",)
 
 
@@ -58,8 +58,9 @@ class Earlier:
     """An earlier result to improve.
 
     Attributes:
-        noise: (dof,), of the torques of the future log, N m.
-        known: its logs, weighted so that they give its own standard errors with this noise.
+        estimate: its estimate.
+        known: its compressed logs, weighted so that they give its own standard errors with this noise.
+        noise: (dof,), torque noise of the future log, N m.
         scale: (base,), magnitudes of its parameters, to which standard errors are relative.
         silent: joints whose torque is not measured.
     """
@@ -113,7 +114,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
 
     To improve an earlier result, it is the motion that reduces the largest standard errors most.
     """
-    request = replace(request, search=_told(request, Progress.of(tell)))
+    request = replace(request, search=_with_progress(request, Progress.of(tell)))
     if request.standing is not None:
         from dynid.runs.stance_motion import standing_motion
 
@@ -132,7 +133,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
     limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
     home = None if request.home is None else checked_posture(request.home, limits)
     care: tuple[str, ...] = ()
-    if request.limits is None:  # a file of limits is what the user asks for
+    if request.limits is None:  # default limits; a limits file is the user's choice
         limits, care = careful(limits, robot, request.safety, home)
     if past is None:
         data = _for_model(robot, limits, request)
@@ -146,8 +147,8 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
     return replace(data, excitation=found, notes=notes, unchecked=unchecked(limits))
 
 
-def _told(request: MotionRequest, tell: Progress) -> Search:
-    """Return the search options with callbacks that report the best value so far and the progress."""
+def _with_progress(request: MotionRequest, tell: Progress) -> Search:
+    """Return the search options with callbacks that report the best value and the progress."""
     search = request.search
     name = request.criterion or ("condition" if request.improve is None else "largest standard error")
 
@@ -194,7 +195,7 @@ def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Ear
 
 def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: FlexibleModel,
                   estimate: Estimate) -> MotionData:
-    """Return a motion for a robot with flexible joints in an earlier result, as if they were rigid."""
+    """Return a motion for an earlier result with flexible joints, which are treated as rigid in the search."""
     theta = model.rigid_values(estimate.full)
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)),
@@ -215,8 +216,7 @@ def _locked_as(robot: Robot, folder: Path) -> Robot:
 
 def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
                safety: Safety | None = None) -> tuple[Limits, tuple[str, ...]]:
-    """Return the limits of a motion, and a note on the margin to the robot's own limits; file: limits that override
-    these."""
+    """Return the limits of a motion, and a note on the margin to the robot's limits; file: overriding limits."""
     safety = safety or Safety()
     if file is not None and safety.asked:
         raise DynidError("--box, --floor and --radius cannot be combined with a limits file", "set inside, table "
@@ -229,8 +229,7 @@ def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
 
 
 def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
-    """Return sentences on joints with friction to identify that move far below their velocity limit, or in one
-    direction only."""
+    """Return sentences on joints whose friction is excited only far below the velocity limit or in one direction."""
     slow = [f"{name} ({top:.2g} of {limit:.3g})" for name, (top, limit, both) in top_speeds(found).items()
             if np.isfinite(limit) and top < _SLOW_SPEED * limit]
     if not slow:
@@ -240,8 +239,7 @@ def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
 
 
 def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
-    """Return by joint with friction to identify: its top speed in the motion, its limit, and whether it moves in both
-    directions.
+    """Return top speed, limit, and whether it moves in both directions, for each joint with friction to identify.
 
     Both directions must reach at least half of the top speed.
     """
@@ -272,12 +270,12 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
 
 
 def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
-    """Return the noise of the torques, one number or one per joint, after a check."""
+    """Return the checked noise of the torques (dof,), given as one number or one per joint."""
     if noise is None:
         return None
     values = np.atleast_1d(np.asarray(noise, dtype=float))
     if values.shape not in ((1,), (dof,)) or not np.isfinite(values).all() or not (values > 0).all():
-        raise DynidError(f"the noise must be one number above zero or {dof}, one per joint, got "
+        raise DynidError(f"the noise must be one positive number or {dof}, one per joint, got "
                          f"{', '.join(f'{x:g}' for x in values)}", code="wrong-noise")
     for value in values.tolist():
         check_quantity(TORQUE_NOISE, value, "the noise of a torque")
@@ -285,11 +283,9 @@ def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
 
 
 def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trust: bool = False) -> Earlier:
-    """Return an earlier result from its folder, with the compressed regression of its logs, for a future log at `rate`
-    (Hz).
+    """Return an earlier result with the compressed regression of its logs, for a future log at `rate` Hz.
 
-    noise (dof,): of its torques; without it, a second of that log has as much information as a second of the earlier
-    ones.
+    noise (dof,): torque noise; default: as much information per second as in the earlier logs.
     """
     estimate, settings = load(folder, trust=trust)
     path = Path(folder) / REGRESSION
@@ -302,7 +298,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
                         ROUNDING_SHARE_OF_TORQUE * np.maximum(power, 1e-6))
     kept = np.flatnonzero(estimate.identified & (estimate.std > 0))
     if len(kept):
-        # Rows of a filtered log are not independent: its deviations are wider than the fold alone says.
+        # Rows of a filtered log are not independent, so its standard errors exceed those of the compressed regression.
         r = fold.stack(1.0 / spread).select(kept).r
         if np.abs(np.diag(r)).min() > 0:
             plain = np.sqrt(np.sum(np.linalg.solve(r, np.eye(len(r))) ** 2, axis=1))
@@ -320,20 +316,19 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
             typical = float(np.sqrt(np.mean(estimate.values[same] ** 2)))
             scale[same] = np.maximum(np.abs(estimate.values[same]), max(0.1 * typical, 1e-12))
     silent = np.array(fold.rows) == 0
-    if silent.any():  # a joint without torque tells nothing
+    if silent.any():  # a joint without torque adds no information
         noise = np.where(silent, _UNMEASURED_NOISE * noise[~silent].max(), noise)
     factors = tuple(replace(factor, r=factor.r * ratio)
                     for factor, ratio in zip(fold.factors, noise / spread, strict=True))
     names = tuple(name for name, yes in zip(fold.joints, silent, strict=True) if yes)
     known = replace(fold, factors=factors, blocks=())
-    return Earlier(estimate, _with_what_the_method_knew(known, estimate, noise), noise, scale, names)
+    return Earlier(estimate, _with_prior_information(known, estimate, noise), noise, scale, names)
 
 
-def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Array) -> Regression:
+def _with_prior_information(known: Regression, estimate: Estimate, noise: Array) -> Regression:
     """Return the regression with additional rows for information from a prior or from constraints.
 
-    If a standard error is below half of that from the logs alone, the remaining information is not from the logs, and
-    no motion is needed for it.
+    If a standard error is below half of that from the logs alone, no motion is needed for that parameter.
     """
     alone = deviations(known.stack(1.0 / noise).r)
     told = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
@@ -394,4 +389,4 @@ def motion_facts(data: MotionData) -> dict[str, Any]:
         "history": [list(step) for step in found.history], "notes": list(data.notes)}
 
 
-NAMED_MOTION = record("NamedMotion", motion_facts, kind=str)  # what `dynid motion --json` prints
+NAMED_MOTION = record("NamedMotion", motion_facts, kind=str)  # output of `dynid motion --json`

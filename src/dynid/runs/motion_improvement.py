@@ -8,9 +8,9 @@ import numpy as np
 
 from dynid.report.pages.motion import MotionData
 
-# Factor by which a standard error must decrease: a second log of the same kind would give the square root of two.
+# Factor by which a standard error must decrease: a second log of the same kind gives the square root of two.
 _MIN_STD_RATIO = 1.5
-_MAX_NAMED_PARAMETERS = 6  # parameters in a sentence
+_MAX_NAMED_PARAMETERS = 6  # parameters named in a sentence
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Improvement:
 
 
 def improvements(data: MotionData) -> list[Improvement]:
-    """Return the parameters that a motion should improve, those not identified before first, then by the
-    improvement; parameters that gain less than from a second log of the same kind are omitted."""
+    """Return the parameters that a motion should improve, the largest improvement first. Parameters that a second log
+    of the same kind would improve as much are omitted."""
     if data.before is None:
         return []
     found = data.excitation
@@ -51,4 +51,4 @@ def improvement_sentence(data: MotionData) -> str:
     words = [f"{one.name} to {one.after:.2g} {one.unit}" + (" (not identified before)" if one.times is None else
              f" ({one.times:.2g} times less)") for one in found[:_MAX_NAMED_PARAMETERS]]
     more = f" and {len(found) - _MAX_NAMED_PARAMETERS} more" if len(found) > _MAX_NAMED_PARAMETERS else ""
-    return f"together with the earlier logs it reduces the standard error of {', '.join(words)}{more}"
+    return f"together with the earlier logs this motion reduces the standard error of {', '.join(words)}{more}"

@@ -36,15 +36,13 @@ from dynid.runs.results import REGRESSION, load
 
 AnyWay = Way | Literal["sensor", "both"]
 _WAYS_ON_FREE_BASES: tuple[Way, ...] = ("together", "residual", "difference")
-FILES = {"payload": "payload.json", "report": "report.html"}  # in the folder of a payload
+FILES = {"payload": "payload.json", "report": "report.html"}  # files of a payload folder
 
 
 @dataclass(frozen=True, eq=False)
 class FoundPayload:
-    """A payload, the result it was identified with, the samples of its logs, and controller settings.
-
-    The settings are empty if the mass is not identified.
-    """
+    """A payload, the result it was identified with, the samples of its logs, and controller settings (`entries`, empty
+    if the mass is not identified)."""
 
     source: str
     payload: PayloadEstimate
@@ -62,9 +60,14 @@ class FoundPayload:
 
 @dataclass(frozen=True)
 class PayloadOptions:
-    """Options for a payload, see `dynid.payload`; way "sensor" is `sensor_payload`, "both" combines it with joint
-    torques. unloaded: logs of the same motion without the payload, for "same-motion"; default those of the result.
-    trust: see `load`."""
+    """Options for a payload, see `dynid.payload`.
+
+    Attributes:
+        frame, mass, gain_deviation, consistent: as in `dynid.payload`.
+        way: method; "sensor" is `sensor_payload`, "both" combines it with joint torques.
+        unloaded: logs of the same motion without the payload, for "same-motion"; default: those of the result.
+        trust: see `load`.
+    """
 
     frame: str | None = None
     way: AnyWay | None = None
@@ -88,8 +91,7 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
                  given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundPayload:
     """Identify the payload on the robot of an earlier result from logs prepared in the same way.
 
-    given: settings that override those of the run, see `merged`; a table "log" replaces the run's, unless it only has
-    a time window.
+    given: overriding settings, see `merged`; a table "log" replaces the run's unless it only has a time window.
     """
     options = PayloadOptions() if options is None else options
     tell("reading the result")
@@ -99,7 +101,7 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
         raise RobotError(f"robot '{robot.name}' has a free base, on which the method '{options.way}' does not estimate "
                          "a payload", f"use --way {' or '.join(_WAYS_ON_FREE_BASES)}", code="free-base-unsupported")
     if options.frame is not None:
-        robot.frame(options.frame)  # refused before any log is read
+        robot.frame(options.frame)  # raises for an unknown frame before any log is read
     regression = _fold(Path(folder), estimate)
     settings = settings_for_other_logs(settings, given or {}, str(folder))
     chosen, resting = Preparation.of(settings.prepare).elsewhere(), list[Resting]()
@@ -125,8 +127,8 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
 def _with_free_base_gains(samples: Samples, deviation: float | None) -> Samples:
     """Return samples of a robot with a free base with the covariance of the gains of their equations.
 
-    Rows of the base are measured by force sensors, and only those of joints have drive gains. Projected rows are
-    combinations of joint torques, so that all have them.
+    Only rows of joints have drive gains, because force sensors measure the rows of the base. Projected rows combine
+    joint torques, so all of them have gains.
     """
     if samples.gain_deviation is not None and deviation is None:
         return samples
@@ -150,7 +152,7 @@ def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: R
 
 
 def _fold(folder: Path, estimate: Estimate) -> Regression | None:
-    """Return the compressed regression that a result folder holds; None if it was compressed for another model."""
+    """Return the compressed regression in a result folder; None if it was compressed for another model."""
     try:
         found = Regression.load(folder / REGRESSION, estimate.model)
     except (ModelError, RecordingError):
@@ -167,7 +169,7 @@ def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, 
 
 
 def page_data(found: FoundPayload, command: str = "") -> PayloadData:
-    """Return the data of the payload page: its torques together with the measured ones, for the first log."""
+    """Return the data of the payload page, with load torques and measured torques of the first log."""
     samples = found.samples[0]
     without = found.estimate.predict(samples.q, samples.dq, samples.ddq)
     return PayloadData(f"{found.robot.name}: payload on {found.payload.frame}", found.robot, found.payload,

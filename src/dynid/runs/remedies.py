@@ -57,7 +57,7 @@ def _swapped(setting: str) -> Callable[[Finding, Run], str]:
 
 
 def _guessed(run: Run, setting: str, count: int) -> list[str]:
-    """Return the columns that were guessed for a signal of the first log, or placeholders if they are not stated."""
+    """Return the columns that were guessed for a signal of the first log, or placeholders if they are unknown."""
     start = f"{GUESSED}{setting} = "
     for note in run.logs[0].notes if run.logs else ():
         columns = note.removeprefix(start).partition(" (")[0].split(", ")
@@ -67,7 +67,7 @@ def _guessed(run: Run, setting: str, count: int) -> list[str]:
 
 
 def _unit(finding: Finding, run: Run) -> str:
-    """Return the power of ten of a unit that all joints share, or the factor of each joint by the nominal model."""
+    """Return the option for torques in another unit: a common power of ten, or one factor per joint."""
     factors = _numbers(finding, "nominal")
     if not factors or min(factors) <= 0:
         return ""
@@ -93,7 +93,7 @@ def _scales(finding: Finding, run: Run, factors: list[float], of_others: float =
 
 
 def _offset(finding: Finding, run: Run) -> str:
-    """Return the option that moves the zero position of a joint; none if the settings have an offset or a unit."""
+    """Return the option that corrects the zero position of a joint; none if the settings have an offset or a unit."""
     if {"offset", "unit"} & set(run.settings.log):
         return ""
     [offset] = _numbers(finding, "offset")

@@ -1,10 +1,10 @@
 """Atomic replacement of a result folder, with a manifest of its files.
 
 Only files in the manifest belong to the result; other files in the folder are the user's and are kept. A folder that
-holds only a result is exchanged with the new one in a single step of the file system. If that is not possible (user's
-files, no such system call, a process working in the folder), the new result is completed in the folder COMMIT inside
-it before its files are moved, the manifest last; after a kill the next access finishes the moves. A save locks its
-folder, so that the next save can remove folders left by a killed one; without locks, by their age.
+holds only a result is exchanged with the new one by one atomic system call. If that is not possible (user's files, no
+such system call, a process working in the folder), the new result is completed in the folder COMMIT inside it before
+its files are moved, the manifest last. After a kill the next access finishes the moves. A save locks its folder, so
+that the next save can remove folders left by a killed one; without locks, by their age.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from dynid.version import __version__
 Found = TypeVar("Found")
 MANIFEST, COMMIT = "manifest.json", ".dynid-commit"
 _NEW_FOLDER_PREFIX = ".dynid-new-"
-# s, where there are no locks: a save takes seconds, so an older unfinished one was killed
+# s: a save takes seconds, so an older unfinished one was killed; used if there are no locks
 _ABANDONED_SAVE_SECONDS = 600.0
-_MAX_READING_ATTEMPTS = 5  # of a result that other runs replace while it is read
+_MAX_READING_ATTEMPTS = 5  # attempts to read a result that other runs replace meanwhile
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
@@ -106,7 +106,7 @@ def read_result(folder: Path, read: Callable[[], Found]) -> Found:
 
 
 def _written(folder: Path) -> tuple[int, int] | None:
-    """Return the identity and write time of a result's manifest; None if there is none or files are still to be moved.
+    """Return the identity and write time of a result's manifest; None if it is missing or files are still to be moved.
 
     Two results with the same content have different values.
     """
@@ -172,7 +172,7 @@ def _locked(folder: Path, stack: ExitStack, wait: bool) -> bool | None:
         import fcntl
 
         handle = os.open(folder, os.O_RDONLY)
-        stack.callback(os.close, handle)  # which lets go of the lock
+        stack.callback(os.close, handle)  # releases the lock
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         return True
     except BlockingIOError:
@@ -182,7 +182,7 @@ def _locked(folder: Path, stack: ExitStack, wait: bool) -> bool | None:
 
 
 def _exchangeable(folder: Path) -> bool:
-    """Return whether a folder does not exist, or holds only a result and no process works in it."""
+    """Return whether a folder does not exist, or holds only a result and is not the working folder of a process."""
     if not folder.exists():
         return True
     ours = {*owned(folder), MANIFEST}

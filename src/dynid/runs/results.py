@@ -137,8 +137,8 @@ def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:
 
 
 def check_output(folder: str | Path, force: bool = False) -> None:
-    """Refuse a folder into which a result cannot be written, before the computation; `force` allows replacing an
-    earlier result and files with its names."""
+    """Refuse a folder that cannot take a result, before the computation. force: whether to replace an earlier result
+    and files with its names."""
     if str(folder) == "":
         raise DynidError("the name of the folder for the results is empty")
     folder = Path(folder)
@@ -156,9 +156,9 @@ def check_output(folder: str | Path, force: bool = False) -> None:
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
          report: bool = True, tell: Callable[[str], object] = lambda note: None) -> dict[str, str]:
-    """Write a run's results into a folder atomically; an earlier result is only replaced with `force`.
+    """Write a run's results into a folder atomically; return the path of each file by kind.
 
-    tell: receives notes on the robot file and the code. Returns the path of each file by kind. Other files are kept.
+    An earlier result is only replaced with `force`; other files are kept. tell: receives notes on the written files.
     """
     folder = Path(folder)
     check_output(folder, force)
@@ -188,15 +188,15 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
 
 
 def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, ...]]:
-    """Write a copy of the user's URDF, or an MJCF file, with the identified values; return whether it is written, and
+    """Write a copy of the user's URDF, or an MJCF file, with the identified values; return whether it was written, and
     notes. For base parameters only, the nearest physically consistent robot is written.
 
-    present: its final location; a user's file there is kept.
+    present: final location of the file; a user's file there is kept.
     """
     if present.exists():
         own, belongs = Path(run.settings.robot), present.name in owned(present.parent)
         used = os.path.exists(own) and own.samefile(present)
-        if used and belongs:  # of the earlier result, and goes on into this one
+        if used and belongs:  # the file belongs to the earlier result
             shutil.copyfile(present, path)
         if used or not belongs:
             return False, (f"{path.name} is not written, because the folder contains a file of that name",)

@@ -26,9 +26,9 @@ from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-_MIN_ROWS = 3  # a Recording needs a rate
+_MIN_ROWS = 3  # a recording needs them for its rate
 _SPIN_SECONDS = 0.1  # longest wait for one message, so that the end of a recording is noticed soon
-_APPROACH_SPEED = 0.2  # rad/s or m/s on the way to the first posture; the slowest speed that arms use in manual mode
+_APPROACH_SPEED = 0.2  # rad/s or m/s: speed to the first posture, the slowest in manual mode of arms
 _MIN_APPROACH = 2.0  # s
 _STATUS_SUCCEEDED = 4  # action_msgs/msg/GoalStatus.STATUS_SUCCEEDED
 _KINDS = ("torque", "current")
@@ -59,7 +59,7 @@ class Ros2Names:
         if self.effort_is not in _KINDS:
             raise DynidError(f"efforts are {' or '.join(_KINDS)}, not '{self.effort_is}'", code="unknown-effort")
         if not self.timeout > 0:
-            raise DynidError(f"the timeout must be above 0 s, got {self.timeout:g}")
+            raise DynidError(f"the timeout must be positive, got {self.timeout:g}")
 
 
 def record_joint_states(robot: Robot, names: Ros2Names, seconds: float, tell: Tell) -> Recording:
@@ -72,7 +72,7 @@ def record_joint_states(robot: Robot, names: Ros2Names, seconds: float, tell: Te
         NotPossibleError: rclpy is missing, nothing is published, or messages lack joints or efforts.
     """
     if not seconds > 0:
-        raise DynidError(f"the recording time must be above 0 s, got {seconds:g}")
+        raise DynidError(f"the recording time must be positive, got {seconds:g}")
     with _node() as (rclpy, node):
         tape = _Tape.listening(rclpy, node, robot, names)
         tape.wait_for_first()
@@ -108,7 +108,7 @@ def play_and_record(robot: Robot, motion: str | Path, names: Ros2Names, tell: Te
         _send(rclpy, node, client, robot.joint_names, np.array([approach]), (planned.q[:1], still, still))
         tape.clear()
         tell("motion")
-        # The robot is at the first posture already, and a controller may refuse a point at time zero.
+        # The robot is already at the first posture, and a controller may refuse a point at time zero.
         _send(rclpy, node, client, robot.joint_names, (planned.t - planned.t[0])[1:],
               (planned.q[1:], planned.dq[1:], planned.ddq[1:]))
         return tape.recording()
@@ -159,13 +159,12 @@ def recording_facts(log: Recording) -> dict[str, Any]:
 
 
 def _payload_of(path: Path) -> tuple[float, list[float], list[float]]:
-    """Return mass, centre of mass (3,) and inertia (6,) of a stored payload in the form of Universal Robots'
-    controllers."""
+    """Return mass, centre of mass (3,) and inertia (6,) of a stored payload, as Universal Robots takes them."""
     try:
         values = json.loads(read_small(path / "payload.json" if path.is_dir() else path))["controllers"]["ur"]["values"]
         mass, centre, inertia = float(values["m"]), [*map(float, values["cog"])], [*map(float, values["inertia"])]
         if not np.isfinite([mass, *centre, *inertia]).all() or (len(centre), len(inertia)) != (3, 6):
-            raise ValueError("not the numbers of a payload")
+            raise ValueError("not the values of a payload")
     except (OSError, KeyError, TypeError, ValueError, RecursionError):
         raise DynidError(f"{path} has no payload of a Universal Robots arm",
                          "give the folder that `dynid payload RESULT LOG -o FOLDER` wrote", code="no-payload") from None
@@ -174,7 +173,7 @@ def _payload_of(path: Path) -> tuple[float, list[float], list[float]]:
 
 @dataclass
 class _Tape:
-    """Received messages of joint states, and of efforts if they come from another topic."""
+    """Received messages of joint states, and of efforts if they are on another topic."""
 
     rclpy: Any
     node: Any
@@ -218,7 +217,7 @@ class _Tape:
         """Return the messages as a log; efforts of another topic are interpolated at the stamps of the joint states."""
         topic = self.names.joint_states
         stamps = np.array([_stamp(one) for one in self.states])
-        # A message that was delivered late or twice is left out: its stamp is not later than all before it.
+        # Messages that arrive late or twice are dropped: their stamps do not increase.
         kept = stamps > np.concatenate([[-np.inf], np.maximum.accumulate(stamps)[:-1]])
         states = [one for one, yes in zip(self.states, kept, strict=True) if yes]
         if len(states) < _MIN_ROWS:
@@ -241,7 +240,7 @@ class _Tape:
         if hasattr(messages[0], "effort"):
             stamps = np.array([_stamp(one) for one in messages])
             values = _signal(messages, self.joints, "effort", topic)
-        else:  # without a stamp the time of arrival is the best that is known
+        else:  # without a stamp, the time of arrival is used
             stamps = np.array([moment for moment, _ in self.efforts])
             short = next((len(one.data) for one in messages if len(one.data) != len(self.joints)), None)
             if short is not None:
@@ -281,8 +280,7 @@ def _signal(messages: Sequence[Any], joints: Sequence[str], what: str, topic: st
 
 def _send(rclpy: Any, node: Any, client: Any, joints: Sequence[str], t: Array, rows: tuple[Array, Array, Array]
           ) -> None:
-    """Execute positions, velocities and accelerations (rows, joints) at the times t (rows,), s, and wait
-    for the end."""
+    """Execute positions, velocities and accelerations (rows, joints) at times t (rows,), s, and wait."""
     goal = _message("control_msgs.action", "FollowJointTrajectory").Goal()
     point = _message("trajectory_msgs.msg", "JointTrajectoryPoint")
     duration = _message("builtin_interfaces.msg", "Duration")

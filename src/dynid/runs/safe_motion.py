@@ -13,9 +13,9 @@ from dynid.excitation import Limits
 from dynid.excitation.limits.limits_file import BoxTable, LimitsTable, SpaceTable
 from dynid.robot import Robot
 
-SPEED_SHARE = 0.6  # of each joint's top speed: a person can still follow and stop the robot
-RANGE_SHARE = 0.5  # of each joint's range, around the home posture
-MAX_REACH = 0.8  # rad from home, some 45 degrees: no link of an arm that stands upright reaches the floor
+SPEED_SHARE = 0.6  # share of each joint's top speed at which a person can still react and stop the robot
+RANGE_SHARE = 0.5  # share of each joint's range, around the home posture
+MAX_REACH = 0.8  # rad from home (45 degrees): no link of an upright arm reaches the floor
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Safety:
     Attributes:
         box: lower and upper corner (6 numbers, m, base frame) of the allowed space of all links.
         floor: height of the floor, m, base frame; links stay above it.
-        radius: m, of capsules along the links of a robot without collision shapes; they must not collide.
+        radius: radius of capsules along the links of a robot without collision shapes, m; they must not collide.
         speed: share of each joint's top speed, `SPEED_SHARE` by default.
         full_range: use the whole range of the joints although collisions are not checked.
     """
@@ -70,19 +70,19 @@ def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None
 
 
 def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple[Array, Array]:
-    """Return lower and upper positions (dof,) around home: zero if it is inside the limits, otherwise their middle."""
+    """Return lower and upper positions (dof,) around home; default home: zero, or the middle of the limits."""
     lower, upper = limits.lower, limits.upper
-    with np.errstate(invalid="ignore"):  # a joint without any range
+    with np.errstate(invalid="ignore"):  # a joint without limits
         middle = np.where(np.isfinite(lower + upper), 0.5 * (lower + upper), 0.0)
     centre = np.where((lower < 0.0) & (upper > 0.0), 0.0, middle) if home is None else np.asarray(home, dtype=float)
     turning = np.array([not joint.prismatic for joint in robot.joints])
     reach = np.minimum(0.5 * RANGE_SHARE * (upper - lower), np.where(turning, MAX_REACH, np.inf))
-    centre = np.clip(centre, lower + reach, upper - reach)  # a home near a limit still leaves room to move
+    centre = np.clip(centre, lower + reach, upper - reach)  # a home near a limit still leaves space to move
     return centre - reach, centre + reach
 
 
 def unchecked(limits: Limits) -> str:
-    """Return in words which collisions a motion within these limits was not checked for; empty if all were checked."""
+    """Return text on the collisions that were not checked within these limits; empty if all were checked."""
     space = limits.space
     itself = space is not None and len(space.pairs) > 0
     around = space is not None and len(space.planes) > 0

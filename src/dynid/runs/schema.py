@@ -33,6 +33,6 @@ def _definition(kind: type[BaseModel], definitions: dict[str, Any]) -> dict[str,
     """Add the schema of a model to the definitions, and return a reference to it."""
     own = kind.model_json_schema(ref_template="#/$defs/{model}")
     definitions |= own.pop("$defs", {})
-    own.pop("required", None)  # what one table leaves out another may give
+    own.pop("required", None)  # the [log] table may give what a [[logs]] table omits
     definitions[kind.__name__] = own
     return {"$ref": f"#/$defs/{kind.__name__}"}

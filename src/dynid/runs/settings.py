@@ -1,4 +1,4 @@
-"""RunSettings: one TOML file that describes a whole identification, from robot and logs to method and output."""
+"""Settings of a run: one TOML file for a whole identification, from robot and logs to method and output."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dynid.runs.toml import dumps
 Settings = TypeVar("Settings", bound=BaseModel)
 Trust = bool | Literal["model"]
 
-# Infinity is a setting where a table is free to say so, as in [prepare] saturation; written down, it must stay one.
+# TOML can represent infinity, as in [prepare] saturation, so written settings keep it.
 FINITE_NUMBERS = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
-MOST_BLOCKS = 100  # of cross-validation, each a fit of its own: ten are usual, and hundreds say nothing more
+MOST_BLOCKS = 100  # blocks of cross-validation, each with its own fit; ten are usual
 
 
 def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
@@ -58,7 +58,7 @@ def _not_a_number(value: Any) -> str | None:
 
 
 def read_table(path: Path, what: str = "") -> dict[str, Any]:
-    """Return the settings in a TOML file; what: the kind of file, for messages."""
+    """Return the settings in a TOML file; what: the kind of file, for error messages."""
     try:
         return toml_table(read_small(path).decode("utf-8"))
     except OSError as problem:
@@ -69,7 +69,7 @@ def read_table(path: Path, what: str = "") -> dict[str, Any]:
 
 
 class SettingsFile(BaseModel):
-    """Settings in one TOML file. file_kind: its name in messages. Paths in it are relative to it.
+    """Settings in one TOML file. file_kind: its name in messages. Its paths are relative to the file.
 
     Settings are data. A Python file that they or their prior name as a model is only run with trust=True; with
     trust="model" only that of their own [model] table. A file cannot set this itself.
@@ -95,7 +95,7 @@ class SettingsFile(BaseModel):
 
     @property
     def trust(self) -> Trust:
-        """Which Python files may be run: all that are named (True), that of [model] python ("model"), or none."""
+        """Python files that may be run: all that are named (True), that of [model] python ("model"), or none."""
         return self._trust
 
     def moved(self, origin: Path, target: Path) -> Self:
@@ -118,7 +118,7 @@ class FlexibleSettings(BaseModel):
     """The [model.flexible] table: flexible joints, see `FlexibleModel`.
 
     Attributes:
-        joints: names, default all.
+        joints: names of the flexible joints; default: all.
         friction: kinds of the motors' friction; `friction` of [model] is then that of the links.
         skew: also identify the time offset between the encoders.
     """
@@ -196,8 +196,7 @@ class SimulationSettings(BaseModel):
 
 
 class OutputSettings(BaseModel):
-    """The [output] table: further files in the folder of a result. code: languages of the functions for a controller
-    that are written with the identified model (see `dynid generate`)."""
+    """The [output] table. code: languages in which the identified model is written (see `dynid generate`)."""
 
     model_config = FINITE_NUMBERS
 
@@ -206,8 +205,8 @@ class OutputSettings(BaseModel):
 
 
 class EssentialSettings(BaseModel):
-    """The [essential] table: rule and threshold for removing insignificant base parameters (see `dynid.essential`).
-    alpha: significance level of an F-test."""
+    """The [essential] table: `rule` and `threshold` for removing insignificant base parameters (see `dynid.essential`),
+    and the significance level `alpha` of an F-test."""
 
     model_config = FINITE_NUMBERS
 
@@ -220,8 +219,8 @@ class PayloadSettings(BaseModel):
     """A [payloads.NAME] table: a load of some logs.
 
     Attributes:
-        frame: default: the flange.
-        mass: kg, from weighing, with or without its standard deviation.
+        frame: frame of the load; default: the flange.
+        mass: weighed mass, kg, with or without its standard deviation.
         centre: m, in the frame, if known, for drive gains.
         inertia: XX XY XZ YY YZ ZZ about the centre, kg m^2, if known, for drive gains.
         way: method, see `dynid.payload`.
@@ -242,9 +241,9 @@ class PayloadSettings(BaseModel):
 
 
 class CompareSettings(BaseModel):
-    """The [compare] table, for `dynid compare`.
+    """The [compare] table of `dynid compare`.
 
-    options: of each method by its name, [compare.options.METHOD]; they override those of [options].
+    options: options of each method by its name, [compare.options.METHOD]; they override those of [options].
     """
 
     model_config = FINITE_NUMBERS

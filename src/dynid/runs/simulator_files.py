@@ -1,5 +1,4 @@
-"""Export of an earlier result of `dynid identify` or `dynid actuators` for a simulator, and models drawn from its
-posterior."""
+"""Export of an earlier result for a simulator, and models drawn from its posterior."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ _SPREAD = record("TorqueSpread", matches=bool, ratio=dict[str, float])
 
 @dataclass(frozen=True, eq=False)
 class DrawnFiles:
-    """Draws of a result and where they were written.
+    """Draws of a result and the written files.
 
     Attributes:
         draws: the models.
@@ -73,10 +72,7 @@ class DrawnFiles:
 
 
 def output_paths(output: Path, target: str, draws: int) -> tuple[Path, ...]:
-    """Return the files that an export writes first, for a check before the computation.
-
-    output: a file, or with draws a folder.
-    """
+    """Return the files that an export writes first, to check them early; output: a file, or with draws a folder."""
     if draws:
         return tuple(output / name for name in TABLES)
     return (output,)
@@ -140,8 +136,7 @@ def _regression(folder: Path, estimate: Estimate) -> Regression | None:
 
 def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, tell: Tell
              ) -> tuple[Sequence[Samples], tuple[str, ...]]:
-    """Return the logs of the result, read only if friction has to be approximated; and a note if they
-    cannot be read."""
+    """Return the logs of the result, read only if friction has to be approximated, and a note if that fails."""
     model, theta = robot_model(estimate.model), estimate.theta
     holds = TARGETS[options.target][1] if options.target in TARGETS else PASSIVE
     if model is None or theta is None or not approximated_terms(model, theta, holds):

@@ -19,8 +19,7 @@ from dynid.runs.safe_motion import careful
 
 
 def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) -> MotionData:
-    """Return the motion that determines the parameters of a robot best while its feet stand, with the data of its
-    page."""
+    """Return the motion with standing feet that determines a robot's parameters best, with the data of its page."""
     if request.improve is not None:
         raise DynidError("a motion with standing feet is not designed from an earlier result", "leave --improve out; "
                          "design a further motion with another --seed, other feet with --standing or a larger --sway "
@@ -30,7 +29,7 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
         raise DynidError("--box and --floor are in the frame of a fixed base; with --standing the feet are on the "
                          "floor",
                          "leave them out", code="free-base-unsupported")
-    standing.contacts(robot)  # before anything that takes time
+    standing.contacts(robot)  # checked before any long computation
     model = terms_model(robot, request.friction, request.rotor)
     limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
     if request.home is not None:

@@ -1,5 +1,4 @@
-"""Motions without optimisation for the command line: random motions, sweeps, motions through given points, and motions
-with a fixed tool."""
+"""Motions without optimisation: random motions, sweeps, motions through given points, and with a fixed tool."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ from dynid.runs.motion_design import checked_posture, data_of, limits_for, noise
 
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_MOTION_DRAWS = 8  # motions with the tool held, of which the one that tells most is taken
-_ONE_WAY = 5.0  # s, of a friction sweep at its slowest speeds
+_MOTION_DRAWS = 8  # random motions with a fixed tool, of which the most informative is used
+_ONE_WAY = 5.0  # s: shortest time in one direction of a friction sweep
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +73,8 @@ class PlainMotionRequest:
 
 def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str], None] = lambda sentence: None
                  ) -> MotionData:
-    """Return the requested motion, checked against every limit and slowed down if necessary, with the expected
-    standard errors, as from `design_motion`."""
+    """Return the requested motion, checked against every limit and slowed down if necessary, with the expected standard
+    errors, in the form of `design_motion`."""
     check_quantity(DURATION, request.duration, "the duration of a motion")
     limits, margin_note = limits_for(robot, request.limits, request.margin)
     if request.home is not None:

@@ -26,8 +26,14 @@ from dynid.validate.useless_model import negative_r2
 
 @dataclass(frozen=True, eq=False)
 class ValidatedResult:
-    """Fits and simulations of an earlier result, one per log; simulations are empty if not requested. left_out:
-    findings on logs that could not be used."""
+    """Torque predictions and simulations of an earlier result on other logs.
+
+    Attributes:
+        source, estimate, robot: result folder, its estimate and its robot.
+        fits, simulations: one per log; simulations are empty if not requested.
+        logs: facts on the reading of each log.
+        left_out: findings on logs that could not be used.
+    """
 
     source: str
     estimate: Estimate
@@ -39,7 +45,7 @@ class ValidatedResult:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings on excluded logs, and on those predicted no better than without a model."""
+        """Findings on excluded logs, and on logs that are predicted no better than by zero torque."""
         return (*self.left_out, *(finding for fit in self.fits for finding in negative_r2(fit)))
 
     @output_fields(result=str, method=str, robot=str, validation=list[Reconstruction],
@@ -57,8 +63,8 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
                     tell: Tell = lambda sentence: None, *, trust: bool = False) -> ValidatedResult:
     """Validate the result in a folder on logs prepared like those it was identified from.
 
-    given: settings that override those of the run, see `merged`; a table "log" replaces the run's, unless it only has
-    a time window. The run's own window is not used. trust: see `load`.
+    given: overriding settings, see `merged`; a table "log" replaces the run's unless it only has a time window. The
+    run's own window is not used. trust: see `load`.
     """
     tell("reading the result")
     estimate, settings = load(folder, trust=trust)

@@ -62,7 +62,7 @@ class VirtualLoopOptions:
 
 @dataclass(frozen=True, eq=False)
 class VirtualLog:
-    """A log of a virtual robot, with its simulated machine; theta (parameters,): the true parameters."""
+    """A log of a virtual robot, with the simulated machine; theta (parameters,): the true parameters."""
 
     robot: Robot
     model: Model | FlexibleModel
@@ -74,7 +74,7 @@ class VirtualLog:
 
     @property
     def tracking(self) -> Array:
-        """Root mean square tracking error (dof,) of each joint, or of its motor if the joint is flexible."""
+        """Root mean square tracking error (dof,), rad or m, of each joint, or of its motor if the joint is flexible."""
         log = self.recording
         assert log.reference is not None
         followed = log.q if log.motor_position is None else log.motor_position
@@ -86,9 +86,14 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: VirtualLoopOptions,
                  **sensors: Any) -> VirtualLog:
     """Simulate a virtual robot that follows a motion written by `dynid excite`.
 
-    truth: folder of an earlier result with the machine's parameters; default those of the robot file, zero for
-    unknown friction. trust: see `load`. sensors: encoder, position_noise, torque_noise, flexible and other options of
-    `VirtualRobot`.
+    Args:
+        robot, trajectory, loop: the robot, the motion, and the control loop.
+        friction, rotor: terms of the machine at every joint.
+        truth: folder of an earlier result with the machine's parameters; default those of the robot file, zero for
+            unknown friction.
+        seed: seed of the noise.
+        trust: see `load`.
+        sensors: encoder, position_noise, torque_noise, flexible and other options of `VirtualRobot`.
     """
     model, theta, belief, notes = _machine(robot, friction, rotor, truth, trust)
     motion = read_trajectory(trajectory, robot.joint_names)
@@ -101,7 +106,7 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: VirtualLoopOptions,
 
 def flexible_joints(stiffness: Sequence[float] | None, damping: Sequence[float] | None,
                     rotor: Sequence[float] | None) -> Flexible:
-    """Return flexible joints, each value one number or one per joint, or None if it was not given."""
+    """Return flexible joints; each value is one number or one per joint, None for the default."""
     if stiffness is None:
         raise DynidError("flexible joints need --stiffness")
     return Flexible(stiffness, 0.0 if damping is None else damping, rotor)
@@ -139,8 +144,7 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
 
 
 def _controller(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
-    """Return the requested control law for a motion q (ticks, dof), with torque limits; belief: the controller's
-    parameters."""
+    """Return the requested control law for a motion q (ticks, dof); belief: the controller's parameters."""
     kind, bandwidth, damping, limit = loop.controller, loop.bandwidth, loop.damping, model.robot.limit("effort")
     if kind == "computed-torque":
         return ComputedTorque(model, belief, bandwidth ** 2, 2.0 * damping * bandwidth, limit=limit)

@@ -40,6 +40,7 @@ class WatchOptions:
 
     Attributes:
         source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
+        method, forgetting, cutoff, rate: options of `dynid.Online` and its preparation.
         speed: playback speed of a log relative to real time, 0 for the highest possible speed.
         every: time between two outputs, s.
         patience: time without data after which the source is considered ended, s.
@@ -67,7 +68,7 @@ class WatchOptions:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """State of a stream: the last stamp (s), the live object, its estimate (or None), and the RMS of the last
+    """State of a stream: the last time stamp (s), the live object, its estimate (or None), and the RMS of the last
     innovations of each joint (dof,), in units of the noise. losses: samples that a UDP source lost."""
 
     t: float
@@ -130,11 +131,10 @@ class Fed(Protocol):
 
 def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Robot, look: Callable[[], None],
            losses: Losses | None = None) -> None:
-    """Feed a stream from its source until that ends, with periodic output. losses: counts lost samples of a UDP
-    source."""
+    """Feed a stream from its source until it ends, with periodic output. losses: counter of lost UDP samples."""
     losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
-        raise DynidError("speed must not be negative, and every and patience must be above zero", code="out-of-range")
+        raise DynidError("speed must not be negative, and every and patience must be positive", code="out-of-range")
     due = time.monotonic() + options.every
     for block in _blocks(settings, options, robot, stream, losses):
         if len(block.t):
@@ -217,7 +217,7 @@ def write_stream_page(folder: Path, online: Online, robot: str) -> Path | None:
 
 @dataclass(frozen=True, eq=False)
 class PayloadLook:
-    """State of an online payload estimate: the last stamp (s), the live object, and the physically consistent
+    """State of an online payload estimate: the last time stamp (s), the live object, and the physically consistent
     payload; None before the first row in motion."""
 
     t: float
@@ -237,7 +237,7 @@ class PayloadLook:
 
 def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions,
                   show: Callable[[PayloadLook], None]) -> PayloadLook:
-    """Process a source until it ends, show the state from time to time, and return the last one.
+    """Process a source until it ends, show the state periodically, and return the last state.
 
     result: folder of an earlier result without the load; log: a [log] table that overrides that of the result. The
     default cut-off is that of the result's preparation, if it has one.

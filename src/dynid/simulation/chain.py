@@ -20,10 +20,14 @@ from dynid.robot.followers import DependentJoints
 
 
 class ChainRows(NamedTuple):
-    """Work arrays of machines with dependent joints, in place of that of `state.pack`. rows: work array of the whole
-    tree. reached (coordinates + 1,): posture and determinant of the last solution, the start of the next. q, dq, still
-    (1, n), samples (1,), motion (3, 1, joints), rates (1, joints, n), status (1,), matrix (joints, joints), bias
-    (joints,), carried (joints, n): work space.
+    """Work arrays of machines with dependent joints, in place of that of `state.pack`.
+
+    Attributes:
+        rows, tree, closures: work array, parents and loop closures of the whole tree.
+        reached: (coordinates + 1,), posture and determinant of the last solution, the start of the next.
+        q, dq, still, samples, motion, rates, status, matrix, bias, carried: work space, (1, n) three times, (1,), (3,
+            1,
+            joints), (1, joints, n), (1,), (joints, joints), (joints,) and (joints, n).
     """
 
     rows: Array
@@ -53,8 +57,7 @@ class ChainRows(NamedTuple):
 
 
 def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> ChainRows:
-    """Return the work arrays of a robot with inertial parameters `numbers` (bodies, 10), dependent bodies after its
-    own."""
+    """Return the work arrays of a robot with inertial parameters `numbers` (bodies, 10), dependent bodies last."""
     whole = np.zeros((followers.tree.dof, 10))
     whole[[*followers.free, *followers.bodies]] = numbers
     tree, n, joints = tree_of(followers.tree), robot.dof, followers.tree.dof
@@ -68,7 +71,7 @@ def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> Chai
 def _without_loops(followers: DependentJoints) -> Closures:
     """Return closures for mimic joints alone: no loops, and no coordinates beyond those of the robot."""
     none, coupling = np.zeros(0, dtype=np.int64), followers.coupling
-    ratio = coupling.sum(axis=1)  # one of a row at most is not zero
+    ratio = coupling.sum(axis=1)  # at most one entry of a row is not zero
     source = np.where(ratio != 0.0, np.argmax(np.abs(coupling), axis=1), -1)
     return Closures(none, np.zeros((0, 2), dtype=np.int64), np.zeros((0, 2, 12)), np.zeros(0), source, ratio,
                     followers.offset, none, np.zeros(len(followers.free)), 1.0)
@@ -76,8 +79,8 @@ def _without_loops(followers: DependentJoints) -> Closures:
 
 @njit(**ALLOCATING)
 def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
-    """Compute the lower triangle of the inertia matrix (n, n) and bias torques (n,): G' M G and G' (M ddq + b), with
-    ddq the accelerations of all joints without acceleration of the independent ones. NaN if the loops do not close."""
+    """Compute the lower triangle of the inertia matrix (n, n) and bias torques (n,): G' M G and G' (M ddq + b). ddq are
+    accelerations of all joints if the independent ones do not accelerate. NaN if the loops do not close."""
     n, joints = len(bias), len(w.bias)
     for a in range(n):
         w.q[0, a], w.dq[0, a] = q[a], dq[a]
@@ -111,7 +114,7 @@ def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matri
 
 
 def mass_and_bias(parent: Ints, gravity: Array, rows: Any, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
-    """Compute as `state.mass_and_bias`, for machines with or without dependent joints, compiled separately for each."""
+    """Compute `state.mass_and_bias` for machines with or without dependent joints, compiled separately for each."""
     raise TypeError("this function is called only from compiled code")
 
 
@@ -128,7 +131,7 @@ def _mass_and_bias(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix
 
 @njit(**ALLOCATING)
 def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) -> None:
-    """Add external wrenches as `state.add_wrenches` does, for the whole tree, G' J' F, at the last state of w."""
+    """Add external wrenches like `state.add_wrenches`, for the whole tree, G' J' F, at the last state of w."""
     torques = np.zeros(len(w.bias))
     state.add_wrenches(w.tree.parent, w.rows, places, values, torques)
     for a in range(len(bias)):
@@ -137,7 +140,7 @@ def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) 
 
 
 def add_wrenches(parent: Ints, rows: Any, places: Array, values: Array, bias: Array) -> None:
-    """Add external wrenches as `state.add_wrenches` does, for machines with or without dependent joints."""
+    """Add external wrenches like `state.add_wrenches`, for machines with or without dependent joints."""
     raise TypeError("this function is called only from compiled code")
 
 

@@ -17,20 +17,23 @@ from dynid.simulation.kernels import Law
 from dynid.simulation.plant import make_plant, per_joint
 from dynid.simulation.reference import Reference
 
-_TIME_CONSTANTS = 5.0  # after which a different start is forgotten (Janot, Vandanjon, Gautier, s. 3.4)
-_UNKNOWN_SETTLING = 0.5  # s, of a loop whose poles are not known
+_TIME_CONSTANTS = 5.0  # time constants in which an initial error decays (Janot, Vandanjon, Gautier, s. 3.4)
+_UNKNOWN_SETTLING = 0.5  # s: settling time of a loop with unknown poles
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ControlLaw:
-    """Base of all laws, with default properties.
+    """Base class of control laws, with default properties.
 
-    limit: largest torque, one number or one per joint; delay: sampling periods until a torque reaches the motor;
-    speed_lag: delay of the velocity in sampling periods, 1 for a central difference of positions, 0.5 for a backward
-    one.
+    Attributes:
+        limit: largest torque, one number or one per joint, N m or N.
+        delay: sampling periods until a torque reaches the motor.
+        speed_lag: delay of the velocity in sampling periods, 1 for a central difference of positions, 0.5 for a
+            backward
+            one.
     """
 
-    needs_inertia: ClassVar[bool] = False  # whether gains and inertia have to fit each other
+    needs_inertia: ClassVar[bool] = False  # whether gains and inertia have to match
     limit: ArrayLike = np.inf
     delay: int = 0
     speed_lag: float = 0.0
@@ -52,13 +55,13 @@ class ControlLaw:
         return self
 
     def with_poles(self, inertia: Array, machine: Array | None) -> ControlLaw:
-        """Return the law that gives joints of the given inertia (dof,) the closed-loop poles of the machine; machine
-        (dof,): its inertia, for laws of known gains."""
+        """Return the law that gives joints of the given inertia (dof,) the closed-loop poles of the machine. machine:
+        inertia (dof,) of the machine, for laws with known gains."""
         raise ModelError("the regular start needs a controller whose gains can be rescaled", "with a function as the "
                          "controller use start = 'nominal' or 'wls'", "gains-not-known")
 
     def settling(self, inertia: Array | None) -> float:
-        """Return the settling time, s, from the slowest pole; inertia (dof,): of the machine's joints."""
+        """Return the settling time, s, from the slowest pole; inertia (dof,): inertia of the machine's joints."""
         return _UNKNOWN_SETTLING
 
     def follows(self, motion: Reference) -> Reference:
@@ -66,8 +69,7 @@ class ControlLaw:
         return motion
 
     def follows_with(self, motion: Reference, torque: Array) -> Reference | None:
-        """Return the reference with which the law gives exactly these torques (ticks, dof) along a motion; None if
-        unknown."""
+        """Return the reference with which the law gives these torques (ticks, dof) along a motion; None if unknown."""
         return None
 
     def lagging(self, ticks: float) -> Self:
@@ -169,7 +171,7 @@ class Poles(ControlLaw):
         """Return the cascade for joints of the given inertia (dof,)."""
         omega, damping = self._poles()
         if np.any(omega <= 0) or np.any(damping <= 0):
-            raise ModelError("poles need omega and damping above zero")
+            raise ModelError("poles need positive omega and damping")
         return Cascade(omega / (2.0 * damping), 2.0 * damping * omega * inertia, limit=self.limit, delay=self.delay,
                        speed_lag=self.speed_lag)
 
@@ -181,8 +183,7 @@ class Poles(ControlLaw):
         return float(_TIME_CONSTANTS / np.min(omega * np.minimum(1.0, damping)))
 
     def follows(self, motion: Reference) -> Reference:
-        """Return the reference of a motion, q + 2 damping/omega dq + ddq/omega^2: the inverse of Janot, Vandanjon,
-        Gautier, eq. 42."""
+        """Return the reference of a motion, q + 2 damping/omega dq + ddq/omega^2: inverse of Janot et al., eq. 42."""
         omega, damping = self._poles()
         q = motion.q + 2.0 * damping / omega * motion.dq + motion.ddq / omega ** 2
         return Reference.of(q, rate=motion.rate, start=motion.start)
@@ -204,9 +205,8 @@ class Poles(ControlLaw):
 class ComputedTorque(ControlLaw):
     """Computed torque tau = M(q) a + c(q, dq) + g(q), a = ddqr + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 5.8).
 
-    Friction is not compensated. `model` and `theta` are the model that the controller uses, `rotors` includes the rotor
-    inertias. Without `feedforward`, a = kp (qr - q) - kd dq. The gains are independent of inertia, so they are never
-    scaled.
+    Friction is not compensated. `model` and `theta` are the controller's model, `rotors` includes the rotor inertias.
+    Without `feedforward`, a = kp (qr - q) - kd dq. The gains are independent of inertia, so they are never scaled.
     """
 
     model: Model
@@ -218,7 +218,7 @@ class ComputedTorque(ControlLaw):
 
     def law(self, dof: int) -> Law:
         law = _law(dof, self, kp=self.kp, kd=self.kd, follow=float(self.feedforward), ahead=float(self.feedforward))
-        return _believing(law, self.model, self.theta, self.rotors)
+        return _with_model(law, self.model, self.theta, self.rotors)
 
     def with_poles(self, inertia: Array, machine: Array | None) -> Cascade:
         root = np.sqrt(np.asarray(self.kp, dtype=float))
@@ -246,7 +246,7 @@ class CompensatedPD(ControlLaw):
 
     def law(self, dof: int) -> Law:
         law = _law(dof, self, kp=self.kp, kd=self.kd, follow=1.0, ahead=1.0)
-        return _believing(law, self.model, self.theta, self.rotors)._replace(beside=True)
+        return _with_model(law, self.model, self.theta, self.rotors)._replace(beside=True)
 
     def with_poles(self, inertia: Array, machine: Array | None) -> ControlLaw:
         return PD(self.kp, self.kd, limit=self.limit).with_poles(inertia, machine)
@@ -322,7 +322,7 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
         raise ModelError(f"controller '{kind}' needs {needed[0]}", code="missing-gain") from None
 
 
-def _believing(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
+def _with_model(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
     """Return the compiled control law with the controller's model of the bodies, and of the rotors if requested."""
     dof = len(law.kp)
     if not can_compile(model):

@@ -65,7 +65,7 @@ def free_slope(parent: Ints, gravity: Array, w: Array, extra: Array, tau: Array,
         slope[i + 1] = v[i]
     for i in range(n):
         slope[n + 1 + i] = bias[i]
-    for i in range(3):  # the proper acceleration of the root's origin, in its turning axes
+    for i in range(3):  # proper acceleration of the root's origin, in its rotating axes
         slope[n + 1 + i] += R[0][i] * gravity[0] + R[1][i] * gravity[1] + R[2][i] * gravity[2]
     slope[n + 1] -= b * v[2] - c * v[1]
     slope[n + 2] -= c * v[0] - a * v[2]
@@ -114,12 +114,12 @@ def simulate_floating(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike |
         robot: a robot with a free base.
         q: first configuration (7 + n,).
         v: first velocity (6 + n,).
-        tau: generalised forces (samples, 6 + n), each held for one period; zero when left out. The first six are the
+        tau: generalised forces (samples, 6 + n), each constant over one period; default: zero. The first six are the
             wrench on the root.
         duration: simulated time, s.
         period: time between two samples of the result, s.
         substeps: integration steps in one period.
-        inertias: ten numbers of every body (bodies, 10); those of the robot when left out.
+        inertias: ten numbers of every body (bodies, 10); default: those of the robot.
         rotor: reflected rotor inertias of the joints (n,), kg m^2.
 
     >>> flying = dynid.simulation.simulate_floating(robot, q, v, duration=1.0)

@@ -1,4 +1,4 @@
-"""Friction in compiled code: dry friction as rows of numbers, and curves as functions called by their address."""
+"""Compiled friction: dry friction as rows of numbers, and curves as functions called by their address."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dynid.simulation.plant import (
 
 @njit(**INNER_BORROWING)
 def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
-    """Subtract dry friction w f(v) of every row from `net`, v = w.dq, with its sign S, given in `signs` for sticking
+    """Subtract dry friction w f(v) of every row from `net`, with v = w.dq and its sign S; `signs`: S of sticking
     elements.
 
     f = Fcp max(S, 0) + Fcn min(S, 0), plus the static excess near rest, where the sign is smooth.
@@ -64,8 +64,8 @@ def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def load_friction(load: Array, dq: Array, ddq: Array, linked: Array) -> None:
-    """Compute net torques with load friction in the last row of linked (n + 3, n), whose first n rows are the lower
-    triangle of the bodies' inertia matrix, then their bias, then the net torques without that friction."""
+    """Compute net torques with load friction in the last row of linked (n + 3, n). Its first n rows are the lower
+    triangle of the bodies' inertia matrix, then their bias and the net torques without that friction."""
     n = len(dq)
     for i in range(n):
         torque = linked[n, i]
@@ -84,8 +84,7 @@ def load_friction(load: Array, dq: Array, ddq: Array, linked: Array) -> None:
 
 @njit(**BORROWING, inline="always")
 def substitute(matrix: Array, inverse: Array, x: Array) -> None:
-    """Solve a linear system in place: x becomes matrix^-1 x, by the factors from `solve_state` in `matrix` and
-    `inverse`."""
+    """Solve a linear system in place: x becomes matrix^-1 x, with the factors `matrix`, `inverse` of `solve_state`."""
     n = len(x)
     for i in range(n):
         for k in range(i):
@@ -98,8 +97,8 @@ def substitute(matrix: Array, inverse: Array, x: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def transmit(load: Array, dq: Array, ddq: Array, linked: Array, matrix: Array, inverse: Array) -> None:
-    """Compute accelerations ddq with load friction from those without it by fixed-point iteration, which converges as
-    the friction is below half of the bodies' torques. matrix, inverse: from `solve_state`."""
+    """Compute accelerations ddq with load friction from those without it by fixed-point iteration, which converges
+    because the friction is below half of the bodies' torques. matrix, inverse: from `solve_state`."""
     n = len(ddq)
     for _ in range(60):
         load_friction(load, dq, ddq, linked)
@@ -130,7 +129,7 @@ def _call_curve(typing: Any, address: Any, q: Any, dq: Any, values: Any, first: 
     return signature, generate
 
 
-call_curve: Any = None  # compiled code calls it, so numba is loaded when it is needed
+call_curve: Any = None  # called by compiled code; created when numba is loaded
 
 
 @when_numba_is_loaded

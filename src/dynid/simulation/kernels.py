@@ -1,4 +1,4 @@
-"""Closed loops in compiled code: derivative of the state, integrators, controllers, the loop itself."""
+"""Compiled closed loops: derivative of the state, integrators, controllers, and the simulation loop."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dynid.simulation.friction_kernels import curve_torques, friction, substitut
 from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STATIC, STICK, WIDTH, Plant
 from dynid.simulation.sensors import Sensors, lagged, see
 
-# For functions that stand in one place: a function of its own is optimised with all that it calls, mass and bias too,
-# once more in each of its callers, and that was most of the time to compile a loop.
+# For functions with one caller: a separate function would be optimised again with all that it calls in each of its
+# callers, which took most of the compilation time of a loop.
 ONCE = {**BORROWING, "inline": "always"}
-DONE, SINGULAR, DIVERGED, STIFF = 0, 1, 2, 3  # how a run ended
-REST = 1e-7  # rad/s or m/s, below which what dry friction holds is at rest
+DONE, SINGULAR, DIVERGED, STIFF = 0, 1, 2, 3  # exit status of a simulation
+REST = 1e-7  # rad/s or m/s below which a sticking element is at rest
 
 
 class Law(NamedTuple):
     """A control law in numbers, all (n,): a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr.
 
     The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) if there are any. With `beside`
-    only ahead ddqr is multiplied by M, and the feedback is itself a torque. Then `feed` (ticks, n) or (0, n) is added
+    only ahead ddqr is multiplied by M, and the feedback itself is a torque. Then `feed` (ticks, n) or (0, n) is added,
     and the sum is limited to +-limit.
 
     Attributes:
@@ -53,6 +53,7 @@ class RunBuffers(NamedTuple):
     """Work space of one simulation.
 
     Attributes:
+        rows, matrix, bias, net, stages, trial: work arrays of dynamics and integrator.
         signs: (elements,), friction that is constant over a step for sticking elements, otherwise (0,).
         answers: (elements, n), accelerations M^-1 w by unit forces of those elements.
         linked: (n + 3, n) or (0, n), of the bodies alone, for load friction (see `load_friction`).
@@ -80,8 +81,10 @@ class RunBuffers(NamedTuple):
 class LawState(NamedTuple):
     """State of a control law from tick to tick.
 
-    It has the measured position and speed, the delayed speed, the integral of the error and the applied torque, all
-    (n,); delayed torques (delay + 1, n) and earlier speeds (lags, n).
+    Attributes:
+        seen, speed, old: (n,), measured position and speed, and delayed speed.
+        integral, tau: (n,), integral of the error, and applied torque.
+        held, past: delayed torques (delay + 1, n), and earlier speeds (lags, n).
     """
 
     seen: Array
@@ -131,8 +134,7 @@ def act(plant: Plant, share: float, work: RunBuffers) -> None:
 
 @njit(**BORROWING)
 def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) -> bool:
-    """Compute the time derivative dy of the state y under motor torques tau; return False if the inertia matrix is
-    singular."""
+    """Compute the derivative dy of the state y under motor torques tau; return False for singular inertia."""
     n = len(plant.parent)
     matrix, bias, net = work.matrix, work.bias, work.net
     flexible, lugre = len(plant.flexible) > 0, len(plant.lugre) > 0
@@ -188,14 +190,13 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) 
 
 @njit(**ONCE)
 def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> bool:
-    """Compute the derivative of the state; first determine the dry friction of sticking elements for the next step of h
-    seconds."""
+    """Compute the derivative of the state, with dry friction of sticking elements for the next h seconds."""
     for e in range(len(work.signs)):
         work.signs[e] = 0.0
     regular = derivative(plant, tau, y, dy, work)
     if regular:
         hold(plant.dry, y, h, dy, work)
-        if len(plant.load) > 0:  # what is held changes the torques of the bodies
+        if len(plant.load) > 0:  # friction of sticking elements changes the torques of the bodies
             regular = derivative(plant, tau, y, dy, work)
     return regular
 
@@ -239,8 +240,7 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> None:
 
 @njit(**ONCE)
 def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: RunBuffers) -> int:
-    """Advance the state y by `steps` classical Runge-Kutta steps of h seconds; `first`: its derivative at the
-    beginning."""
+    """Advance the state y by `steps` classical Runge-Kutta steps of h seconds; first: its initial derivative."""
     k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
     sticking = len(work.signs) > 0
     for step in range(steps):
@@ -278,8 +278,7 @@ _E = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 52
 @njit(**ONCE)
 def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float,
                      work: RunBuffers) -> int:
-    """Advance the state y by `span` seconds with the Dormand-Prince 5(4) pair, starting with the last successful
-    step."""
+    """Advance the state y by `span` seconds with the Dormand-Prince 5(4) pair, starting with the last step size."""
     k, trial, guess, states = work.stages, work.trial, work.guess, len(y)
     for i in range(states):
         k[0, i] = first[i]
@@ -341,7 +340,7 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
     for i in range(n):
         if len(law.feed) > 0:
             out[i] += law.feed[tick, i]
-        if abs(out[i]) > law.limit[i]:  # the integral waits while the torque is cut
+        if abs(out[i]) > law.limit[i]:  # anti-windup: the integral is constant while the torque is limited
             out[i] = math.copysign(law.limit[i], out[i])
         else:
             integral[i] += period * (qr[i] - seen[i])
@@ -351,7 +350,7 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
 def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: Array, y: Array, period: float,
         steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, carried: LawState,
         work: RunBuffers) -> tuple[int, int]:
-    """Run the closed loop over all ticks of the reference (ticks, n); return how it ended and at which tick.
+    """Run the closed loop over all ticks of the reference (ticks, n); return the exit status and the last tick.
 
     steps: RK4 steps per tick, or 0 for the adaptive integrator with `tolerance`. out (4, ticks, n): position, velocity,
     acceleration of the links and torque of the motors at each tick, with the torque of that tick already applied; with

@@ -31,7 +31,7 @@ NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), EMPTY, E
 
 
 class SteppedMachine(Protocol):
-    """Protocol of a machine in a simulated loop: at(tick), derivative(tau, y, dy) and advance(tau, y, dy, period),
+    """Protocol of a machine in a simulated loop: at(tick), derivative(tau, y, dy), and advance(tau, y, dy, period),
     which returns a status."""
 
     dof: int
@@ -67,8 +67,8 @@ class CompiledBody:
 
 
 class ModelBody:
-    """Any model linear in its parameters, integrated by RK4 through its own methods. outside: joint torques (dof,) of
-    external wrenches as a function of positions (dof,) and time in sampling periods."""
+    """Any model linear in its parameters, integrated by RK4 through its own methods. outside: function that returns
+    joint torques (dof,) of external wrenches from positions (dof,) and time in sampling periods."""
 
     def __init__(self, model: LinearModel, theta: Array, steps: int, outside: Outside | None = None) -> None:
         self.model, self.theta, self.steps, self.dof = complete(model), theta, max(steps, 1), model.dof
@@ -106,7 +106,7 @@ class ModelBody:
 
 
 def outside_torques(model: LinearModel, wrenches: Sequence[Wrench], t: Array) -> Outside | None:
-    """Return joint torques of external wrenches, linear between the times t (ticks,); None for none."""
+    """Return joint torques of external wrenches, linear between the times t (ticks,); None if there are none."""
     robot = complete(model).robot
     if not wrenches:
         return None

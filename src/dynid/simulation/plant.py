@@ -1,4 +1,4 @@
-"""A model with parameters as plain arrays, and effects that are not linear in parameters."""
+"""Simulated machines as plain arrays: a model with parameters, and effects that are not linear in parameters."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 from dynid.simulation.chain import chain_rows
 
-# A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
+# A row of dry friction depends on the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
 KIND, WIDTH, FCP, FCN, STATIC, LOW, HIGH, DIRECTION = range(8)
 TANH, ARCTAN, HARD, STICK, SOFT = 0.0, 1.0, 2.0, 3.0, 4.0  # SOFT: a tanh that may be widened, see `smoothed`
-# A row of friction from load, one a joint: its factors, and the sign it has.
+# A row of load friction, one per joint: its factors, and the kind of its sign.
 MOTORING, GENERATING, LOAD_KIND, LOAD_WIDTH = range(4)
-# A row of a curve: the joints from LOW to HIGH that its direction touches, and where its values begin.
+# A row of a curve: the joints from LOW to HIGH of its direction, and the index of its first value.
 CURVE_LOW, CURVE_HIGH, CURVE_VALUES, CURVE_DIRECTION = range(4)
 _SIGN_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
-COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that compiled code has
+COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that compiled code supports
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +51,13 @@ class LuGre:
         rows = [per_joint(getattr(self, name), dof, f"{name} of LuGre friction")
                 for name in ("sigma0", "sigma1", "sigma2", "Fc", "Fs", "vs")]
         if np.any(rows[0] <= 0) or np.any(rows[3] <= 0) or np.any(rows[4] < rows[3]) or np.any(rows[5] <= 0):
-            raise ModelError("LuGre friction needs sigma0, Fc and vs above zero, and Fs at least Fc")
+            raise ModelError("LuGre friction needs positive sigma0, Fc and vs, and Fs at least Fc")
         return np.ascontiguousarray(np.column_stack(rows))
 
 
 @dataclass(frozen=True, eq=False)
 class Flexible:
-    """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17). Values are one number or one per
-    joint.
+    """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17); one number or one per joint each.
 
     Attributes:
         stiffness: N m/rad, infinite for a rigid joint.
@@ -87,17 +86,16 @@ class Flexible:
             per_joint(self.viscous, dof, "viscous friction of the motors"),
             per_joint(self.coulomb, dof, "Coulomb friction of the motors"), np.zeros(dof)])
         if np.any(rows[~rigid][:, [0, 2]] <= 0) or np.any(rows[:, [1, 3, 4]] < 0):
-            raise ModelError("flexible joints need stiffness and rotor inertia above zero, and damping and friction "
+            raise ModelError("flexible joints need positive stiffness and rotor inertia, and damping and friction "
                              "that are not negative", code="bad-flexible-joint")
         return np.ascontiguousarray(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Ripple:
-    """Torque ripple of the motor that is not in its current: amplitude sin(periods q + phase), one number or one per
-    joint.
+    """Torque ripple of the motor that its current does not show: amplitude sin(periods q + phase).
 
-    amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
+    Each is one number or one per joint. amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
     """
 
     amplitude: ArrayLike
@@ -174,7 +172,7 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
         bends = np.isfinite(springs[:, 0])
         extra[np.diag_indices(n)] = np.where(bends & (flexible.rotor is None), 0.0, np.diag(extra))
         viscous += np.diag(np.where(bends, 0.0, springs[:, 3]))
-    none = np.zeros((0, n))  # spares the kernels an empty sum
+    none = np.zeros((0, n))  # saves the kernels an empty sum
     tree = tree_of(whole.robot)
     return Plant(tree.parent, tree.gravity, _rows(whole.robot, elements), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
@@ -211,7 +209,7 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
         return np.zeros((0, 6)) if lugre is None else lugre.array(dof)
     rows = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], (dof, 1))
     for one in found:
-        # LuGre's own state is z reach, and its damping acts on the rate of that.
+        # LuGre's state is z reach, and its damping acts on the derivative of that.
         rows[one.joint] = (one.force / one.reach, one.damping / one.reach, 0.0, one.force, one.force * one.ratio,
                            one.vs)
     return rows
@@ -275,8 +273,7 @@ def with_motor_signs(plant: Plant, step: float, speed: Array) -> Plant:
 
 
 def smoothed(plant: Plant, widths: Widths) -> Plant:
-    """Return the same plant with every discontinuous sign replaced by tanh(v / width); widenable signs are at least as
-    wide."""
+    """Return the plant with discontinuous signs replaced by tanh(v / width); widenable signs are at least as wide."""
     dry, load = plant.dry.copy(), plant.load.copy()
     hard, soft = dry[:, KIND] == HARD, dry[:, KIND] == SOFT
     dry[hard, WIDTH], dry[soft, WIDTH] = widths.dry[hard], np.maximum(dry[soft, WIDTH], widths.dry[soft])
@@ -287,7 +284,7 @@ def smoothed(plant: Plant, widths: Widths) -> Plant:
 
 
 def as_narrow(plant: Plant) -> Plant:
-    """Return the plant with smooth signs of their own width, none widened; discontinuous signs remain."""
+    """Return the plant with smooth signs of their own width, without widening; discontinuous signs remain."""
     dry = plant.dry.copy()
     dry[dry[:, KIND] == SOFT, KIND] = TANH
     return plant._replace(dry=dry)
@@ -338,8 +335,7 @@ def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
 
 
 def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Array, Flexible]:
-    """Return the model of the links, its parameter values (parameters,), and springs and motors, as `simulate` takes
-    them.
+    """Return the model of the links, its parameter values (parameters,), and springs and motors for `simulate`.
 
     The offset of a spring and the skew between encoders belong to the log, not to the machine.
     """

@@ -36,7 +36,7 @@ class Reference:
                 row, joint = np.argwhere(~np.isfinite(array))[0]
                 raise ModelError(f"{name} of the reference of joint {joint + 1} is not finite at tick {row}")
         if not self.rate > 0:
-            raise ModelError(f"the rate of a reference must be above zero, got {self.rate}")
+            raise ModelError(f"the rate of a reference must be positive, got {self.rate}")
 
     def __len__(self) -> int:
         return len(self.q)
@@ -58,8 +58,7 @@ class Reference:
     @staticmethod
     def of(q: ArrayLike, dq: ArrayLike | None = None, ddq: ArrayLike | None = None, *, rate: float,
            start: float = 0.0) -> Reference:
-        """Return a reference from arrays at the controller's rate; missing velocities and accelerations are central
-        differences."""
+        """Return a reference from arrays at the controller's rate; missing derivatives are central differences."""
         position = np.ascontiguousarray(q, dtype=float)
         if position.ndim != 2 or len(position) < 3:
             raise ModelError(f"a reference is (ticks, joints) with at least three ticks, got shape {position.shape}")
@@ -82,7 +81,7 @@ class Reference:
                                  "'log.reference=[...]', or let the method use the filtered positions",
                                  code="no-reference")
         if rate is None:
-            # Stamps are rounded: over a whole uniform log its mean rate is far better known than the median one.
+            # Time stamps are rounded, so the mean rate of a uniform log is far more accurate than the median.
             even = np.linspace(recording.t[0], recording.t[-1], len(recording))
             mean = (len(recording) - 1) / recording.duration
             rate = mean if np.abs(recording.t - even).max() < 0.1 / mean else recording.rate

@@ -1,4 +1,4 @@
-"""Position and velocity measured by a controller, in compiled code."""
+"""Compiled sensors: position and velocity measured by a controller."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING
 from dynid.kernel_store import njit
 
-ONCE = {**BORROWING, "inline": "always"}  # it stands in one place, see `kernels`
+ONCE = {**BORROWING, "inline": "always"}  # used in one place, see `kernels`
 
 
 class Sensors(NamedTuple):
-    """Sensors of the controller: position + noise (ticks, n) or (0, n), rounded to `step` (n,) where that is above
-    zero.
+    """Sensors of the controller: position + noise (ticks, n) or (0, n), rounded to `step` (n,) if that is positive.
 
     smooth: 0 for the true velocity; otherwise the weight of the newest backward difference of the measured positions in
     the velocity (1: the unfiltered difference).
@@ -47,8 +46,7 @@ def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: A
 
 @njit(**ONCE)
 def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
-    """Store this tick's speed in the ring buffer `past` and return that of `lag` ticks ago, interpolated
-    between ticks."""
+    """Store a tick's speed in the ring buffer `past`; return that of `lag` ticks ago, interpolated."""
     if lag == 0.0:
         for i in range(len(speed)):
             out[i] = speed[i]

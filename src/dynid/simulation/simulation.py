@@ -47,19 +47,25 @@ from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
 from dynid.threads import pool, thread_count
 
-_MAX_SWING_ANGLE = 0.5  # of a radian that a flexible joint may swing in one step
-_MIN_STEP = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
+_MAX_SWING_ANGLE = 0.5  # rad: largest phase of a flexible joint's oscillation per step
+_MIN_STEP = 1e-5  # s: smaller steps are refused as a typing error
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A simulated motion, one row per sampling period of the controller: t (ticks,), q, dq, ddq of the links and tau
-    of the motors (ticks, dof), with the torque of a tick already applied. measured: positions measured by the
-    controller. motors: position, velocity and acceleration of the motors (3, ticks, dof) for flexible joints,
-    otherwise None; the controller then measures the motors.
+    """A simulated motion, one row per sampling period of the controller.
 
     Inverse dynamics gives exactly tau for q, dq, ddq (rigid joints, smooth signs), minus the torques of external
     wrenches (`dynamics.wrench_torques`).
+
+    Attributes:
+        t, q, dq, ddq: (ticks,), s, and (ticks, dof), motion of the links.
+        tau: (ticks, dof), torques of the motors; the torque of a tick is already applied.
+        measured: (ticks, dof), positions measured by the controller.
+        rate: Hz.
+        motors: position, velocity and acceleration of the motors (3, ticks, dof) for flexible joints, otherwise None;
+            the
+            controller then measures the motors.
     """
 
     t: Array
@@ -84,13 +90,14 @@ class Settings:
     """Options of a simulation.
 
     Attributes:
-        step: of RK4, s, an integer fraction of the controller's period (default one step per period); "adaptive":
-            Dormand-Prince within `tolerance`.
+        step, tolerance: step of RK4, s, an integer fraction of the controller's period (default one step per period);
+            "adaptive": Dormand-Prince within `tolerance`.
         smooth: width (rad/s or m/s) of discontinuous signs of dry friction, one number or one per element; None: as
             small as the step allows; "stick": discontinuous with stiction; "none": discontinuous without stiction.
         start: position and velocity (2, dof) at the first tick, default the reference's.
         lugre, ripple, flexible: effects of the machine, see these classes.
-        wrenches: on the links, linear between ticks.
+        sensors: sensors of the controller.
+        wrenches: external wrenches on the links, linear between ticks.
     """
 
     step: float | str | None = None
@@ -108,10 +115,9 @@ def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, refer
              rate: float | None = None, **settings: Any) -> Simulation:
     """Simulate the closed loop of a model with parameters theta over the whole reference.
 
-    The torque is constant between ticks. Models and terms that do not state their elements, and control functions, run
-    in a Python loop with the same results. A model with flexible joints follows a reference of its motors. `rate` is
-    the rate of the controller, Hz, if it differs from the reference, which is then interpolated by cubic splines. For
-    `settings` see `Settings`.
+    The torque is constant between ticks. Models and terms without elements, and control functions, run in a Python loop
+    with the same results. A model with flexible joints follows a reference of its motors. `rate` is the rate of the
+    controller, Hz, if the reference has another one and is to be resampled. `settings`: see `Settings`.
     """
     reference = reference if rate is None else reference.at(rate)
     run = Settings(**settings)
@@ -144,7 +150,7 @@ def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller 
                   reference: Reference, *, threads: int | None = None, **settings: Any) -> list[Simulation]:
     """Simulate each row of thetas (many, parameters) in parallel, with the sign widths of the first.
 
-    controller: one for all, or one each.
+    controller: one for all, or one for each row.
     """
     rows = [model.parameters.vector(theta) for theta in np.atleast_2d(np.asarray(thetas, dtype=float))]
     run = Settings(**settings)
@@ -167,8 +173,7 @@ def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller 
 
 
 def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
-    """Return the largest inertia of each joint (dof,) over postures (samples, dof): J of Janot, Vandanjon, Gautier, eq.
-    38."""
+    """Return the largest inertia of each joint (dof,) over postures (samples, dof): J of Janot et al., eq. 38."""
     q = np.asarray(q, dtype=float)
     few = q[:: max(1, len(q) // 200)]
     return complete(model).inertia_matrix(theta, few).diagonal(axis1=1, axis2=2).max(axis=0)
@@ -176,11 +181,10 @@ def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
 
 def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, step: float | None = None, *,
                  steps: bool = True) -> tuple[Array, Array]:
-    """Return elements of dry friction: directions w (elements, dof), acting on w.dq, and the width of each simulated
-    sign.
+    """Return elements of dry friction: directions w (elements, dof) that act on w.dq, and widths of simulated signs.
 
-    steps: include the steps of friction curves. A model without elements is assumed to have one per joint of zero
-    width.
+    steps: include the steps of friction curves. A model without elements is assumed to have one of zero width per
+    joint.
     """
     if not can_compile(model):
         return np.eye(model.dof), np.zeros(model.dof)
@@ -193,7 +197,7 @@ def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, ste
 
 def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,
               widths: Widths | None, made: Plant | None = None) -> Simulation:
-    """Simulate the closed loop. made: the model without effects of the machine, if it was converted before."""
+    """Simulate the closed loop. made: the converted model without effects of the machine, if available."""
     controller = control_law(controller)
     n, ticks = model.dof, len(reference)
     if reference.q.shape[1] != n:
@@ -214,7 +218,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     work = kernels.space(loop.NO_PLANT if plant is None else plant)
     bending = plant is not None and len(plant.flexible) > 0
     out, measured = np.zeros((7 if bending else 4, ticks, n)), np.zeros((ticks, n))
-    # A loop that runs away doubles its speed every few ticks: ten times the reference is far outside any useful motion.
+    # An unstable loop doubles its speed every few ticks: ten times the reference is far outside any useful motion.
     fastest = 10.0 * reference.speed + 100.0
     law = controller.law(n)
     if plant is not None and law is not None:
@@ -242,7 +246,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
 
 def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings,
            widths: Widths | None, made: Plant | None = None) -> Plant | None:
-    """Return the compiled plant, or None for a model that is simulated through its own methods."""
+    """Return the compiled plant, or None for a model that is simulated by its own methods."""
     if not can_compile(model):
         if run.lugre is not None or run.ripple is not None or run.flexible is not None:
             raise ModelError("LuGre friction, ripple and flexible joints need a model made from a robot, all of whose "
@@ -261,7 +265,7 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
                              code="unknown-sign")
         if run.smooth == "none":
             return as_narrow(plant)
-        if _steps(run, reference.rate) > 0:  # the adaptive integrator has no steps to hold a force over
+        if _steps(run, reference.rate) > 0:  # the adaptive integrator has no fixed steps for a constant force
             plant = sticking(plant)
     if all_smooth(plant):
         return plant
@@ -336,7 +340,7 @@ def _start(run: Settings, reference: Reference, states: int, plant: Plant | None
 
 
 def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossibleError:
-    """Return the error for a machine whose loops cannot be closed, or are at a singular posture."""
+    """Return the error for a machine whose loops do not close, or are at a singular posture."""
     robot = complete(model).robot
     assert robot is not None and robot.followers is not None and robot.followers.loops is not None
     why = not_closed(robot, int(rows.status[0]), f"at {time:.4g} s of the simulation", rows.q[0])

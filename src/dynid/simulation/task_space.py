@@ -1,7 +1,7 @@
 """Task-space control laws: model-based acceleration control of a tool, and impedance control.
 
-The tool reference is the forward kinematics of the joint reference. They run in the Python loop, since the compiled
-loop has no Jacobians.
+The tool reference is the forward kinematics of the joint reference. These laws run in the Python loop, since the
+compiled loop has no Jacobians.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from dynid.model import Model
 from dynid.simulation.controllers import ControlLaw
 from dynid.simulation.plant import make_plant, per_joint
 
-_DIFFERENCE_TIME = 1e-5  # s, over which the Jacobian is differentiated along the motion
-_MIN_MOBILITY_RATIO = 1e-8  # smallest over largest mobility of the tool; below it the posture is singular
+_DIFFERENCE_TIME = 1e-5  # s: step for the numerical derivative of the Jacobian along the motion
+_MIN_MOBILITY_RATIO = 1e-8  # ratio of smallest to largest mobility of the tool, below which the posture is singular
 AXES = {"position": 3, "pose": 6}  # rows of the Jacobian that are controlled
 
 
 class Tool(NamedTuple):
     """A moving tool, in base axes.
 
-    It has the pose (4, 4), Jacobian J (axes, dof), velocity (axes,), and acceleration at zero joint acceleration, dJ/dt
-    dq.
+    Attributes:
+        pose: (4, 4).
+        jacobian, velocity: J (axes, dof), and (axes,).
+        drift: acceleration at zero joint acceleration, dJ/dt dq (axes,).
     """
 
     pose: Array
@@ -44,6 +46,7 @@ class ToolLaw(ControlLaw):
 
     Attributes:
         model, theta: the controller's model, without friction compensation.
+        frame, kp, kd: controlled frame, and feedback gains.
         task: "position" of the frame's origin, or "pose" with its orientation.
         posture, damping: gains, 1/s^2 and 1/s, of redundant joints.
         rotors: whether rotor inertias are included.
@@ -107,8 +110,7 @@ class ToolLaw(ControlLaw):
         return np.clip(tau, -most, most)
 
     def split(self, matrix: Array, tool: Tool) -> Array:
-        """Return the inverse (dof, axes) of the Jacobian that moves the tool with the least kinetic energy (Sousa, eq.
-        2.30)."""
+        """Return the inverse (dof, axes) of the Jacobian with the least kinetic energy (Sousa, eq. 2.30)."""
         mobile = np.linalg.solve(matrix, tool.jacobian.T)
         share = tool.jacobian @ mobile  # (axes, axes), the inverse of A of eq. 2.29
         values = np.linalg.eigvalsh(share)

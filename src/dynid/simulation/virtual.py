@@ -1,4 +1,4 @@
-"""Simulated machine with encoders that gives recordings, for tests with known parameters."""
+"""Simulated machines with encoders that give recordings, for tests with known parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class VirtualRobot:
         encoder: resolution, rad or m per count; 0 for none.
         position_noise, torque_noise: standard deviation of white noise, rad or m and N m or N.
         position_snr, torque_snr: signal-to-noise ratio of logged positions and torques, dB of mean squares (Simionato,
-            s. 5.2), or None. The controller does not see this noise.
+            s. 5.2), or None. The controller's signals do not contain it.
         speed: velocity that the controller uses: "true", or "difference" for backward differences of the encoder.
         speed_cutoff: low-pass filter of these differences, Hz, or None.
         jitter: standard deviation of the sampling instant, s. The time stamp stays on the grid.
@@ -42,7 +42,7 @@ class VirtualRobot:
         lugre, ripple, flexible: LuGre friction, torque ripple and joint flexibility, see their classes.
         step: step of the integrator, s. Default: a quarter of the period of the controller, less for stiff flexible
             joints.
-        link_encoders: with flexible joints, whether the links have encoders beside those of the motors. The logged
+        link_encoders: with flexible joints, whether the links have encoders as well as the motors. The logged
             positions are those of the links, or without link encoders those of the motors.
         skew: delay of the motor positions relative to the link positions, s.
         sensor_noise: standard deviation of torque sensors between gear and link, N m, or None for no sensors.
@@ -80,9 +80,8 @@ class VirtualRobot:
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:
         """Return a log of the machine following the reference, the same for the same seed.
 
-        The torque of a row is the mean of the torques before and after its tick, as a current sensor gives it. If the
-        encoders are on other joints (`Robot.measured`), steps and noise are theirs, and the controller uses true
-        positions.
+        The torque of a row is the mean of the torques before and after its tick, as from a current sensor. If the
+        encoders are on other joints (`Robot.measured`), steps and noise are theirs; the controller uses true positions.
         """
         robot = complete(self._links).robot
         if robot is not None and (robot.measured or robot.driven):
@@ -176,7 +175,7 @@ def _at(t: Array, x: Array, when: Array) -> Array:
 
 
 def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.Generator) -> Array:
-    """Return white noise (samples, dof) with a mean square the given dB below the signal's, zero without a ratio."""
+    """Return white noise (samples, dof) with a mean square `ratio` dB below the signal's; zero without a ratio."""
     if ratio is None:
         return np.zeros_like(signal)
     each = np.broadcast_to(np.asarray(ratio, dtype=float), (signal.shape[1],)) if np.size(ratio) in (
@@ -196,9 +195,9 @@ def in_counts(x: Array, step: Array) -> Array:
 
 
 def recorded_elsewhere(robot: Robot, exact: Recording, encoder: ArrayLike, noise: ArrayLike, seed: int) -> Recording:
-    """Return the log of a robot whose measured joints are not its independent ones, from exact positions of these.
+    """Return the log of a robot whose measured joints are not its independent ones, from exact positions of the latter.
 
-    encoder, noise: of the measured joints, rad or m; one number or one each.
+    encoder, noise: of the measured joints, rad or m; one number or one per joint.
     """
     if robot.driven or robot.followers is None or exact.motor_position is not None:
         raise ModelError("a virtual robot whose encoders are on dependent joints must drive its independent joints, "

@@ -28,9 +28,9 @@ from dynid.studio.workspace import RUN, Caps, StudioFolder, digest
 from dynid.version import __version__
 
 PAGE = Path(__file__).parent / "page"
-_PLOTLY_SCRIPT = PAGE.parents[1] / "report" / "static" / "plotly.min.js.gz"  # importing the report would load jinja2
+_PLOTLY_SCRIPT = PAGE.parents[1] / "report" / "static" / "plotly.min.js.gz"  # `report` would load jinja2
 READING = ("log", "columns")  # tasks that read logs, which may take long and can be stopped
-TASKS = ("catalogue", "robot", "pose", *READING)  # that the page may ask for
+TASKS = ("catalogue", "robot", "pose", *READING)  # tasks that the page may request
 _MAX_BODY_BYTES = 1 << 20  # bytes of a request in JSON
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _MESH = re.compile(r"[0-9a-f]{32}")
@@ -45,7 +45,7 @@ class Studio:
     """A workspace, its worker processes, and the open pages.
 
     `run` is the run file given on the command line. There are three workers: one for jobs and one that reads logs,
-    which Stop ends, and one that answers short requests in the meantime. `warm`: compile for the first run at startup.
+    which Stop ends, and one for short requests in the meantime. `warm`: compile for the first run at startup.
     """
 
     def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None, warm: bool = True) -> None:
@@ -63,7 +63,7 @@ class Studio:
         self._problem: Refusal | None = None
         self._background: set[asyncio.Task[Any]] = set()
 
-    # -- life ---------------------------------------------------------------------------------------
+    # -- startup and shutdown --------------------------------------------------------------------------
     @asynccontextmanager
     async def life(self, app: Starlette) -> AsyncIterator[None]:
         """Start the workers, and end them with the server."""
@@ -77,7 +77,7 @@ class Studio:
             self.workspace.close()
 
     async def end(self) -> None:
-        """End the streams of all pages and all computation, so that no request keeps waiting."""
+        """End the streams of all pages and all computation, so that no request waits."""
         self.events.close()
         for task in self._background:
             task.cancel()
@@ -115,7 +115,7 @@ class Studio:
         self.events.send("worker", self.worker_facts())
 
     def worker_facts(self) -> dict[str, Any]:
-        """Whether the first run would wait for loading and compiling."""
+        """Return whether the first run has to wait for loading and compiling."""
         return {"ready": self.ready, "sentence": self.readiness}
 
     # -- state --------------------------------------------------------------------------------------
@@ -203,14 +203,14 @@ class Studio:
         return Response(answer, media_type="application/json")
 
     async def _read(self, task: str, params: dict[str, Any]) -> bytes:
-        """Return the answer of the worker that reads logs, unless it is stopped."""
+        """Return the answer of the worker that reads logs; refused if reading is stopped."""
         reading = asyncio.create_task(self.reader.ask(task, params))
         self._readings.add(reading)
         try:
             await asyncio.wait([reading])
             return reading.result()
         except asyncio.CancelledError:
-            if not reading.cancelled():  # it is this request that was cancelled
+            if not reading.cancelled():  # this request was cancelled, not the reading
                 reading.cancel()
                 raise
             raise Refusal(422, "reading the log was stopped", hint="reload the page to read it again",
@@ -243,7 +243,7 @@ class Studio:
             raise Refusal(404, "there is no job to stop")
         if job is None:
             return JSONResponse({"stopped": True})
-        task = asyncio.create_task(self.worker.start())  # before another one is asked for
+        task = asyncio.create_task(self.worker.start())  # before another task is requested
         self._background.add(task)
         return JSONResponse(job.to_dict())
 
@@ -298,7 +298,7 @@ def application(studio: Studio, door: Authentication) -> AuthenticationMiddlewar
 
 
 def answered(handler: Handler) -> Handler:
-    """Wrap a handler so that its errors become answers: sentences for errors of the user, others on the terminal."""
+    """Wrap a handler so that errors of the user become sentences; others are printed on the terminal."""
     async def answer(request: Request) -> Response:
         try:
             return await handler(request)
@@ -306,7 +306,7 @@ def answered(handler: Handler) -> Handler:
             return refusal(problem)
         except DynidError as problem:
             return refusal(Refusal(422, problem.reason, hint=problem.advice or None, where=problem.where))
-        except asyncio.CancelledError:  # by the server, which ends and would print where the request was cancelled
+        except asyncio.CancelledError:  # cancelled by a server that is shutting down, which would print a traceback
             return refusal(Refusal(503, "the studio was stopped"))
         except Exception:
             traceback.print_exc(file=sys.stderr)
@@ -330,7 +330,7 @@ async def body_of(request: Request) -> dict[str, Any]:
             raise Refusal(413, f"a request has at most {_MAX_BODY_BYTES >> 20} MB of JSON")
     try:
         said = json.loads(text or b"{}", parse_constant=_no_number)
-        json.dumps(said, ensure_ascii=False).encode("utf-8")  # half a surrogate is no text
+        json.dumps(said, ensure_ascii=False).encode("utf-8")  # an incomplete surrogate pair is not valid text
     except (ValueError, RecursionError):
         raise Refusal(400, "the request is not JSON") from None
     if not isinstance(said, dict):

@@ -32,7 +32,7 @@ class Confinement:
     def __init__(self, folder: Path, run: Path | None = None) -> None:
         self.folder, self.run = folder.resolve(), None if run is None else run.resolve()
         self.files = self.folder / "files"
-        self._secret = os.path.realpath(self.folder / SESSION)  # which no file may lead to
+        self._secret = os.path.realpath(self.folder / SESSION)  # no file may refer to it
         self.trusted: frozenset[Path] = frozenset()
         libraries = {sys.prefix, sys.base_prefix, str(Path(dynid.__file__).parents[1]),
                      *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
@@ -57,7 +57,7 @@ class Confinement:
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
-        """Suspend the limits within this context, for the run file of the command line and the files it names."""
+        """Suspend the limits within this context, for the run file of the command line and files that it names."""
         before, self._open = self._open, True
         try:
             yield
@@ -66,7 +66,7 @@ class Confinement:
 
     @contextmanager
     def trusting(self, *names: str) -> Iterator[None]:
-        """Suspend the limits within this context if all these files were named on the command line."""
+        """Suspend the limits within this context if all given files were named on the command line."""
         own = all(Path(os.path.realpath(self.folder / name)) in self.trusted for name in names)
         before, self._open = self._open, self._open or (own and bool(names))
         try:
@@ -104,8 +104,8 @@ class Confinement:
                                  "not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
-        """Raise if a file, whatever its name, refers to another one, which libraries would open without a check."""
-        from dynid.recording.contained import check_contained  # with its arrays, only where there are files
+        """Raise if a file of any name refers to another file, which libraries would open without a check."""
+        from dynid.recording.contained import check_contained  # imported here, because it loads arrays
         for name in names:
             path = self.folder / name
             try:

@@ -16,8 +16,7 @@ class Refusal(DynidError):
 
     @staticmethod
     def of(said: dict[str, Any], status: int = 422) -> Refusal:
-        """Return the error of a worker as a refusal with an HTTP status; unexpected errors get the status of a server
-        error."""
+        """Return the error of a worker as a refusal with an HTTP status; unexpected ones are server errors."""
         return Refusal(500 if said.get("internal") else status, str(said["sentence"]), hint=said.get("hint"),
                        where=said.get("where"))
 

@@ -1,4 +1,4 @@
-"""The job of a studio, at most one at a time, and server-sent events that tell every open page its state."""
+"""The job of a studio, at most one at a time, and server-sent events with its state for every open page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ from dynid.studio.worker_process import WorkerProcess
 from dynid.studio.workspace import StudioFolder
 
 KINDS = ("run", "compare", "motion", "live", "payload", "code", "actuators")
-_MIN_EVENT_INTERVAL = 0.1  # s between two events of one job's progress
-_KEEPALIVE_SECONDS = 15.0  # s between signs of life
-_MAX_QUEUED_EVENTS = 200  # events kept for a page that does not read; then it starts anew
+_MIN_EVENT_INTERVAL = 0.1  # s between two progress events of one job
+_KEEPALIVE_SECONDS = 15.0  # s between keep-alive messages
+_MAX_QUEUED_EVENTS = 200  # events stored for a page that does not read; after that it has to reconnect
 
 
 @dataclass(frozen=True)
 class StudioJob:
-    """A job of the studio. The completed share is 0 to 1, or None if the job has no defined end; `result` is the id of
-    its result."""
+    """A job of the studio.
+
+    Attributes:
+        id, kind, state: its id, kind and state.
+        share: completed share, 0 to 1, or None if the job has no defined end.
+        sentence, seconds, data: progress message, elapsed time, s, and live data.
+        error, result: the error, or the id of its result.
+    """
 
     id: str
     kind: str
@@ -42,7 +48,7 @@ class StudioJob:
 
 
 class Jobs:
-    """The present or last job. changed: called when a job has made a result."""
+    """The present or last job. changed: called when a job has finished with a result."""
 
     def __init__(
         self, worker: WorkerProcess, events: EventHub, space: StudioFolder, changed: Callable[[], None]

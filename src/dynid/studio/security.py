@@ -32,7 +32,7 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 _READS = ("GET", "HEAD")
 _OPEN_IT = ("open the address that `dynid studio` printed; its token works once, and Enter in that terminal prints "
             "another one")
-# A page of its own and no redirect: the browser sends a strict cookie only with what a page of the same site asks for.
+# A page and not a redirect, because a browser sends a strict cookie only with requests from a page of the same site.
 _ENTER = ('<!doctype html><html lang="en"><title>dynid studio</title><meta http-equiv="refresh" content="0;url=/">'
           '<p><a href="/">Open the studio</a></p></html>')
 
@@ -42,8 +42,8 @@ class Authentication:
     """The address of a studio and its credentials.
 
     Attributes:
-        host: address it listens at.
-        names: accepted names in a Host header.
+        host, port: address it listens at.
+        session: secret of the cookie.
     """
 
     host: str
@@ -146,8 +146,7 @@ class AuthenticationMiddleware:
         return None
 
     def _let_in(self, scope: Scope) -> Response | None:
-        """Check the credentials of a request: return None for a valid cookie, a new cookie for a valid token, otherwise
-        a refusal."""
+        """Check the credentials of a request: None for a valid cookie, a new cookie for a valid token, or a refusal."""
         headers, door = Headers(scope=scope), self.door
         query = dict(_pairs(scope["query_string"].decode("latin-1")))
         if scope["path"] == "/" and "token" in query:

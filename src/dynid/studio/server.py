@@ -1,7 +1,7 @@
 """The server of a studio: its socket, its shutdown, the time limit of requests, and opening a browser.
 
-uvicorn limits only the time between two requests. Here the time counts from the moment at which a request could start
-until its head and body are complete; every received byte adds the time of a slow network.
+uvicorn limits only the time between two requests. Here the time counts from the earliest start of a request until its
+header and body are complete; every received byte extends it, for slow networks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynid.studio.app import Studio, application
 from dynid.studio.security import Authentication, is_loopback
 from dynid.studio.workspace import Caps
 
-_OPENER_SECONDS = 60.0  # after which the file that lets the browser in is removed
+_OPENER_SECONDS = 60.0  # s after which the file with the login address is removed
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Opened:
 
     @property
     def lock(self) -> IO[str]:
-        """Open marker file of the studio's folder, which is locked."""
+        """Open and locked marker file of the studio's folder."""
         return self.studio.workspace.lock
 
 
@@ -87,14 +87,13 @@ async def serve(opened: Opened, browser: bool = False) -> None:
     loop = asyncio.get_running_loop()
     if browser:
         loop.call_later(0.2, _open_browser, opened)
-    with suppress(NotImplementedError, AttributeError, OSError, ValueError):  # no input, or none to wait for
+    with suppress(NotImplementedError, AttributeError, OSError, ValueError):  # no terminal input
         loop.add_reader(sys.stdin, _print_address, opened)
     await server.serve(sockets=[opened.socket])
 
 
 def _print_address(opened: Opened) -> None:
-    """Print another address on Enter, because each admits one browser; a studio in the background does not read the
-    terminal."""
+    """Print another address on Enter, because each admits one browser; in the background nothing is read."""
     if sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
         return
     if os.read(sys.stdin.fileno(), 4096):
@@ -104,27 +103,25 @@ def _print_address(opened: Opened) -> None:
 
 
 def _open_browser(opened: Opened) -> None:
-    """Open a browser with a file that only the user can read: other users can see command lines, and with them any
-    address."""
+    """Open a browser with a private file, because other users can see addresses in command lines."""
     webbrowser.open(opener_file(opened).as_uri())
 
 
 def opener_file(opened: Opened) -> Path:
-    """Return a private page that redirects to the studio with a token; it is removed after a minute, or with the
-    studio."""
+    """Return a private page that redirects to the studio with a token; it is removed after a minute or at the end."""
     path = opened.studio.workspace.temporary / "open.html"
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write('<!doctype html><html lang="en"><meta charset="utf-8"><title>dynid studio</title>'
                    f'<meta http-equiv="refresh" content="0;url={opened.door.new_address()}">')
-    with suppress(RuntimeError):  # no loop runs: then the folder is removed at the end
+    with suppress(RuntimeError):  # without an event loop the folder is removed at the end
         asyncio.get_running_loop().call_later(_OPENER_SECONDS, lambda: path.unlink(missing_ok=True))
     return path
 
 
 def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> socket.socket:
-    """Return a socket at the port of the last studio if none is given and that one is free, else at the given port."""
+    """Return a socket at the given port; without one at the port of the last studio, if it is free."""
     if port == 0 and last is not None:
         with suppress(DynidError):
             return _listening(host, last[0])
@@ -138,7 +135,7 @@ def _listening(host: str, port: int) -> socket.socket:
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
-        made.listen(128)  # who opens the address at once waits for the answer and is not refused
+        made.listen(128)  # early connections wait for the server instead of being refused
     except OSError as problem:
         raise DynidError(f"cannot listen at {host}, port {port}: {problem.strerror or problem}",
                          "give another --port or --host") from None
@@ -173,7 +170,7 @@ class TimedProtocol(H11Protocol):
 
     @property
     def _incomplete(self) -> bool:
-        """Whether a request is expected or incomplete, other than the next one of a connection that is kept open."""
+        """Whether a request has begun or is the first of its connection, and is incomplete."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and self.timeout_keep_alive_task is None
 
     def _watch(self) -> None:
@@ -184,11 +181,11 @@ class TimedProtocol(H11Protocol):
             self._timer = self.loop.call_later(self.seconds, self._check)
 
     def _check(self) -> None:
-        """Close the connection, or check again after the time that the bytes received meanwhile add."""
+        """Close the connection, or check again after the time that received bytes add."""
         self._timer = None
         if not self._incomplete or self.transport.is_closing():
             return
-        if self.flow.read_paused:  # it is the studio that is slow
+        if self.flow.read_paused:  # the server is busy, not the client
             self._began, self._arrived = self.loop.time(), 0
         end = self._began + self.seconds + self._arrived / self.slowest
         if self.loop.time() < end:

@@ -1,7 +1,7 @@
 """Worker process of a studio: reads tasks from standard input, one line of JSON each, and answers them.
 
-Answers are written to a private copy of standard output; what libraries print goes to the terminal. When standard input
-ends, the server has ended, and the worker ends with all its child processes, even within a task.
+Answers are written to a private copy of standard output; output of libraries goes to the terminal. The end of standard
+input means that the server has ended; the worker then ends with all its child processes, even within a task.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynid.errors import DynidError
 from dynid.studio.confinement import Confinement
 from dynid.studio.voice import ProgressChannel
 
-# Task -> module in `tasks` and its function; imported when it is asked for.
+# Task -> module in `tasks` and its function; imported on request.
 TASKS = {"warm": ("warm", "warm"), "open": ("settings", "open_run"), "settings": ("settings", "checked_settings"),
          "catalogue": ("catalogue", "catalogue"), "robot": ("robot", "robot"), "pose": ("robot", "pose"),
          "log": ("log", "log"), "columns": ("log", "columns"),
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def listen(requests: SimpleQueue[bytes]) -> None:
-    """Pass requests on as they arrive, and end the process when they end."""
+    """Forward requests as they arrive, and end the process when they end."""
     for line in sys.stdin.buffer:
         requests.put(line)
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
@@ -65,7 +65,7 @@ def answer(task: str, params: Mapping[str, Any], voice: ProgressChannel, confine
     except DynidError as problem:
         voice.say("failed", error={"sentence": problem.reason, "hint": problem.advice or None,
                                    "where": problem.where})
-    except Exception as problem:  # a fault of dynid's own: a sentence for the page, the rest for the terminal
+    except Exception as problem:  # a bug in dynid: a sentence for the page, the traceback for the terminal
         traceback.print_exc()
         voice.say("failed", error={"sentence": "an internal error occurred in dynid "
                                                f"({type(problem).__name__}); the terminal that started "

@@ -20,7 +20,7 @@ from dynid.studio.errors import Refusal
 
 Heard = Callable[[dict[str, Any]], None]
 _MAX_MESSAGE_BYTES = 1 << 20  # bytes of a message at most
-_UNPACKED_MB = "2048"  # that a log may unpack to, see docs/logs.md; the user's own setting goes before it
+_UNPACKED_MB = "2048"  # MB that a log may unpack to, see docs/logs.md; the user's own setting has priority
 _STUDIO_STOPPED = "the studio was stopped"
 _ENDED = "the computing process ended unexpectedly; it may have run out of memory, or was ended"
 
@@ -69,7 +69,7 @@ class WorkerProcess:
             return self._process
 
     async def ask(self, task: str, params: Mapping[str, Any], heard: Heard | None = None) -> bytes:
-        """Return the answer to a task as JSON. heard: takes the messages in between."""
+        """Return the answer to a task as JSON. heard: called with the messages in between."""
         async with self._turn:
             process = await self.start()
             assert process.stdin is not None and process.stdout is not None
@@ -90,7 +90,7 @@ class WorkerProcess:
                 if self._closed:
                     raise Refusal(503, _STUDIO_STOPPED) from None
                 raise Refusal(500, _ENDED, hint="try again: a new process is started") from None
-            except asyncio.CancelledError:  # half an answer may be on its way, which nobody reads any more
+            except asyncio.CancelledError:  # a partial answer may be pending, which nothing reads
                 await self.stop()
                 raise
 
@@ -108,5 +108,5 @@ class WorkerProcess:
     async def close(self) -> None:
         """End the process for good: present and later requests are refused."""
         self._closed = True
-        async with self._starting:  # a process that is just being started is ended too
+        async with self._starting:  # also ends a process that is just being started
             await self.stop()

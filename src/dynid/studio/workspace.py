@@ -34,12 +34,12 @@ from dynid.errors import DynidError
 from dynid.files import write_json, write_whole, writing
 from dynid.studio.errors import Refusal
 
-RUN, FACTS = "run.toml", "studio.json"  # the run; what is known of the workspace, and of each result
+RUN, FACTS = "run.toml", "studio.json"  # the run; facts on the workspace and on each result
 SESSION = "session.json"
-SESSION_SECONDS = 7 * 24 * 3600  # s that a secret is used for, over all restarts, and that its cookie lasts
+SESSION_SECONDS = 7 * 24 * 3600  # s: validity of a secret over all restarts, and of its cookie
 MARKER = ".dynid-studio"
 _MARKER_TEXT = "This folder belongs to `dynid studio`, which writes files into it and removes its own.\n"
-_WRITING = ".writing-"  # results/.writing-ID: that result is being written, and is removed where it is not whole
+_WRITING = ".writing-"  # results/.writing-ID: this result is being written, and is removed if incomplete
 _SESSION = re.compile(r"session-[0-9a-f]{16}")
 ROLES = ("robot", "log", "validation", "mesh", "limits", "actuators")
 EMPTY: Mapping[str, Any] = {
@@ -65,7 +65,7 @@ class StudioFolder:
 
     def __init__(self, folder: Path, caps: Caps | None = None) -> None:
         self.folder, self.caps = folder.resolve(), caps or Caps()
-        self.lock = claim(self.folder)  # before anything else is changed
+        self.lock = claim(self.folder)  # before any other change
         self.files, self.results = self.folder / "files", self.folder / "results"
         sessions = self.folder / "tmp"
         self.temporary = sessions / f"session-{secrets.token_hex(8)}"
@@ -144,7 +144,7 @@ class StudioFolder:
         if not _is_private(self.folder.stat()):
             return
         with writing(self.folder / SESSION):
-            handle, held = tempfile.mkstemp(dir=self.temporary)  # which is private from the first byte on
+            handle, held = tempfile.mkstemp(dir=self.temporary)  # private from the first byte on
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump({"port": port, "secret": secret, "created": time.time()}, file)
             os.replace(held, self.folder / SESSION)
@@ -216,8 +216,7 @@ class StudioFolder:
         self._keep_state()
 
     def _same_as(self, path: Path) -> str | None:
-        """Return the name of another uploaded file with the same content, or None; only files of equal size are
-        read."""
+        """Return the name of another uploaded file with the same size and content, or None."""
         size = path.stat().st_size
         others = [one for one in sorted(self.files.rglob("*"))
                   if one.is_file() and one != path and one.stat().st_size == size]
@@ -297,7 +296,7 @@ def claim(folder: Path) -> IO[str]:
     try:
         import fcntl
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:  # systems without such locks go without
+    except ImportError:  # systems without such locks have none here
         pass
     except OSError:
         file.close()

@@ -19,16 +19,22 @@ from dynid.robot.free_base import refuse_free_base
 from dynid.simulation import Controller, Poles, Reference, controller_from_table
 from dynid.study.study import Study
 
-_RANDOM_MOTIONS = 20  # random motions, of which the best conditioned one is taken
-# rad, rad/s, rad/s^2 (or m) for a joint whose file gives no limit
+_RANDOM_MOTIONS = 20  # random motions, of which the best conditioned one is used
+# rad, rad/s, rad/s^2 (or m): limits of a joint without limits in its file
 _DEFAULT_RANGE, _DEFAULT_SPEED, _DEFAULT_ACCELERATION = 1.5, 2.0, 10.0
-_DEFAULT_BANDWIDTH_HZ = 10.0  # Hz, of the position loops where the study names no controller
-_TORQUE_SHARE = 0.01  # of the effective torque, as noise where the study names none
+_DEFAULT_BANDWIDTH_HZ = 10.0  # Hz: bandwidth of the position loops if the study specifies no controller
+_TORQUE_SHARE = 0.01  # share of the RMS torque: default noise
 
 
 @dataclass(frozen=True, eq=False)
 class BenchEntry:
-    """One method of a study with one choice of initial values; start: None for the method's default."""
+    """One method of a study with one choice of initial values.
+
+    Attributes:
+        label, method, options: name in tables, method, and its options.
+        start: initial values, None for the method's default.
+        prepare: options of the preparation.
+    """
 
     label: str
     method: str
@@ -42,9 +48,12 @@ class Bench:
     """Virtual robot, controller and motion of a study.
 
     Attributes:
+        model, base, theta: model, base parameters, and true standard parameters (parameters,).
+        controller, path: control law, and reference motion.
         encoder, position_noise, torque_noise: (dof,), at noise level 1.
-        factor: (base, base), triangular factor of the base regressor along the motion: |factor x| is the size of the
+        factor: (base, base), triangular factor of the base regressor along the motion: |factor x| is the norm of the
             torques of x.
+        entries, seed: methods with initial values, and seed of the random numbers.
     """
 
     model: Model
@@ -135,12 +144,12 @@ def _each(values: float | tuple[float, ...], model: Model, what: str) -> Array:
 def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
     t = np.arange(max(3, round(study.duration * study.rate))) / study.rate
     if study.motion == "designed":
-        # A virtual robot follows exactly enough: no margin.
+        # A virtual robot tracks accurately, so no margin is needed.
         motion = excite(model, Limits.of(model.robot), family=Fourier(study.duration, study.harmonics),
                         prior=PriorKnowledge(base=base),
                         search=Search(budget=None, rounds=1, seed=study.seed)).trajectory.at(t)
         return Reference(motion.q, motion.dq, motion.ddq, study.rate)
-    # Its own stream: motions do not depend on how many repetitions follow.
+    # A separate random stream: motions do not depend on the number of repetitions.
     rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(0,)))
     candidates = [_random_series(model.robot, study, rng) for _ in range(_RANDOM_MOTIONS)]
     coarse = np.linspace(0.0, study.duration, 400)

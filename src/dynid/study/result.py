@@ -1,4 +1,4 @@
-"""Result of a study: bias, spread, coverage, time and failures of every contestant at every noise level."""
+"""Result of a study: bias, standard deviation, coverage, time and failures of every contestant at every noise level."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dynid.study.bench import Bench
 from dynid.study.study import Study
 from dynid.study.task import Outcome, TaskEstimate
 
-INTERVAL = 1.959963984540054  # deviations each side that hold 95 % of a normal distribution
-UNBIASED, BIASED = 0.3, 1.0  # mean error in spreads: below the first none is seen, above the second it is most of it
+INTERVAL = 1.959963984540054  # standard deviations on each side of a 95 % interval of a normal distribution
+UNBIASED, BIASED = 0.3, 1.0  # |bias| / standard deviation: unbiased below the first, biased above the second
 GROUPS = ("inertial", "friction")
 
 
@@ -25,8 +25,10 @@ class Score:
     """Results of one contestant at one noise level.
 
     Attributes:
+        label, method, start, factor: contestant, and noise level.
+        truth: (base,), true base parameters.
         values, std, identified: (converged, base).
-        seconds: (converged,).
+        seconds: (converged,), computing time.
         torque_error: (converged,), percent, error of the predicted torques along the motion.
         failures: repetitions without an estimate, with the message of each.
     """
@@ -55,7 +57,7 @@ class Score:
 
     @property
     def known(self) -> Bools:
-        """Parameters identified in at least two logs (base,), which have a spread."""
+        """Parameters identified in at least two logs (base,), which have a standard deviation over the logs."""
         return self.counts >= 2
 
     @property
@@ -65,13 +67,13 @@ class Score:
 
     @property
     def spread(self) -> Array:
-        """Standard deviation over the logs (base,); zero if not known."""
+        """Standard deviation over the logs (base,); zero if not identified in two logs."""
         off = self.values - self.truth - self.bias
         return np.sqrt(self._mean(off ** 2) * self.counts / np.maximum(self.counts - 1, 1))
 
     @property
     def stated(self) -> Array:
-        """Standard error that the method states (base,), effective over the logs; zero if unknown."""
+        """Standard error that the method states (base,), RMS over the logs; zero if unknown."""
         return np.sqrt(self._mean(np.where(self.identified, self.std, 0.0) ** 2))
 
     @property
@@ -81,7 +83,7 @@ class Score:
 
     @property
     def bias_over_spread(self) -> Array:
-        """Absolute bias relative to the spread (base,)."""
+        """Absolute bias over the standard deviation (base,)."""
         return np.abs(self.bias) / np.maximum(self.spread, 1e-300)
 
     def group(self, members: Bools) -> dict[str, float] | None:
@@ -168,7 +170,7 @@ class StudyResult:
         return float(2.0 * stdtr(logs - 1, UNBIASED * np.sqrt(logs)) - 1.0) if logs > 1 else 0.0
 
     def runs_table(self) -> list[tuple[str, ...]]:
-        """Return table rows, the head first: the runs of each method, medians over the logs."""
+        """Return table rows, the header first: the runs of each method, medians over the logs."""
         rows: list[tuple[str, ...]] = [("method", "noise", "converged", "torque error", "time")]
         for one in self.scores:
             some = len(one.values) > 0
@@ -178,7 +180,7 @@ class StudyResult:
         return rows
 
     def parameters_table(self) -> list[tuple[str, ...]]:
-        """Return table rows, the head first: errors of the parameters; |bias| / spread is the median over them."""
+        """Return table rows, the header first: errors of the parameters; |bias| / spread is the median over them."""
         rows: list[tuple[str, ...]] = [("parameters", "method", "noise", "bias / spread", "unbiased", "coverage")]
         for name in GROUPS:
             for one in self.scores:

@@ -10,8 +10,8 @@ from dynid.study.study import Study
 from dynid.study.task import Outcome, perform
 from dynid.workers import Workers
 
-Progress = Callable[[int, int], None]  # tasks done, of how many
-Item = tuple[float, int]  # factor of the noise, repetition
+Progress = Callable[[int, int], None]  # (finished tasks, all tasks)
+Item = tuple[float, int]  # (noise level, repetition)
 
 
 def run_study(study: Study, workers: int | None = None, scheduler: str | None = None,
@@ -19,7 +19,8 @@ def run_study(study: Study, workers: int | None = None, scheduler: str | None = 
     """Run every method on every log; the result depends only on the seed, not on the number of processes.
 
     Args:
-        workers: processes, by default one for each core.
+        study: settings.
+        workers: number of processes, by default one per core.
         scheduler: address of a Dask scheduler instead ("tcp://host:8786").
         progress: called after every log.
         tls: PEM files of authority, certificate and key for a scheduler at tls://.

@@ -15,7 +15,7 @@ from dynid.runs.settings import SettingsFile, moved_path
 
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-Each = NotNegative | tuple[NotNegative, ...]  # one number, or one a joint
+Each = NotNegative | tuple[NotNegative, ...]  # one number, or one per joint
 
 
 class Noise(BaseModel):
@@ -40,11 +40,12 @@ class Contestant(BaseModel):
     """One of the [[methods]]: a method with its options and its own preparation.
 
     Attributes:
+        name, options: name of the method, and its options.
         label: its name in tables; default: the name of the method.
         starts: for methods with an option `start`: "regular", "nominal", "wls", ..., or a number: the true values with
             every link and every other parameter multiplied by e^x, x normal with this standard deviation. Each start is
-            a contestant of its own; none: the method's default.
-        prepare: in addition to the study's own table.
+            a separate contestant; none: the method's default.
+        prepare: options in addition to the study's own [prepare] table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,18 +62,18 @@ class Study(SettingsFile):
 
     Attributes:
         robot: a URDF, a robot TOML or a built-in name, with values for all its parameters.
-        values: other values, by name.
-        model: the [model] table, as in run files.
-        noise: the [noise] table.
         methods: names, or tables.
-        duration: of a log, s.
-        rate: of controller and log, Hz.
+        repetitions, seed: logs per noise level, and seed of all random numbers.
+        duration: length of a log, s.
+        rate: rate of controller and log, Hz.
         motion: "random": the best conditioned of 20 random Fourier series inside the robot's limits of position,
             velocity and acceleration; "designed": an exciting motion.
-        harmonics: of either motion.
+        harmonics: number of harmonics of either motion.
+        values: other parameter values, by name.
+        model: the [model] table, as in run files.
+        noise: the [noise] table.
         controller: the [controller] table; by default poles at 10 Hz, or slower for a slow rate.
         prepare: the [prepare] table, from logs to samples.
-        seed: of all random numbers.
     """
 
     file_kind: ClassVar[str] = "study"
@@ -107,8 +108,7 @@ class Study(SettingsFile):
         return self
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """Return the study with the path of its robot file converted from relative to `origin` to relative to
-        `target`."""
+        """Return the study with its robot's path converted from relative to `origin` to relative to `target`."""
         if not os.path.exists(origin / self.robot):
             return self
         return self.model_copy(update={"robot": moved_path(self.robot, origin, target)})
@@ -119,7 +119,6 @@ class Study(SettingsFile):
 
 
 def study_settings(source: str, changes: Mapping[str, Any] | None = None) -> Study:
-    """Return a study from its file, or the default study of a robot, with some settings changed; None
-    changes nothing."""
+    """Return a study from its file, or the default study of a robot; changes: settings to override, or None."""
     study = Study.load(source) if kind_of(source) == "settings" else Study.of({"robot": source})
     return study.changed(**{key: value for key, value in (changes or {}).items() if value is not None})

@@ -1,4 +1,4 @@
-"""Task of a worker: one log and every contestant on it, which depends only on bench, noise level and repetition."""
+"""Task of a worker: one log and all estimates from it, which depend only on bench, noise level and repetition."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class TaskEstimate:
     seconds: float
 
 
-Outcome = tuple[TaskEstimate | str, ...]  # one a contestant; a sentence where there is no estimate
+Outcome = tuple[TaskEstimate | str, ...]  # one per contestant; a sentence if there is no estimate
 
 
 def perform(bench: Bench, factor: float, repetition: int) -> Outcome:
     """Simulate a log with noise times `factor` and estimate with every contestant.
 
     A repetition uses the same random numbers at every level, so that levels differ by the noise alone. One thread is
-    used: the order of sums, and thus the last digit, must not depend on the machine.
+    used, because the order of sums, and thus the last digit, must not depend on the machine.
     """
     with threadpool_limits(limits=1):
         state = np.random.SeedSequence(bench.seed, spawn_key=(1, repetition))
@@ -51,14 +51,13 @@ def _record(bench: Bench, factor: float, phase: int, noise: int) -> Recording:
     encoder = factor * bench.encoder
     machine = VirtualRobot(bench.model, bench.theta, bench.controller, encoder=encoder,
                            position_noise=factor * bench.position_noise, torque_noise=factor * bench.torque_noise)
-    # No machine starts twice at the same part of a count: without this, rounding would err the same in every log.
+    # Each log starts at another fraction of an encoder count; otherwise all would have the same rounding errors.
     part = encoder * np.random.default_rng(phase).uniform(-0.5, 0.5, bench.model.dof)
     return machine.record(replace(bench.path, q=bench.path.q + part), seed=noise)
 
 
 def _nominal_errors(bench: Bench, seed: int) -> Array:
-    """Return one normal number per parameter, the same for all ten of a link: e^(s x) theta is a physically
-    consistent robot."""
+    """Return one normal number per parameter, equal for all ten of a link, so that e^(s x) theta is consistent."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=len(bench.theta))
     for places in bench.model.parameters.bodies.values():

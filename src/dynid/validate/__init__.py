@@ -1,5 +1,4 @@
-"""Validation of an estimate: torque reconstruction, residual tests, cross-validation, simulation, excitation, a
-verdict."""
+"""Validation of an estimate: prediction error, residual tests, cross-validation, simulation, excitation, verdict."""
 
 from dynid.validate.breakaway_torque import Breakaway, breakaway
 from dynid.validate.comparison import SetComparison, compare, compare_sets

@@ -17,10 +17,10 @@ from dynid.quantities import percent_text
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.words import listed, sentence
 
-# Expected error of a block's prediction by the uncertainty of the parameters from the other blocks, in standard
-# deviations of the noise. It is below one where blocks repeat each other, and tens where one does not.
+# Expected prediction error of a block due to the uncertainty of parameters from the other blocks, in standard
+# deviations of the noise: below one for blocks that repeat each other, tens for a block with a unique motion.
 UNREPEATED_ERROR = 3.0
-UNUSUAL_ERROR = 3.0  # times the median error of all blocks, above which a block is examined
+UNUSUAL_ERROR = 3.0  # a block whose error exceeds this multiple of the median error is examined
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class UnrepeatedBlocks:
 
 
 def unrepeated_blocks(problem: Problem, estimate: Estimate, cross: CrossValidation) -> UnrepeatedBlocks | None:
-    """Return the blocks with unusual errors that the other blocks do not determine; None without any."""
+    """Return the blocks with unusual errors that the other blocks do not determine; None if there are none."""
     errors = np.where(np.isfinite(cross.errors), cross.errors, 0.0)
     unusual = np.flatnonzero(errors > UNUSUAL_ERROR * np.median(errors))
     regression = problem.regression
@@ -62,8 +62,8 @@ def unrepeated_blocks(problem: Problem, estimate: Estimate, cross: CrossValidati
 
 
 def _expected_error(rest: Array, own: Array) -> float:
-    """Return the expected prediction error, the norm of own rest^-1 for triangular factors; infinite for a singular
-    factor."""
+    """Return the expected prediction error |own rest^-1| for the triangular factors of a block (own) and of the other
+    blocks (rest); infinite if rest is singular."""
     diagonal = np.abs(np.diag(rest))
     if diagonal.min() <= 1e-13 * diagonal.max():
         return float("inf")

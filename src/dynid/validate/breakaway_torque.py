@@ -1,4 +1,4 @@
-"""Breakaway friction: the torque at which a joint starts to move, from the starts in a log."""
+"""Breakaway friction: the torque at which a joint starts to move, measured at all starts from rest in a log."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from dynid.recording import Recording, Samples
 from dynid.signals import at_times
 from dynid.validate.friction_shape import friction_at, velocity_friction
 
-_MIN_REST_TIME = 0.15  # s that a joint stands before a start, at least
-# s before a start from which friction is carried on to it, and behind it
+_MIN_REST_TIME = 0.15  # s: shortest rest before a start
+# s: interval around a start over which the friction torque is fitted by a parabola and evaluated at the start
 _SECONDS_BEFORE_START, _SECONDS_AFTER_START = 0.02, 0.015
-_REST_NOISE_STD = 6.0  # deviations of the positions' noise within which a joint stands
+_REST_NOISE_STD = 6.0  # a joint is at rest within this multiple of the standard deviation of the position noise
 MIN_STARTS = 3  # starts
 
 
@@ -30,9 +30,11 @@ class Breakaway:
     """Breakaway friction of a joint.
 
     Attributes:
+        joint: name of the joint.
         static: friction just before a start, median over the starts, N m or N.
-        deviation: its standard error.
-        above: excess over the friction at low speed, Fb of `BreakawayFriction`.
+        deviation: standard error of `static`.
+        above: excess of `static` over the friction at low speed, Fb of `BreakawayFriction`.
+        starts: number of starts.
     """
 
     joint: str
@@ -60,8 +62,7 @@ def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
               recordings: Recording | Sequence[Recording]) -> tuple[Breakaway, ...]:
     """Estimate the breakaway torque of joints that start from rest at least three times.
 
-    The recordings show without any filter when a joint starts; the estimate gives the part of the torque that is not
-    friction.
+    Start times come from the unfiltered recordings; the estimate predicts the part of the torque that is not friction.
     """
     logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
     behind = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
@@ -76,7 +77,7 @@ def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
         static = float(median(values))
         slow = float(friction_at(estimate, j, own[j], np.array([1e-6]))[0][0])
         spread = 1.4826 * float(median(np.abs(values - static)))
-        deviation = 1.2533 * spread / float(np.sqrt(len(values)))  # of a median
+        deviation = 1.2533 * spread / float(np.sqrt(len(values)))  # standard error of a median
         found.append(Breakaway(names[j], static, deviation, max(static - slow, 0.0), len(values)))
     return tuple(found)
 
@@ -87,7 +88,8 @@ def _friction_at(estimate: Estimate, j: int, own: Bools, log: Samples, raw: Reco
     parameters of its velocity-dependent friction."""
     if not starts:
         return np.empty(0)
-    # As if the joint stood still: what a filter makes of its motion begins before it starts.
+    # Velocity and acceleration are set to zero, because the low-pass filter smears the motion over the time before the
+    # start.
     dq, ddq = log.dq.copy(), log.ddq.copy()
     dq[:, j] = ddq[:, j] = 0.0
     rest = np.asarray(estimate.predict(log.q, dq, ddq))[:, j] - friction_at(estimate, j, own, dq[:, j])[0]
@@ -122,15 +124,15 @@ def _starts(t: Array, q: Array) -> list[_Start]:
 
 
 def departures(q: Array, still: float, rows: int) -> Ints:
-    """Return (rests, 2): first row of each rest of at least `rows` rows, and first row after it; q moves less than
-    `still`."""
+    """Return (rests, 2): first row of each rest of at least `rows` rows, and first row after it. A joint is at rest
+    while its position q moves less than `still`."""
     found = np.empty((len(q) // max(rows, 1) + 1, 2), np.int64)
     return found[:_departures(q, float(still), rows, found)]
 
 
 @njit(cache=True)
 def _departures(q: Array, still: float, rows: int, out: Ints) -> int:
-    """Write the `departures` into out (n, 2), and return their number."""
+    """Write the row pairs of `departures` into out (n, 2) and return their number."""
     count, anchor, since = 0, q[0], 0
     for k in range(1, len(q)):
         if abs(q[k] - anchor) > still:
@@ -142,10 +144,8 @@ def _departures(q: Array, still: float, rows: int, out: Ints) -> int:
 
 
 def _begin(t: Array, way: Array, first: int) -> float:
-    """Return the start time of a motion `way` (rows,) at times t, from a fit with the square and the cube of the
-    time. The square describes a jump of the acceleration when friction drops, the cube a smooth start. first: a row
-    that has moved for certain.
-    """
+    """Return the start time of a motion `way` (rows,) at times t, from a fit with the square and the cube of the time.
+    The square describes a jump of the acceleration as friction drops, the cube a smooth start. first: a moving row."""
     lost = []
     for start in t[:first + 1]:
         since = np.maximum(t - start, 0.0)

@@ -1,5 +1,5 @@
-"""Candidates for structure in one joint's residual: effects of a missing or too simple term, a delayed torque,
-drifting friction or backlash, each compared by cross-validation over blocks of time."""
+"""Candidate causes of structure in one joint's residual: a missing or too simple term, a delayed torque, drifting
+friction or backlash. Each is assessed by cross-validation over blocks of time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import INDISTINGUISHABLE_RATIO, SAME_EXPLANATION
 from dynid.validate.words import joint_label, listed
 
-_IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
+_IN_THE_MODEL = 1e-3  # a candidate is in the model if its share orthogonal to the joint's columns is smaller
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Texts of a candidate cause: what the residual of one joint shows, what those of several show, and the probable
-    cause. name: the cause in two or three words."""
+    """Texts of a candidate cause.
+
+    Attributes:
+        one: structure of one joint's residual, such as "follows the velocity".
+        many: the same for residuals of several joints.
+        hint: probable cause.
+        name: the cause in two or three words.
+    """
 
     one: str
     many: str
@@ -32,10 +38,10 @@ class Candidate:
     name: str
 
 
-BACKLASH = "backlash"  # of the joint itself or of another
-NEIGHBOUR = "neighbour-motion"  # of another joint
+BACKLASH = "backlash"  # of the joint itself or of another joint
+NEIGHBOUR = "neighbour-motion"  # motion of another joint
 
-# Simplest first.
+# Ordered from simple to complex.
 CANDIDATES = {
     "offset": Candidate("is shifted by a constant", "are shifted by a constant", "an offset is missing", "an offset"),
     "velocity-sign": Candidate("follows the sign of velocity", "follow the sign of velocity",
@@ -73,7 +79,7 @@ CANDIDATES = {
                          "one of coupled drives, exchanged columns, and another geometry than in the robot file",
                          "coupled drives"),
 }
-_OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are made of predicted torques
+_OF_PREDICTIONS = ("load", "delay")  # candidates with columns computed from predicted torques
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ class CandidateFit:
 
     @property
     def title(self) -> str:
-        """Name of the candidate cause in two or three words, for a headline."""
+        """Name of the candidate cause in two or three words, used in headlines."""
         if self.neighbour is not None and self.candidate == NEIGHBOUR:
             return f"motion of {joint_label(self.neighbour)}"
         return self.candidate.replace("-", " ")
@@ -125,7 +131,7 @@ class CandidateFit:
 
     @property
     def hint(self) -> str:
-        """Probable cause, and the causes it cannot be distinguished from."""
+        """Probable cause, and the other causes that the data do not distinguish from it."""
         words = CANDIDATES[self.candidate].hint
         if self.candidate == "delay" and self.coefficient is not None:
             # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
@@ -136,7 +142,7 @@ class CandidateFit:
 
     @property
     def doubt(self) -> str:
-        """Causes from which a candidate cannot be distinguished; empty if there are none."""
+        """Other causes that the data do not distinguish from this candidate, as text; empty if there are none."""
         others = [CANDIDATES[name].name for name in self.rivals]
         own = CANDIDATES[self.candidate].name
         return f" (the data do not distinguish {own} from {listed(others)})" if others else ""
@@ -150,8 +156,9 @@ def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: b
                      earlier: Sequence[CandidateFit]) -> tuple[CandidateFit, ...]:
     """Return `fit_candidates` for another estimate with the same columns, from the rows and candidates of the first.
 
-    The projected residual does not depend on the estimate, so that only the candidates made of its predictions are
-    fitted again. Shares are those of the residual, which does.
+    The projected residual does not depend on the estimate, so only candidates computed from predicted torques are
+    fitted
+    again. Explained shares are recomputed, because the total residual depends on the estimate.
     """
     use = np.flatnonzero(rows.keep[:, j])
     power, first = (float(np.sum(one.residual[use, j] ** 2)) for one in (rows, before))
@@ -165,8 +172,8 @@ def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: b
 
 def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool,
                    among: Collection[str] | None = None) -> tuple[CandidateFit, ...]:
-    """Return all candidates for joint j, the most probable first: the simplest of those that explain as much as the
-    best, with its rivals.
+    """Return all candidates for joint j, the most probable first. The first one is the simplest of those that explain
+    as much as the best, and lists them as its rivals.
 
     Residual and candidate are projected on the complement of the joint's own columns, so that the fit shows the benefit
     of adding the candidate to the model (added-variable test). Candidates are ranked by their cross-validation error,
@@ -196,7 +203,7 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
         direction, upper = np.linalg.qr(left)
         along = direction.T @ rest
         if np.std(wide @ np.linalg.lstsq(upper, along, rcond=None)[0]) > torque_size:
-            continue  # larger than the torque: the model has the candidate, and its remainder is another effect
+            continue  # the candidate has more power than the torque: the model already contains it
         gained, better, spread = _left_out(direction, rest, blocks)
         share = float(along @ along) / power
         single = None
@@ -208,7 +215,7 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
             directions.append(direction[:, 0])
         remainders.append(rest - direction @ along)
         torque = float(np.sqrt(share * power / len(use)))
-        strength = share * power / len(along) if gained > 0 else 0.0  # in squared torques so far
+        strength = share * power / len(along) if gained > 0 else 0.0  # not yet normalised: squared torque per column
         found.append(CandidateFit(name, share, torque, strength, single, neighbour, gained / power, better,
                                   gained / own))
     return _ranked(_with_errors(found, power, remainders, directions, sizes, lag_products(basis.T)))
@@ -216,15 +223,16 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
 
 def _with_errors(found: list[CandidateFit], power: float, remainders: list[Array], directions: list[Array],
                  sizes: list[tuple[int, float, float]], absorbed: Array) -> list[CandidateFit]:
-    """Return candidates with their strengths, and the standard errors of those with one column.
+    """Return the candidates with their F statistics, and the standard errors of single-column candidates.
 
     Args:
-        found: candidates, whose strength is still a square of the torque.
+        found: candidates whose strength is not yet normalised (squared torque).
         power: sum of the squared residuals.
-        remainders: residuals (m,) without each candidate.
-        directions: unit columns (m,) of those with one column.
-        sizes: of these, their place in the list, the size of their column, and the spread of the coefficient of the
-            unit column over blocks of time.
+        remainders: residuals (m,) after removing each candidate.
+        directions: unit columns (m,) of single-column candidates.
+        sizes: for each of these its index in `found`, the norm of its column, and the standard error of the coefficient
+            of
+            the unit column over blocks of time.
         absorbed: `lag_products` (m,) of the model's columns.
     """
     if not found:
@@ -241,10 +249,10 @@ def _with_errors(found: list[CandidateFit], power: float, remainders: list[Array
 
 
 def _coefficient_variances(directions: Sequence[Array], remainders: Sequence[Array], absorbed: Array) -> list[float]:
-    """Return the variance of the coefficient of each of some unit columns (m,) under noise that is autocorrelated as
-    its remainder (m,) is.
+    """Return the variance of the coefficient of each unit column (m,) under noise with the autocorrelation of its
+    remainder (m,), the residual without that candidate.
 
-    absorbed (m,): `lag_products` of the model's columns, whose share of the noise the remainders lack.
+    absorbed (m,): `lag_products` of the model's columns, which remove a part of the noise from the remainders.
     """
     every = [np.ones(len(absorbed), dtype=bool)] * len(directions)
     shapes = autocovariances(remainders, every, [absorbed + lag_products(one[None]) for one in directions])
@@ -253,15 +261,15 @@ def _coefficient_variances(directions: Sequence[Array], remainders: Sequence[Arr
 
 
 def _variance_of_mean(remainder: Array, c: Array) -> float:
-    """Return the sum of squares of a residual (m,) with autocovariances c over the effective number of its rows."""
+    """Return the sum of squares of a residual (m,) with autocovariances c, divided by its effective number of rows."""
     rows = len(remainder)
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(rows)
     return float(remainder @ remainder) / float(min(effective, rows))
 
 
 def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float, float]:
-    """Return the sum of squares of `rest` that orthonormal columns explain in cross-validation, the share of the
-    blocks in which it is positive, and the jackknife standard error of the coefficients over the blocks."""
+    """Return the cross-validation result of orthonormal columns for the residual `rest`: explained sum of squares,
+    share of blocks in which it is positive, and jackknife standard errors of the coefficients over the blocks."""
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
     gram = np.add.reduceat(direction[:, :, None] * direction[:, None, :], starts)
     along = np.add.reduceat(direction * rest[:, None], starts)
@@ -273,8 +281,7 @@ def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
-    """Return the candidates, the most probable first together with its rivals, the others by the share that they
-    explain."""
+    """Return the candidates sorted: the most probable with its rivals first, the others by explained share."""
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)
@@ -290,7 +297,7 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
 def _load(predicted: Array, dq: Array, sign: Array) -> Array:
     """Return the magnitude of a joint's load times the sign of its velocity (m,).
 
-    The load is its torque without friction, because the jump of friction at a reversal would sharpen the filtered sign.
+    The load is the torque without friction, because the jump of friction at a reversal would sharpen the filtered sign.
     """
     own = np.column_stack([np.ones_like(dq), dq, sign])
     value = np.linalg.lstsq(own, predicted, rcond=1e-9)[0]
@@ -299,7 +306,7 @@ def _load(predicted: Array, dq: Array, sign: Array) -> Array:
 
 def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning: bool,
              among: Collection[str] | None = None) -> dict[tuple[str, str | None], Array]:
-    """Return the candidates for joint j, by name and neighbour, each (m, columns); among: names, by default all."""
+    """Return the candidate columns (m, columns) of joint j by name and neighbour; among: names, default all."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
     top = quantile(np.abs(dq), 0.95) if len(dq) else 0.0
     course = rows.course[use]
@@ -315,7 +322,8 @@ def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning
     for k in range(len(names)):
         if k != j:
             shapes[BACKLASH, names[k]] = [rows.jerks[use, k]]
-            # A motor that turns with both joints rubs by the sign of their sum, or of their difference.
+            # Friction of a motor that is coupled to both joints has the sign of the sum or difference of their
+            # velocities.
             both = [np.sign(dq + side * rows.dq[use, k]) for side in (1.0, -1.0)]
             shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k], *both]
     return {key: np.stack(columns, axis=1) for key, columns in shapes.items()

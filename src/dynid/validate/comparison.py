@@ -26,20 +26,21 @@ if TYPE_CHECKING:
     from dynid.extraction.extraction import Reason
 
 
-_SAME_GEOMETRY = 1e-6  # m, and entries of rotations: how far apart joints of one and the same robot may be
-_SIGNIFICANT_STD = 3.0  # combined deviations beyond which two values differ
+_SAME_GEOMETRY = 1e-6  # m, and rotation matrix entries: largest difference between joint poses of the same robot
+_SIGNIFICANT_STD = 3.0  # combined standard errors above which two values differ significantly
 _COMPARED_SET = record("ComparedSet", reason=str, torque_error=float | None, forces_apart=list[float])
 _REASON = record("ComparedReason", sets=list[str], largest_force_apart=float)
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueDifference:
-    """Difference of two estimates in torque along a motion.
+    """Difference between the torques that two estimates predict along a motion.
 
     Attributes:
-        joints: their names.
-        rms: (dof,), of the difference, N m or N.
-        torque_rms: (dof,), of the measured torque, N m or N.
+        source: name of the log, or text that describes the motion.
+        joints: names of the joints.
+        rms: (dof,), root mean square of the difference, N m or N.
+        torque_rms: (dof,), root mean square of the measured torque, N m or N.
     """
 
     source: str
@@ -50,15 +51,15 @@ class TorqueDifference:
 
 @dataclass(frozen=True, eq=False)
 class EstimateComparison:
-    """Estimates a and b in their k common base parameters.
+    """Comparison of two estimates a and b in their k common base parameters.
 
     Attributes:
-        values_a, values_b, std_a, std_b: (k,).
+        values_a, values_b, std_a, std_b: (k,), values and standard errors in `units`.
         difference: (k,), b - a.
         apart: (k,), difference in combined standard errors, nan if these are zero. Estimates from the same data have
             common noise, so the combined standard error is an upper bound.
         only_a, only_b: base parameters that the other estimate does not have.
-        predictions: both estimates on each given log.
+        predictions: torque predictions of both estimates on each given log.
         agreement: for each log 100 |tau_b - tau_a| / |tau|, percent.
         torques: the difference in torque, on the motion of the identification if it is available, and on each log.
     """
@@ -81,7 +82,7 @@ class EstimateComparison:
 
     @property
     def different(self) -> tuple[str, ...]:
-        """Parameters more than three combined standard errors apart, in descending order."""
+        """Parameters that differ by more than three combined standard errors, the largest difference first."""
         order = np.argsort(-np.abs(np.nan_to_num(self.apart)))
         return tuple(self.names[i] for i in order if abs(np.nan_to_num(self.apart[i])) > _SIGNIFICANT_STD)
 
@@ -110,7 +111,7 @@ class EstimateComparison:
             lines.append(f"{first.source}: relative error {first.relative_error:.2f} % for {a}, "
                          f"{second.relative_error:.2f} % for {b}"
                          + ("" if agreement is None else f"; their torques differ by {percent_text(agreement)}"))
-        lines += [f"torque on {one.source}, rms of the difference: " + ", ".join(
+        lines += [f"torque on {one.source}, RMS of the difference:  " + ", ".join(
             f"{name} {rms:.3g}" for name, rms in zip(one.joints, one.rms, strict=True)) for one in self.torques]
         return "\n".join(lines)
 
@@ -160,7 +161,7 @@ class _Values:
     own: tuple[str, ...] = ()
 
     def only(self, other: _Values, shared: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the base parameters that only this estimate determines, and its own that are not among `names`."""
+        """Return the base parameters that this estimate determines and `other` does not, or that are not `shared`."""
         mine = [name for name, good in zip(self.names, self.known & ~other.known, strict=True) if good]
         return (*mine, *(name for name in self.own if name not in shared))
 
@@ -178,8 +179,7 @@ def _check_robots(a: Estimate, b: Estimate) -> None:
 
 
 def _unlike(one: Robot, other: Robot) -> str:
-    """Return in words why the parameters of two robots with equally many joints cannot be compared; empty if they
-    can."""
+    """Return why the parameters of two robots with the same number of joints cannot be compared; empty if they can."""
     for mine, theirs in zip(one.joints, other.joints, strict=True):
         same = (mine.kind, mine.parent) == (theirs.kind, theirs.parent) and all(
             np.allclose(getattr(mine, which), getattr(theirs, which), atol=_SAME_GEOMETRY)
@@ -191,18 +191,18 @@ def _unlike(one: Robot, other: Robot) -> str:
 
 
 def _ground(a: Estimate, b: Estimate) -> BaseParameters:
-    """Return the base parameters for the comparison of two estimates."""
+    """Return the common base parameters in which two estimates are compared."""
     first, second = set(a.base.parameters.names), set(b.base.parameters.names)
     return b.base if first < second else a.base
 
 
 def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
-    """Return an estimate expressed in other base parameters."""
+    """Return an estimate expressed in the base parameters `ground`."""
     base, names = estimate.base, ground.names
     if base.names == names and base.expressions == ground.expressions:
         return _Values(names, estimate.values, np.diag(estimate.covariance), estimate.identified)
     if set(base.parameters.names) <= set(ground.parameters.names):
-        # beta = K theta for every theta with the same torques, the expanded base values among them.
+        # beta = K theta holds for every theta with the same torques, so also for the expanded base values.
         place = np.array([ground.parameters.index(name) for name in base.parameters.names])
         matrix = ground.matrix[:, place]
         carry = matrix[:, base.independent]
@@ -218,8 +218,8 @@ def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
 
 def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Sequence[Regression | None]
                  ) -> list[TorqueDifference]:
-    """Return the difference in torque along the motion of a compressed regression in the common base parameters, R_j
-    (beta_b - beta_a); None if an estimate has other parameters."""
+    """Return the difference in torque along the motion of a compressed regression, R_j (beta_b - beta_a), in the common
+    base parameters; None if an estimate has other parameters."""
     fold = next((one for one in training if one is not None and np.array_equal(
         one.base.independent, ground.independent) and one.base.parameters.names == ground.parameters.names), None)
     if fold is None or a.own or b.own:
@@ -249,7 +249,15 @@ def _agreement(a: Reconstruction, b: Reconstruction) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class SetComparison:
-    """Torques (rows, dof) of every set along a motion by name, the internal forces, and the reference set."""
+    """Comparison of extracted full parameter sets along a motion.
+
+    Attributes:
+        sets: the extracted sets by name.
+        reference: name of the reference set.
+        motion: samples of the motion.
+        torques: (rows, dof) of every set by name, N m or N.
+        wrenches: internal forces and moments of every set.
+    """
 
     sets: tuple[Extraction, ...]
     reference: str
@@ -268,8 +276,7 @@ class SetComparison:
 
     @property
     def by_reason(self) -> dict[Reason, list[str]]:
-        """Names of the parameter sets by reason of inconsistency: inertia, centres or both; "feasible" lists consistent
-        sets."""
+        """Names of the parameter sets by inconsistency: inertia, centres, both, or "feasible" for none."""
         found: dict[Reason, list[str]] = {}
         for one in self.sets:
             found.setdefault(one.reason, []).append(one.name)
@@ -289,8 +296,7 @@ class SetComparison:
 def compare_sets(sets: Sequence[Extraction], motion: Samples, references: Mapping[str, Array]) -> SetComparison:
     """Compare extracted sets of parameters along a motion.
 
-    references: further full vectors by name, the first of which is the reference. By default the first set is the
-    reference.
+    references: further full vectors by name. The first of them, by default the first set, is the reference.
     """
     if not sets:
         raise ModelError("there are no extracted sets to compare")

@@ -41,23 +41,25 @@ from dynid.validate.thresholds import (
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
-_EXACT_FIT_PERCENT = 1e-6  # percent: below that a fit is exact
-_SHARP_RELATIVE_ERROR = 0.1  # standard error over value of a parameter that is determined precisely
-# Code of a finding and words for what its parameters lack, the worst first.
+_EXACT_FIT_PERCENT = 1e-6  # percent: a fit with a smaller error is exact
+_SHARP_RELATIVE_ERROR = 0.1  # relative standard error of a precisely determined parameter
+# Code of each finding on poorly determined parameters, and its words; the worst first.
 LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
                                         "poorly-determined": ("poorly-determined", "poorly determined"),
                                         "weak": ("weakly-excited", "weakly excited")}
 ONE_WAY = ("one-way-joint", "friction and offset not distinguished")
-_MIN_INFLATION_REPORTED = 1.2  # factor of standard errors by autocorrelation above which it is reported
+_MIN_INFLATION_REPORTED = 1.2  # smallest inflation of standard errors by autocorrelation that is reported
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """A headline, and findings in reading order: warnings first.
+    """Headline and findings on an estimate, warnings first.
 
     Attributes:
+        summary: grade, torque error on unseen data, number of well-determined parameters.
+        findings: problems and remarks, the most important first.
         tests, excitation, gains: evidence of the findings, for tables and plots.
-        refit: the corrections of a second fit, which was made to find further problems; None without one.
+        refit: corrections of a second fit, which is computed to find further problems; None without one.
         hypotheses: all hypotheses that were compared, the most probable first.
     """
 
@@ -70,17 +72,17 @@ class Verdict:
     hypotheses: tuple[Weighed, ...] = ()
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """Return the findings of the verdict of one kind, such as "validation"."""
+        """Return the findings of one kind, such as "validation"."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     @property
     def headline(self) -> str:
-        """The grade with the torque error on unseen data, how many parameters are well determined, and the method."""
+        """The grade with the torque error on unseen data, the number of well-determined parameters, and the method."""
         return self.summary.text
 
     @property
     def grade(self) -> Grade:
-        """Whether the model is good, usable or not usable, by the rules of `dynid.validate.grade`."""
+        """Grade of the model: good, usable or not usable, by the rules of `dynid.validate.grade`."""
         return self.summary.grade
 
     @property
@@ -93,8 +95,8 @@ class Verdict:
         return "\n".join([self.headline, *(f"- {finding.text}" for finding in self.findings)])
 
     def plot(self) -> Any:
-        """Return a plotly figure of the torque change of one standard error of each parameter, in percent of the
-        torque of the joint it affects most, grouped by excitation."""
+        """Return a plotly figure of each parameter's standard error, grouped by excitation: the torque change of one
+        standard error, in percent of the torque of the joint that the parameter affects most."""
         objects = optional_package("plotly.graph_objects", "plot")
         made = objects.Figure()
         for status in ("identified", "weak", "poorly-determined", "not-excited"):
@@ -160,8 +162,8 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     known = [explains_misfit(one) for one in (*found, *suspected)]
     is_explained = free or cause.findings or "cause" in known
     wrong = [*found, *suspected, *(() if is_explained else _unexplained(case, cause.weighed, "term" in known))]
-    more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
-    # Contacts come and go, so that a block of a walking robot may show what no other does.
+    more = () if free else (*_needless_friction(case), *_oscillations(case), *_unknown_scales(case))
+    # In a log of a walking robot, one block may contain a contact that occurs in no other block.
     alone = unrepeated_blocks(problem, estimate, cross) if free and cross is not None and not tried else None
     seldom = () if alone is None or cross is None else (unrepeated_finding(problem, cross, alone),)
     findings = (*wrong, *seldom, *_missing(case.excitation), *_identified(case), *_errors(case), *more)
@@ -193,14 +195,14 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
                 f"are {title}")
             text = sentence(f"{listed(names, 8)} {apart}: {help_}" if help_ else f"{listed(names, 8)} {apart}")
         joints = () if remedy is None or not excited.motions else tuple(excited.motions[k].joint for k in remedy.joints)
-        evidence = {"std": _all_known(member.std for member in members),
-                    "remedy_share": _all_known(member.remedy.share if member.remedy else None for member in members)}
+        evidence = {"std": _numbers(member.std for member in members),
+                    "remedy_share": _numbers(member.remedy.share if member.remedy else None for member in members)}
         yield Finding(code, "not-excited", "warning", text, title, joints, tuple(names),
                       evidence={name: values for name, values in evidence.items() if values})
 
 
-def _all_known(values: Iterator[float | None]) -> tuple[float, ...]:
-    """Return the given numbers, or an empty tuple if one of them is unknown."""
+def _numbers(values: Iterator[float | None]) -> tuple[float, ...]:
+    """Return the given numbers, or an empty tuple if one of them is None."""
     found = tuple(values)
     return () if any(value is None for value in found) else tuple(float(value or 0.0) for value in found)
 
@@ -258,7 +260,7 @@ def _errors(case: Case) -> Iterator[Finding]:
 
 
 def _choice(case: Case) -> Iterator[Finding]:
-    """Return a finding on how the method was chosen, if it was not given, and which methods failed."""
+    """Return a finding on how the method was chosen and which methods failed; none if the method was given."""
     choice = case.estimate.diagnostics.get("choice")
     if choice is None:
         return
@@ -272,9 +274,8 @@ def _choice(case: Case) -> Iterator[Finding]:
         evidence={name.replace("-", "_"): error for name, error in tried.items()})
 
 
-def _untold(case: Case) -> Iterator[Finding]:
-    """Return findings on friction terms that cross-validation does not distinguish from simpler ones, one per kind of
-    term."""
+def _needless_friction(case: Case) -> Iterator[Finding]:
+    """Return findings on friction terms that cross-validation does not distinguish from simpler ones, one per kind."""
     found = [one for one in friction_worths(case.problem, case.estimate) if not one.told]
     for kind in dict.fromkeys(one.worth.term for one in found):
         own = [one for one in found if one.worth.term == kind]
@@ -290,18 +291,18 @@ def _untold(case: Case) -> Iterator[Finding]:
 
 
 def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> Iterator[Finding]:
-    """Return a finding on joints that contradict each other, if no tested fault explains it.
+    """Return a finding on joints that contradict each other, if no tested fault explains the contradiction.
 
-    It is a warning where the contradiction causes most of the misfit: in cross-validation, or far more than any real
-    machine shows in the fit, or more than usual while gravity acts against the nominal model. Separate fits also absorb
-    a little of friction that the model does not have, by which they predict a healthy robot better too.
-    is_patterned: whether a residual follows a missing term, which may let joints contradict each other a little.
+    It is a warning if the contradiction causes most of the misfit: in cross-validation, in the fit by far more than on
+    real machines, or in the fit while gravity acts against the nominal model. Separate fits of the joints also absorb
+    some unmodelled friction, so they predict a healthy robot slightly better too.
+    is_patterned: whether a residual follows a missing term, which can cause small contradictions between joints.
     """
     trial = case.trial
     noise = trial.noise()
     inside, own = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0), own_score(trial, noise)
     if inside < CONTRADICTION_ASKED * own:
-        return  # joints hardly contradict each other in the fit, so they do not on blocks left out either
+        return  # joints that agree in the fit do not contradict each other in cross-validation either
     opposed = [gain.joint for gain in case.gains if gain.by_nominal is not None and gain.by_nominal < 0]
     in_fit = inside > (UNEXPLAINED_MISFIT if opposed else REMAINING_MISFIT) * own
     if is_patterned and not in_fit:
@@ -311,7 +312,7 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
         return
     best = weighed[0] if weighed else None
     likeliest = "" if best is None else f" (the likeliest, '{best.cause}', explains {100 * best.explained:.0f} %)"
-    # Separate fits may predict other blocks badly, where their motion is poor: then the fit itself is the evidence.
+    # Separate fits may extrapolate badly to other blocks where the motion is poor: then the fit itself is the evidence.
     less, where = (own / inside, "explain the fitted") if in_fit else (1.0 / ratio, "predict unseen")
     better = (f"separate fits of each joint {where} torques with {100 * (1.0 - less ** 0.5):.0f} % less error "
               f"than one set of parameters for the whole robot, and no fault that was tested explains it{likeliest}")
@@ -327,9 +328,8 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
             **({} if best is None else {"explained": best.explained})})
 
 
-def _undecidable(case: Case) -> Iterator[Finding]:
-    """Return a finding on joints whose torque scale neither the other joints nor gravity of the nominal model
-    determine."""
+def _unknown_scales(case: Case) -> Iterator[Finding]:
+    """Return a finding on joints whose torque scale neither other joints nor nominal gravity torques determine."""
     joints = [gain.joint for j, gain in enumerate(case.gains)
               if gain.gain is None and gain.by_nominal is None and not case.at_rest(j)]
     if joints and len(case.gains) > 1:
@@ -339,7 +339,7 @@ def _undecidable(case: Case) -> Iterator[Finding]:
             "with a known load"), "torque scales", tuple(joints))
 
 
-def _swinging(case: Case) -> Iterator[Finding]:
+def _oscillations(case: Case) -> Iterator[Finding]:
     """Return a finding on joints whose torque oscillates together with the motor, as in a flexible joint."""
     found = resonances(case.estimate, case.problem.data, case.problem.recordings)
     if not found:

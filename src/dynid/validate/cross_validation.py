@@ -1,4 +1,4 @@
-"""Cross-validation over blocks of time: fit without one block, test on it, for each in turn.
+"""Cross-validation over blocks of time: fit without one block and test on it, for each block in turn.
 
 The estimates without one block also show how parameters vary with the data: the jackknife over blocks gives standard
 errors without a noise model, for comparison with the stated ones. With several logs, each is also predicted from the
@@ -27,8 +27,8 @@ from dynid.regression import Regression
 
 @dataclass(frozen=True)
 class LogError:
-    """Relative errors of one of several logs, percent: predicted from the other logs, and each of its blocks from
-    its other blocks."""
+    """Relative errors of one of several logs, percent: predicted from the other logs (`from_others`), and each of its
+    blocks predicted from its other blocks (`from_itself`)."""
 
     source: str
     from_others: float
@@ -44,14 +44,17 @@ class CrossValidation:
     """Errors of an estimate in cross-validation over blocks of time.
 
     Attributes:
+        method: name of the method.
+        names, joints: names of the base parameters and of the joints.
         blocks: indices of the tested blocks, from 0.
-        where: their intervals in the logs.
-        errors: (blocks,), relative error on each, percent.
-        errors_per_joint: (blocks, dof), nan for a joint without torque.
-        fit_errors: (blocks,), on the fitted data.
+        where: time interval of each block and its log.
+        errors: (blocks,), relative torque error on each block, percent.
+        errors_per_joint: (blocks, dof), percent, nan for a joint without torque.
+        fit_errors: (blocks,), relative error on the fitted data, percent.
         mean, spread: mean and standard deviation of `errors`.
         values: (blocks, base), estimates without each block, nan if not identified.
-        jackknife, stated: (base,), standard errors from the variation between blocks, and of the estimate from all
+        jackknife, stated: (base,), standard errors from the variation between blocks, and those of the estimate from
+            all
             data.
         ratio: median of jackknife over stated, None if undefined.
         logs: each log predicted from the others, if there are several.
@@ -88,8 +91,9 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
                    options: Mapping[str, Any] | None = None) -> CrossValidation:
     """Cross-validate a method over blocks of time: fit without each block and test on it.
 
-    `estimate` is the estimate from all data, whose standard errors are compared with the spread; it is computed if not
-    given. Method "auto" chooses once, from all data, and the chosen method is cross-validated.
+    `estimate` is the estimate from all data, whose standard errors are compared with the variation between blocks; it
+    is
+    computed if not given. Method "auto" is replaced by the method that it chooses from all data.
     """
     if estimate is None:
         estimate = identify(problem, method=method, **dict(options or {}))
@@ -110,8 +114,7 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
 
 
 def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[LogError, ...]:
-    """Return each log predicted from the others and from itself, if there are several and each determines the
-    parameters."""
+    """Return the errors of each log predicted from the others and from itself; empty if one log alone is too little."""
     whole = replace(problem, regression=problem.regression.by_log())
     if len(whole.regression.blocks) < 2 or any(len(block.spans) > 1 for block in problem.regression.blocks):
         return ()
@@ -125,12 +128,12 @@ def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[Lo
                       for b, fewer in enumerate(own.regression.without_each())]
             found.append(LogError(span.source, others, float(np.nanmean(blocks))))
     except (NotPossibleError, ModelError):
-        return ()  # a log alone, or less a block, does not determine the parameters
+        return ()  # a log alone, or without one of its blocks, does not determine the parameters
     return tuple(found)
 
 
 def _alone(problem: Problem, log: int) -> Problem:
-    """Return the problem of one log among several, by its number."""
+    """Return the problem with one of several logs alone; log: its index."""
     blocks = [block for block in problem.regression.blocks if block.spans[0].log == log]
     regression = replace(Regression.of(problem.base, blocks, problem.regression.joints), prior=problem.regression.prior)
     data = tuple(part if k == log else replace(part, keep=np.zeros_like(part.keep))

@@ -1,4 +1,4 @@
-"""Influence of the cut-off: changes of parameters and predicted torques at half and twice its value."""
+"""Influence of the cut-off frequency: changes of parameters and predicted torques at half and twice its value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynid.plain import plain
 from dynid.regression import Regression
 
 _CUTOFF_FACTORS = (0.5, 2.0)
-_FALLBACK = "wls"  # where the method itself looks at the data again, which would take too long
+_FALLBACK = "wls"  # replaces methods that read the data again, which would take too long
 
 
 _CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[float | None], percent=list[float | None])
@@ -38,15 +38,16 @@ class CutoffDependence:
         names: (base,), of the base parameters.
         values: (base,), at the cut-off.
         std: (base,), standard errors at the cut-off; infinite if a parameter is not identified.
-        at: (k, base), values at the others: those at the cut-off plus the change. If the rate allows it, changes are
-            computed from means of neighbouring rows.
+        at: (k, base), values at the other cut-offs: `values` plus the change. If the rate allows it, changes are
+            computed
+            from means of neighbouring rows.
         torques: (k,), change of predicted torques in percent of the measured ones.
         error: of the fit, percent.
         refused: (k,), cut-offs that cross-validation found worse, or that are too close to the motion's band; they are
-        not used as evidence.
+            not used as evidence.
         is_chosen: whether the cut-off was chosen from the data, not given.
-        std_at: returns standard errors (base,) at one of the others (Hz). They include the noise there and are computed
-            on demand, because they take as long as the estimate.
+        std_at: returns standard errors (base,) at one of the other cut-offs (Hz). They include the noise there and are
+            computed on demand, because this takes as long as the estimate.
     """
 
     method: str
@@ -89,10 +90,10 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     """Return the estimates of the same model at half and twice the cut-off of its data.
 
     Args:
-        problem: of the estimate.
-        estimate: at the cut-off of the problem's data.
-        options: of the estimate's method.
-        choice: of the cut-off, whose compressed data are reused if its model was the same.
+        problem: problem of the estimate.
+        estimate: estimate at the cut-off of the problem's data.
+        options: options of the estimate's method.
+        choice: choice of the cut-off, whose compressed data are reused if its model was the same.
 
     Returns:
         None if the data have no cut-off or the recordings are not available.
@@ -126,7 +127,7 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
 
 
 def _refused(choice: CutoffChoice, cutoff: float) -> bool:
-    """Whether a choice found a cut-off worse than the best, or excluded it because it would remove motion."""
+    """Whether the choice of the cut-off found this one worse than the best, or excluded it for removing motion."""
     tried = choice.tried
     return bool(len(tried)) and (cutoff < 0.99 * float(tried.min()) or bool(np.any(np.isclose(tried, cutoff)
                                                                                    & ~choice.alike)))
@@ -134,15 +135,15 @@ def _refused(choice: CutoffChoice, cutoff: float) -> bool:
 
 def _values(problem: Problem, method: str, options: Mapping[str, Any], refit: Callable[[Regression], Array] | None,
             fold: Regression) -> Array | None:
-    """Return base parameters (base,) by a method from a compressed regression; None if the method needs more.
+    """Return base parameters (base,) by a method from a compressed regression; None if the method needs more data.
 
-    refit: that of the estimate, see `Estimate`, which is faster.
+    refit: fast solver of the estimate, see `Estimate`.
     """
     if refit is not None:
         with suppress(NotPossibleError):
             return problem.base.matrix @ refit(replace(fold, base=problem.base))
     needs = find_method(method).needs
-    # One block is enough where the method does not leave some out: how sure the values are is not asked.
+    # Standard errors are not needed here, so one block is enough unless the method itself cross-validates.
     regression = fold if "blocks" in needs else fold.joined(1)
     part = replace(problem, regression=replace(regression, base=problem.base), data=(), recordings=(), dataset=None)
     try:
@@ -152,10 +153,9 @@ def _values(problem: Problem, method: str, options: Mapping[str, Any], refit: Ca
 
 
 def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str, Any], cutoff: float) -> Array:
-    """Return standard errors (base,) of a method at a cut-off, infinite for parameters that it does not identify;
-    None if it fails."""
-    fold = folds.at(cutoff, np.inf)  # every row: their correlation decides
-    assert fold is not None  # the method was solved there
+    """Return standard errors (base,) of a method at a cut-off; infinite if not identified, None if the method fails."""
+    fold = folds.at(cutoff, np.inf)  # all rows, because their autocorrelation affects the standard errors
+    assert fold is not None  # the values at this cut-off were computed before
     part = replace(problem, regression=replace(fold, base=problem.base), data=folds.samples(cutoff),
                    recordings=tuple(log.recording for log in folds.logs), dataset=None)
     try:
@@ -165,5 +165,5 @@ def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str
 
 
 def _change(fold: Regression, move: Array) -> float:
-    """Return the sum of squared torques of a change of base parameters (base,) along the motion."""
+    """Return the sum of squares of the torque change along the motion for a change of base parameters (base,)."""
     return sum(float(np.sum((factor.r[:, :-1] @ move[factor.columns]) ** 2)) for factor in fold.factors)

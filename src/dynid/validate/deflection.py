@@ -25,7 +25,7 @@ from dynid.recording.sample_preparation import filtered_again
 from dynid.regression.autocorrelation import correlated_covariance
 from dynid.signals import at_times
 
-_SLOW_DEFLECTION = 0.05  # share of the fastest bending below which it has no clear direction
+_SLOW_DEFLECTION = 0.05  # share of the largest deflection rate below which its sign is not used
 MIN_DEFLECTION_ROWS = 50  # rows
 
 Origin = Literal["sensor", "model"]
@@ -39,9 +39,9 @@ class Deflection:
     """Torque over deflection of one joint.
 
     Attributes:
-        number: of the joint, from 0.
+        joint, number: name of the joint, and its index from 0.
         origin: "sensor" for a torque sensor, "model" for the motor torque minus that of motor inertia and friction.
-        bend, torque, rate: (rows,), rad or m, N m or N, and rad/s or m/s.
+        bend, torque, rate: (rows,), deflection in rad or m, torque in N m or N, deflection rate in rad/s or m/s.
         stiffness, damping, hysteresis: K, D and H, each with its standard error.
         skew: delay of motor positions, s, with its standard error, or None.
     """
@@ -70,8 +70,8 @@ class Deflection:
 
 
 def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Deflection, ...]:
-    """Return the deflection of every joint whose motor and link positions are both logged, with the torque from a
-    sensor or from an estimate with flexible joints; data, recordings: samples and logs, one each."""
+    """Return the deflection of every joint whose motor and link positions are both logged. The torque is that of a
+    sensor, or follows from an estimate with flexible joints. data, recordings: samples and logs, in the same order."""
     model = estimate.model
     if len(recordings) != len(data) or any(log.motor_position is None or samples.settings.get("thin", 1) != 1
                                            for log, samples in zip(recordings, data, strict=True)):
@@ -94,8 +94,8 @@ def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequenc
 
 
 def _signals(estimate: Estimate, samples: Samples, log: Recording, sensed: bool) -> tuple[Array, Array, Array, Bools]:
-    """Return deflection, its rate and torque (samples, joints) of one log with the same low-pass filter, and the
-    rows away from borders."""
+    """Return deflection, deflection rate and torque (samples, joints) of one log with the same low-pass filter, and a
+    mask of the rows away from segment borders."""
     model = estimate.model
     every, links = list(range(samples.dof)), samples.dof
     if isinstance(model, FlexibleModel):
@@ -117,12 +117,11 @@ def _signals(estimate: Estimate, samples: Samples, log: Recording, sensed: bool)
     for start, stop in samples.segments:
         inside[start + border:stop - border] = True
     keep = np.repeat(inside[:, None], bend.shape[1], axis=1)
-    return bend, rate, torque, keep if sensed else keep & samples.keep[:, every]  # a sensor needs no sign of friction
+    return bend, rate, torque, keep if sensed else keep & samples.keep[:, every]
 
 
 def _motor_torque(model: FlexibleModel, theta: Array, samples: Samples) -> Array:
-    """Return the torque of motor inertia and friction (samples, flexible joints): the motor equations without
-    springs."""
+    """Return the torque of motor inertia and friction (samples, flexible joints) from the motor equations."""
     values = model.parameters.vector(theta).copy()
     springs = [k for k, item in enumerate(model.parameters) if item.symbol in ("K", "D", "Ko", "Ks")]
     values[springs] = 0.0
@@ -145,7 +144,7 @@ def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], kee
 
 
 def _skew(estimate: Estimate, joint: int) -> tuple[float, float] | None:
-    """Return the delay of a motor's positions, Ks / K (s), and its standard error."""
+    """Return the delay of a motor's position signal, Ks / K (s), and its standard error."""
     names = list(estimate.names)
     if f"Ks{joint + 1}" not in names or f"K{joint + 1}" not in names:
         return None

@@ -1,7 +1,6 @@
 """Equations that an error is computed over: those of a regression, and all rows in which a joint moves.
 
-A regression uses the reliable rows and low-passed torques. Its error is smaller than that over the whole motion, which
-is relevant for a controller.
+A regression uses reliable rows and low-passed torques, so its error is smaller than that over the whole motion.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from dynid.recording.preparation.selection import moving_speeds
 from dynid.threads import one_blas_thread
 from dynid.validate.words import span
 
-_ROWS_AT_ONCE = 65536  # at once: long against any filter, short against memory
+_ROWS_AT_ONCE = 65536  # rows processed at once: long compared with filters, small in memory
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Equations of an error.
+    """Number and kind of the equations that an error is computed over.
 
     Attributes:
-        equations: number used.
+        equations: number of equations used.
         of: rows times measured joints.
         torque_cutoffs: low-pass cut-off of the torques in each log, Hz; None for measured torques.
     """
@@ -54,8 +53,14 @@ class Counted:
 
 @dataclass(frozen=True)
 class MovingError:
-    """Relative error of one joint, or of all, over the rows in which it moves, percent: for low-passed torques as in
-    the regression, and raw for measured ones. None without torque or such rows."""
+    """Relative error of one joint, or of all joints, over the rows in which it moves.
+
+    Attributes:
+        name: name of the joint.
+        rows: number of rows.
+        low_passed: error of low-passed torques as in the regression, percent; None without torque or rows.
+        raw: error of measured torques, percent; None without torque or rows.
+    """
 
     name: str
     rows: int
@@ -94,10 +99,9 @@ def counted(samples: Sequence[Samples], equations: int) -> Counted:
 
 
 def moving_errors(estimate: Estimate, samples: Sequence[Samples], names: Sequence[str]) -> MovingErrors:
-    """Return the errors of an estimate over all moving rows of some logs; names: of the joints.
+    """Return the errors of an estimate over all moving rows of some logs; names: names of the joints.
 
-    Equations without contact forces have no such errors, because joint torques alone do not satisfy the equations of
-    motion.
+    Without contact forces no errors are defined, because joint torques alone do not satisfy the equations of motion.
     """
     if any(part.mixing is not None for part in samples):
         return MovingErrors(tuple(MovingError(name, 0, None, None) for name in names),
@@ -109,7 +113,7 @@ def moving_errors(estimate: Estimate, samples: Sequence[Samples], names: Sequenc
 
 
 def _sums(estimate: Estimate, samples: Samples) -> Array:
-    """Return (dof, 5): moving rows, and sums of squares of torque and error, low-passed and raw."""
+    """Return (dof, 5): number of moving rows, and sums of squares of torque and error, low-passed and measured."""
     slow = moving_speeds(samples.dq, samples.keep)
     slow[[j for j, name in enumerate(samples.joints) if name in samples.unmeasured]] = np.inf
     margin = 0 if samples.decimation is None else reach(samples.decimation)

@@ -1,8 +1,8 @@
 """Parameters that the data do not excite, and the motion that would excite each.
 
-The weighted triangular factor contains the information on a base parameter: the norm of its column is its
-signal-to-noise ratio, and the part of the column that is orthogonal to the others shows how well it is distinguished
-from them. To find a motion that would help, recorded rows are evaluated again with one joint's range, speed or
+The weighted triangular factor contains the information on a base parameter. The norm of its column is its
+signal-to-noise ratio; the part of the column that is orthogonal to the others shows how well it is distinguished from
+them. To find a motion that would help, recorded rows are evaluated again with one joint's range, speed or
 acceleration extended to its limits, and the resulting standard error is compared with the present one.
 """
 
@@ -34,21 +34,24 @@ Kind = Literal["wider", "faster", "harder", "more"]
 
 LONGER_LOG = "a longer log would help more than a larger motion"
 
-_REPEATED_ROWS = 96  # recorded rows that are taken again
-_WEAK_RELATIVE_STD = 0.3  # deviation as a share of the parameter's size, above which it is weak
-_NEGLIGIBLE_PERCENT = 0.2  # percent of a joint's torque: a deviation worth less needs no better excitation
-_SMALL_PARAMETER = 0.2  # share of the usual size of its kind below which a parameter counts as small
+_REPEATED_ROWS = 96  # recorded rows that are evaluated again with extended motions
+_WEAK_RELATIVE_STD = 0.3  # standard error relative to the parameter's size, above which a parameter is weakly excited
+_NEGLIGIBLE_PERCENT = 0.2  # percent of a joint's torque: smaller effects of a standard error need no better excitation
+_SMALL_PARAMETER = 0.2  # a parameter below this share of the usual size of its kind is small
 _MIN_IMPROVEMENT = 1.5  # factor by which a motion must reduce the standard error to be recommended
-_SUM_SHARE = 1.0 / 3.0  # of the smaller standard error of two parameters: a sum known better is all that is known
-_SINGULAR_SHARE = 1e-10  # singular values below this share of the largest are rounding
+_SUM_SHARE = 1.0 / 3.0  # share of the smaller standard error of two parameters below which only their sum is determined
+_SINGULAR_SHARE = 1e-10  # singular values below this share of the largest are rounding errors
 
 
 @dataclass(frozen=True)
 class Remedy:
     """A motion that would excite a parameter.
 
-    It has the joints (from 0), the kind of motion, the expected standard error relative to the present one for a log of
-    the same length, and advice as a sentence.
+    Attributes:
+        joints: joints to move, from 0.
+        kind: kind of motion.
+        share: expected standard error relative to the present one, for a log of the same length.
+        advice: the advice as a sentence.
     """
 
     joints: tuple[int, ...]
@@ -66,15 +69,18 @@ class ExcitedParameter:
     """Excitation of one base parameter by the data.
 
     Attributes:
+        name, expression: of the base parameter.
+        status: "poorly-determined" for a standard error above 50 % of the value, "weak" for one that is large compared
+            with usual values of its kind.
+        value, std: estimate and standard error.
         sensitivity: RMS torque per unit of the parameter, over the equations it affects.
         torque: RMS torque of its value.
         signal: magnitude of its value over its standard error if all others were known.
         apart: share of its column that is independent of the others, 0 to 1.
         doubt: torque of one standard error, percent of the torque of the joint it affects most.
         confounded: parameters it cannot be distinguished from.
-        status: "poorly-determined" for a standard error above 50 % of the value, "weak" for one that is large compared
-            with usual values of its kind.
         lacking: whether a better motion is recommended; a parameter that is known to be small needs none.
+        remedy, sentence: recommended motion, and the excitation as a sentence.
     """
 
     name: str
@@ -106,7 +112,7 @@ class DataExcitation:
 
     @property
     def missing(self) -> tuple[ExcitedParameter, ...]:
-        """Parameters that a better motion would help: not excited, poorly determined or weak."""
+        """Parameters that a better motion would improve: not excited, poorly determined or weakly excited."""
         return tuple(p for p in self.parameters if p.lacking)
 
     @property
@@ -120,7 +126,7 @@ class DataExcitation:
 
 
 def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
-    """Return which base parameters the data determine well, weakly or not at all, and what to do about it."""
+    """Return which base parameters the data determine well, weakly or not at all, and which motion would help."""
     regression, names = problem.regression, problem.base.names
     weights = joint_weights(regression)
     r = regression.stack(weights).r
@@ -169,8 +175,8 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
 
 def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[JointMotion]
                    ) -> dict[int, tuple[int, Remedy]]:
-    """Return pairs of Coulomb friction and offset that the data do not distinguish, because the joint hardly reverses:
-    by index, the index of the other parameter and the motion that would distinguish them."""
+    """Return pairs of Coulomb friction and offset that the data do not distinguish, because the joint hardly reverses.
+    The result maps the index of each parameter to the index of the other and the motion that would distinguish them."""
     leads = [problem.model.parameters.items[c] for c in problem.base.independent]
     found: dict[int, tuple[int, Remedy]] = {}
     for j, motion in enumerate(motions):
@@ -181,7 +187,7 @@ def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[Joint
         pair, sign = [places[0] for places in own], 1.0 if motion.forward > 0.5 else -1.0
         if not estimate.identified[pair].all():
             continue
-        along = np.array([1.0, sign])  # Fc + Fo of a joint that moves forward, Fc - Fo of one that moves backward
+        along = np.array([1.0, sign])  # forward motion shows Fc + Fo, backward motion Fc - Fo
         value = float(along @ estimate.values[pair])
         std = float(np.sqrt(max(along @ estimate.covariance[np.ix_(pair, pair)] @ along, 0.0)))
         least = float(estimate.std[pair].min())
@@ -196,8 +202,7 @@ def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[Joint
 
 
 def deviations(r: Array) -> Array:
-    """Return the standard errors of all parameters from a weighted factor; very large, not infinite, without
-    information."""
+    """Return standard errors of all parameters from a weighted triangular factor; very large if unexcited."""
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR_SHARE)
     unit = r / scale
@@ -209,10 +214,10 @@ def deviations(r: Array) -> Array:
 
 
 def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
-    """Return the typical magnitude of each parameter: its value, its nominal value, or a share of what is usual of its
-    kind.
+    """Return the typical magnitude of each parameter: its value, its nominal value, or a share of the usual magnitude
+    of its kind.
 
-    A parameter that is known to be small is identified; only a standard error that is large for its kind is not.
+    A parameter that is known to be small is identified; only a standard error that is large for its kind is reported.
     """
     size = np.where(known, np.abs(values), 0.0)
     kinds = np.array([problem.base.units[i] + ("+" if problem.model.parameters.items[c].body else "")
@@ -230,14 +235,14 @@ def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
 
 def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: Sequence[JointMotion],
               wanted: Ints, size: Array) -> dict[int, Remedy]:
-    """Return the motion that helps each wanted parameter most; none if no motion helps."""
+    """Return the motion that reduces the standard error of each wanted parameter most; None where no motion helps."""
     layout = Layout.of(problem.model, problem.base)
     q, dq, ddq = _recorded(problem.data)
     count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
     dof = problem.model.dof
 
     def after(what: tuple[tuple[int, ...], Kind]) -> Array:
-        """Return standard errors (wanted,) with a log of the same length in which the joints move in that way."""
+        """Return standard errors (wanted,) for a log of the same length in which the joints move as given by `what`."""
         joints, kind = what
         rng = np.random.default_rng(0)
         new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()
@@ -256,7 +261,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
         return deviations(triangular(np.vstack(rows)))[wanted]
 
     kinds: tuple[Kind, ...] = ("wider", "faster", "harder")
-    # A joint at rest has all its limits free; one that uses them is not asked for more than it can do.
+    # A joint at rest may use its whole range; a joint that already uses its limits is not asked for more.
     tried: list[tuple[tuple[int, ...], Kind]] = [((k,), kind) for k in range(dof) for kind in (*kinds, "more")
                                                  if motions[k].room(kind)]
     tried += [(tuple(range(dof)), "more")] if dof > 1 or not tried else []
@@ -277,7 +282,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
             joints, kind, best = (thorough,), "more", wide
         if float(everything[place]) < best / 10.0 and best > _WEAK_RELATIVE_STD * size[i]:
             joints, kind, best = still if len(still) > 1 else tuple(range(dof)), "more", float(everything[place])
-        if best * _MIN_IMPROVEMENT < now[i] / np.sqrt(2.0):  # twice the data alone would give the square root
+        if best * _MIN_IMPROVEMENT < now[i] / np.sqrt(2.0):  # twice the data reduce it by sqrt(2)
             found[int(i)] = Remedy(joints, kind, best / float(now[i]), _advice(joints, kind, motions, problem, int(i)))
     return found
 

@@ -1,4 +1,4 @@
-"""Friction over velocity, joint by joint: the curve of an estimate, its standard error, and the data."""
+"""Friction over velocity of each joint: the curve of an estimate, its standard error, and the data."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dynid.model import complete
 from dynid.regression.residual_series import Residuals
 from dynid.validate.reconstruction import Reconstruction
 
-_CURVE_POINTS = 81  # of a curve, from one end to the other
-_VELOCITY_BINS = 24  # of velocities on either side
+_CURVE_POINTS = 81  # points of a curve
+_VELOCITY_BINS = 24  # velocity bins in each direction
 MIN_BIN_ROWS = 5  # rows of a bin that is shown
 
 
@@ -23,8 +23,9 @@ class FrictionShape:
     """Velocity-dependent friction of one joint, and the measured torque minus all other terms.
 
     Attributes:
+        joint: name of the joint.
         velocity, torque, deviation: (points,), the curve and its standard error, rad/s or m/s and N m or N.
-        centres, medians, low, high: (bins,), medians and quartiles of the data by bins of velocity.
+        centres, medians, low, high: (bins,), velocities of the bins, and medians and quartiles of the data in each.
     """
 
     joint: str
@@ -47,7 +48,7 @@ def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]
         if not own[j].any() or not len(speeds) or not np.abs(speeds).max() > 0:
             continue
         top = float(np.abs(speeds).max())
-        # Close together about rest, where friction turns.
+        # Points are denser near zero velocity, where friction changes sign.
         half = top * np.linspace(0.0, 1.0, _CURVE_POINTS // 2 + 1)[1:] ** 2
         grid = np.concatenate([-half[::-1], half])
         torque, deviation = friction_at(estimate, j, own[j], grid)
@@ -59,7 +60,7 @@ def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]
 
 
 def velocity_friction(estimate: Estimate) -> Bools:
-    """Return which parameters (dof, parameters) are friction of a joint that depends on velocities alone."""
+    """Return a mask (dof, parameters) of the friction parameters of each joint that depend on velocities alone."""
     model, parameters = complete(estimate.model), estimate.model.parameters
     friction = parameters.of_group("friction")
     loaded = getattr(estimate.model, "loaded", np.zeros(len(parameters), dtype=bool))
@@ -67,8 +68,8 @@ def velocity_friction(estimate: Estimate) -> Bools:
 
 
 def friction_at(estimate: Estimate, joint: int, own: Bools, velocity: Array) -> tuple[Array, Array]:
-    """Return friction torque and its standard error (samples,) of some parameters, own (parameters,), at velocities
-    of a joint, the others at rest."""
+    """Return friction torque and its standard error (samples,) of some parameters at velocities of one joint, with all
+    other joints at rest. own (parameters,): mask of these parameters."""
     dq = np.zeros((len(velocity), estimate.model.dof))
     dq[:, joint] = velocity
     y = np.asarray(estimate.model.regressor(np.zeros_like(dq), dq, np.zeros_like(dq)))[:, joint]
@@ -79,7 +80,7 @@ def friction_at(estimate: Estimate, joint: int, own: Bools, velocity: Array) -> 
 
 
 def _rows(reconstruction: Reconstruction, joint: int) -> tuple[Array, Array]:
-    """Return velocities and residuals (rows,) of a joint in the rows used."""
+    """Return velocities and residuals (rows,) of a joint in the rows of the fit."""
     parts: Sequence[Residuals] = reconstruction.series
     speeds, left = [], []
     for samples, part in zip(reconstruction.samples, parts, strict=True):

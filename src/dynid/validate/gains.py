@@ -29,9 +29,9 @@ from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
 from dynid.validate.thresholds import NOMINAL_EXPLAINS, NOMINAL_GRAVITY, SCALE_KNOWN
 
-_GAUSS_NEWTON_STEPS = 12  # of Gauss-Newton; it takes four or five
-_NOMINAL_ROWS = 2000  # recorded rows that the nominal model is held against
-_MIN_GAIN_SHARE = 1e-6  # share of the scaled torque that no parameter imitates, below which the gain cannot be known
+_GAUSS_NEWTON_STEPS = 12  # largest number of iterations; four or five usually suffice
+_NOMINAL_ROWS = 2000  # recorded rows that are compared with the nominal model
+_MIN_GAIN_SHARE = 1e-6  # share of the scaled torque orthogonal to all columns, below which the gain is not determined
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,12 @@ class Gain:
     """Scale of one joint's torque: measured over expected.
 
     Attributes:
-        gain, std: relative to the other joints, None if they have too few parameters in common.
+        joint: name of the joint.
+        gain, std: scale relative to the other joints, None if they have too few parameters in common.
         improvement: share of the excess error (over each joint fitted alone) that this gain removes.
         nominal: measured torque over the nominal model's gravity, with a separate scale for accelerations.
-        nominal_share: share of the joint's torque that both explain.
-        gravity: share that gravity alone explains.
+        nominal_share: share of the joint's torque that nominal gravity and accelerations explain.
+        gravity: share of the joint's torque that nominal gravity alone explains.
     """
 
     joint: str
@@ -56,7 +57,7 @@ class Gain:
 
     @property
     def by_nominal(self) -> float | None:
-        """Gain relative to the nominal model's gravity if that explains the torque; else None."""
+        """Gain relative to the nominal model's gravity if that explains the torque; otherwise None."""
         reliable = (self.nominal_share or 0.0) > NOMINAL_EXPLAINS and (self.gravity or 0.0) > NOMINAL_GRAVITY
         return self.nominal if reliable else None
 
@@ -66,7 +67,7 @@ class Gain:
 
 
 def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
-    """Return the scale of every joint's torque, relative to all others, and relative to the nominal model."""
+    """Return the scale of every joint's torque relative to the other joints and to the nominal model."""
     inflation = max(1.0, float(estimate.uncertainty.facts.get("deviation_inflation", 1.0)))
     if problem not in _gains_of_independent_rows:
         _gains_of_independent_rows[problem] = _for_independent_rows(problem)
@@ -86,7 +87,7 @@ def nominal_gains(problem: Problem) -> tuple[Gain, ...]:
                  for name, one in zip(problem.regression.joints, nominal, strict=True))
 
 
-# They do not depend on the estimate, and a second fit of the same data asks for them again.
+# Nominal gains do not depend on the estimate, so a second fit of the same data reuses them.
 _gains_of_independent_rows: WeakKeyDictionary[Problem, tuple[Gain, ...]] = WeakKeyDictionary()
 
 
@@ -100,8 +101,7 @@ def _for_independent_rows(problem: Problem) -> tuple[Gain, ...]:
 
 
 def _against_others(regression: Regression, weights: Array, j: int) -> tuple[float | None, float | None, float]:
-    """Return the gain of joint j, its standard error for independent rows, and the share of the excess error it
-    removes."""
+    """Return the gain of joint j, its standard error for independent rows, and the removed share of the excess."""
     own = regression.factors[j]
     if own.rows <= len(own.columns) or own.power <= 0 or regression.dof < 2:
         return None, None, 0.0
@@ -113,7 +113,8 @@ def _against_others(regression: Regression, weights: Array, j: int) -> tuple[flo
     order = np.concatenate([unseen, own.columns])
     top = triangular(np.column_stack([rest.r[:, order], rest.rho]))[:-1]
     mine = np.hstack([np.zeros((len(own.r), len(unseen))), weights[j] * own.r])
-    # Parameters that the joint does not see meet the first rows exactly, if these determine them: the others matter.
+    # Parameters without effect on joint j fit the first rows exactly if these determine them, so these rows are
+    # dropped.
     met = np.abs(np.diag(top)[:len(unseen)]) > _MIN_GAIN_SHARE * np.linalg.norm(top[:, :len(unseen)], axis=0)
     first = len(unseen) if met.all() else 0
     top, mine = top[first:, first:], mine[:, first:]
@@ -142,8 +143,8 @@ def _solve(top: Array, mine: Array, gain: float) -> tuple[float, Array]:
 
 
 def _newton(top: Array, mine: Array, gain: float) -> tuple[float, float, float | None]:
-    """Return gain, error and standard error by Gauss-Newton on the profile over beta; no standard error if the data
-    do not determine it."""
+    """Return gain, squared error and standard error by Gauss-Newton on the profile over beta; the standard error is
+    None if the data do not determine the gain."""
     target = np.concatenate([top[:, -1], mine[:, -1]])
     misfit, beta = _solve(top, mine, gain)
     for _ in range(_GAUSS_NEWTON_STEPS):
@@ -152,7 +153,7 @@ def _newton(top: Array, mine: Array, gain: float) -> tuple[float, float, float |
         size = float(np.linalg.norm(scaled))
         r = triangular(np.column_stack([matrix, scaled, target - matrix @ beta]))
         b = matrix.shape[1]
-        left = float(r[b, b])  # what of the scaled torque no parameter imitates
+        left = float(r[b, b])  # part of the scaled torque that is orthogonal to all columns
         if size <= 0 or left < _MIN_GAIN_SHARE * size:
             return gain, misfit, None
         step = float(r[b, b + 1] / left)
@@ -167,11 +168,12 @@ def _newton(top: Array, mine: Array, gain: float) -> tuple[float, float, float |
 
 
 def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float | None]]:
-    """Return for each joint the scale of the nominal gravity in the measured torque, the share of the torque that
-    nominal gravity and accelerations explain, each with its own scale, and the share of gravity alone.
+    """Return three numbers per joint: the scale of nominal gravity in the measured torque, the share of the torque that
+    nominal gravity and accelerations explain with separate scales, and the share that gravity alone explains.
 
-    Parameters that are not of rigid bodies or have no nominal value are free, and so are a rotor inertia, usual
-    friction and an offset of the joint, even if the model does not have them.
+    Parameters that do not belong to rigid bodies or have no nominal value are free. So are a rotor inertia, usual
+    friction
+    and an offset of the joint, even if the model does not have them.
     """
     model, unknown = problem.model, (None, None, None)
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
@@ -201,7 +203,7 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
         alone = own - basis @ (basis.T @ own)
         power, size = float(alone @ alone), float(tau @ tau)
         if power < 1e-6 * float(own @ own):
-            found.append(unknown)  # gravity that friction and offset imitate says nothing
+            found.append(unknown)  # friction and offset explain the gravity torque as well, so it is no evidence
             continue
         gain = float(alone @ tau) / power
         rest = tau - basis @ (basis.T @ tau) - gain * alone

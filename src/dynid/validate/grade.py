@@ -1,8 +1,7 @@
 """The grade of a model from stated rules, and the order in which findings are shown.
 
 The rules are documented in docs/results.md, section "Grade". They use one error: the relative torque error on unseen
-data, which is that of the worst validation log, or that of cross-validation over blocks of time where no log was kept
-for validation.
+data. Unseen data are the worst validation log, or without one the blocks of time in cross-validation.
 """
 
 from __future__ import annotations
@@ -27,37 +26,37 @@ from dynid.validate.words import joints_listed, listed
 Grade = Literal["good", "usable", "not usable"]
 Unseen = Literal["validation", "cross-validation", "none"]
 
-# Percent of the torque, as 100 |tau - tau_hat| / |tau|: at 10 % the model explains 99 % of the torques' power, at 30 %
-# it explains 91 %, and a feed-forward of it still removes two thirds of what a feedback controller would have to do.
+# Percent of the torque, 100 |tau - tau_hat| / |tau|. At 10 % the model explains 99 % of the torques' power. At 30 % it
+# explains 91 %, and feed-forward still removes two thirds of the feedback torque.
 GOOD_ERROR, USABLE_ERROR = 10.0, 30.0
-EXACT_ERROR = 1e-6  # percent: below that an error is rounding
-CAUSE_EXPLAINS = 0.5  # of the error that has to go when a cause is corrected, so that it explains most of the misfit
-FRICTION_JOINTS = 0.5  # share of the joints at which friction adds energy, above which the torques are reversed
-MAX_TITLES = 2  # reasons that a headline names
+EXACT_ERROR = 1e-6  # percent: a smaller error is rounding
+CAUSE_EXPLAINS = 0.5  # share of the error that the correction of a cause has to remove to be the main cause
+FRICTION_JOINTS = 0.5  # share of joints with friction that adds energy, above which the torque signs are wrong
+MAX_TITLES = 2  # number of reasons in a headline
 
-# Findings by what they change. Wrong data: no number of the result means anything until they are corrected.
+# Findings by their effect. Wrong data: the result is meaningless until they are corrected.
 WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "positions-swapped", "torque-unit",
                         "degrees-for-radians", "gravity-removed", "torque-zero", "torque-constant",
                         "torques-unrelated", "torques-exchanged", "cutoff-too-high"})
-# A scale, a mounting, or runs joined into one log: the result is biased, and worthless only where that explains most
-# of the misfit.
+# Wrong scale or mounting, or several runs in one log: the result is biased, and not usable if that explains most of the
+# misfit.
 WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "position-offset", "gravity-direction",
                          "drive-gain", "payload"})
 CAUSES = WRONG_DATA | WRONG_SCALE
-BY_EXCLUSION = "torques-unrelated"  # found because nothing else explains the torques, so any other cause goes before it
-# Values that no machine has. They are consequences where a cause was found.
+BY_EXCLUSION = "torques-unrelated"  # found by exclusion of other causes, so any other cause has priority
+# Physically impossible values. They are consequences if a cause was found.
 UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysical-inertia", "indefinite-inertia",
                         "driving-friction", "impossible-links", "energy-grows", "consistency-price"})
-# Other data, or a part of the robot, that the result does not hold for.
+# Other data, or a part of the robot, for which the result is not valid.
 LIMITED = frozenset({"joint-at-rest", "does-not-carry-over", "overfit", "another-machine", "gain-or-load-changed",
                      "load-changed", "friction-changed", "logs-differ", "worse-than-zero", "worse-than-mean",
                      "unrepeated-block", "unexplained-misfit"})
-# What a cause leaves behind in residuals, limits and comparisons.
+# Consequences of a cause in residuals, limits and comparisons.
 CONSEQUENCES = UNPHYSICAL | {"position-beyond-limits", "velocity-beyond-limits", "large-offset", "cutoff-dependent",
                              "low-r2", "residuals-coloured", "residual-outliers", "odd-block",
                              "parameters-not-constant", "does-not-carry-over", "overfit"}
 MISSING_TERM = "residual-follows-"
-BAD_ROWS = frozenset({"encoder-stuck", "torque-saturated"})  # rows in which positions or torques are not the machine's
+BAD_ROWS = frozenset({"encoder-stuck", "torque-saturated"})  # rows with wrong positions or torques
 
 
 @dataclass(frozen=True)
@@ -66,16 +65,17 @@ class Summary:
 
     Attributes:
         grade: from the rules of `summarize`.
-        reasons: titles of the findings that keep the grade from being better, the most important first.
-        error: relative torque error on unseen data, percent; on the fitted data where there are none unseen; None where
-            there is no torque.
-        unseen: what the unseen data are.
-        well_determined: how many base parameters have a standard error of at most `WELL_DETERMINED` percent.
-        parameters: how many base parameters there are.
-        missing: how many of the other parameters affect the torques enough that a better motion is needed.
+        reasons: titles of the findings that prevent a better grade, the most important first.
+        error: relative torque error on unseen data, percent; on the fitted data if there are no unseen data; None
+            without
+            torques.
+        unseen: kind of the unseen data.
+        well_determined: number of base parameters with a standard error of at most `WELL_DETERMINED` percent.
+        parameters: number of base parameters.
+        missing: number of other parameters that affect the torques enough to require a better motion.
         resting: joints that never moved.
-        method: of the estimate.
-        chosen: what cross-validation chose, such as the method and the friction.
+        method: method of the estimate.
+        chosen: properties that cross-validation chose, such as the method and the friction.
     """
 
     grade: Grade
@@ -91,7 +91,7 @@ class Summary:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """Grade with the error, parameters, and method: one or two sentences each."""
+        """Three texts of one or two sentences: grade with the error, parameters, and method."""
         name = {"good": "Good model", "usable": "Usable model", "not usable": "Not usable"}[self.grade]
         where = {"validation": "on other logs", "cross-validation": "on unseen data (cross-validation)",
                  "none": "on the fitted data; there are no unseen data to test it on"}[self.unseen]
@@ -135,11 +135,12 @@ def percent(error: float) -> str:
 
 def unseen_error(own: Reconstruction, validations: Sequence[Reconstruction],
                  cross: CrossValidation | None, alone: UnrepeatedBlocks | None = None) -> tuple[float | None, Unseen]:
-    """Return the relative torque error on unseen data, percent, and what these data are.
+    """Return the relative torque error on unseen data, percent, and the kind of these data.
 
-    It is the one definition that headline, report, studio and grade share: that of the worst validation log; without
-    one the mean over blocks of time in cross-validation, without blocks that the others do not determine (`alone`);
-    without that the error on the fitted data.
+    Headline, report, studio and grade all use this definition: the error on the worst validation log; without one the
+    mean
+    over blocks of time in cross-validation, except blocks that the others do not determine (`alone`); without
+    cross-validation the error on the fitted data.
     """
     others = [one.relative_error for one in validations if one.total.relative_error is not None]
     if others:
@@ -161,7 +162,7 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
         cross: cross-validation over blocks of time.
         findings: problems, in any order.
         corrected_error: relative error of a second fit with the causes corrected, percent; None without one.
-        excitation: of the parameters by the data.
+        excitation: excitation of the parameters by the data.
         alone: blocks of time that the others do not determine.
     """
     error, unseen = unseen_error(own, validations, cross, alone)
@@ -189,14 +190,14 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
 
 
 def explains_misfit(finding: Finding) -> Literal["cause", "term"] | None:
-    """Return whether a finding is a reason for joints to contradict each other: a cause, or a missing term."""
+    """Whether a finding explains why joints contradict each other: it is a cause or a missing term."""
     if finding.severity == "fatal" or finding.code in CAUSES | BAD_ROWS:
         return "cause"
     return "term" if finding.code.startswith(MISSING_TERM) and finding.kind == "suspicious" else None
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings by their effect on the result, the largest first."""
+    """Return the findings sorted by their effect on the result, the largest first."""
     return sorted(findings, key=_rank)
 
 
@@ -211,7 +212,7 @@ def _rank(finding: Finding) -> tuple[int, float]:
 
 
 def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
-    """Return findings with their consequences: those of a cause are listed under the first cause."""
+    """Return each finding with its consequences; all consequences are listed under the first cause."""
     order = ranked(findings)
     first = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
     if first is None:

@@ -1,4 +1,4 @@
-"""Range, speed and acceleration of each joint in the data, against its limits."""
+"""Range, speed and acceleration of each joint in the data, compared with its limits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dynid.recording import Samples
 from dynid.recording.preparation.selection import AT_REST
 from dynid.validate.words import joint_label, listed
 
-_USED_LIMIT_SHARE = 0.9  # share of a limit above which it counts as used
-STANDSTILL_SPEED = 0.03  # share of a joint's RMS speed below which it does not move
-STANDSTILL_SECONDS = 0.1  # s: a joint that stays below that speed as long stands still, one that reverses does not
+_USED_LIMIT_SHARE = 0.9  # share of a limit above which it counts as fully used
+STANDSTILL_SPEED = 0.03  # share of a joint's RMS speed below which it is at rest
+STANDSTILL_SECONDS = 0.1  # s: shortest time below that speed that counts as standstill; a reversal is shorter
 MIN_MOVING_SHARE = 0.2  # share of the rows in motion below which a joint is tested on all its rows
-_ONE_SPEED = 1.3  # ratio of fast to slow below which a joint knew one speed only
+_ONE_SPEED = 1.3  # ratio of fast to slow speed below which a joint moved at one speed only
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,13 @@ class JointMotion:
     """Motion of one joint over all samples.
 
     Attributes:
+        joint: name of the joint.
         low, high: range of its position, rad or m.
         speed, acceleration, torque: 99.5 % quantiles of the magnitude; torque in N m or N.
         forward: share of the motion in the positive direction.
         spread: ratio of fast and slow speed (90 % and 25 % quantiles of the moving rows).
-        unit: rad, m, or empty without a robot. Limits are None if the robot gives none.
+        lower, upper, velocity_limit, acceleration_limit, torque_limit: limits of the robot, None if it has none.
+        unit: rad, m, or empty without a robot.
         usual: range, speed and acceleration to try without limits.
         is_base: whether it is a coordinate of a free base, which has no position of its own.
     """
@@ -63,13 +65,12 @@ class JointMotion:
 
     @property
     def moves(self) -> bool:
-        """Whether the joint moves, as in preparation: its range is at least a milliradian, and it has a velocity in
-        some log."""
+        """Whether the joint moves: its range is at least a milliradian, and it has a velocity in some log."""
         return self.is_base or (self.range > AT_REST and self.speed > 0.0)
 
     @property
     def possible_positions(self) -> tuple[float, float]:
-        """Lowest and highest position of the joint."""
+        """Lowest and highest position that the joint can reach."""
         if self.lower is not None and self.upper is not None and self.lower < self.upper:
             return self.lower, self.upper
         middle = 0.5 * (self.low + self.high)
@@ -86,7 +87,7 @@ class JointMotion:
         return -top, top
 
     def room(self, kind: str) -> bool:
-        """Whether the robot's limits allow a wider, faster or harder motion of the joint; for 'more', any of these.
+        """Whether the robot's limits allow a wider, faster or harder motion of the joint; 'more' means any of these.
 
         A limit that is used to nine tenths counts as fully used.
         """
@@ -99,15 +100,15 @@ class JointMotion:
         return possible.get(kind, any(possible.values()))
 
     def advice(self, kind: str) -> Note:
-        """Return advice for the joint's motion (kind: 'wider', 'faster', 'harder' or 'more') with the recorded
-        values; if its limits do not allow it, what they do allow."""
+        """Return advice for the joint's motion with the recorded values; if limits forbid it, the motion that they
+        allow. kind: 'wider', 'faster', 'harder' or 'more'."""
         who = joint_label(self.joint)
         if not self.moves:
             return Note("move-at-all", f"{who} did not move; move it over its range, at several speeds and in both "
                                        "directions")
         reached = {"wider": (self.range, self._width(), ""), "faster": (self.speed, self.velocity_limit, "/s"),
                    "harder": (self.acceleration, self.acceleration_limit, "/s^2")}
-        words = {name: self._of(*numbers) for name, numbers in reached.items()}
+        words = {name: self._reached(*numbers) for name, numbers in reached.items()}
         if not self.room(kind):
             return self._at_its_limit(kind)
         if kind not in reached:
@@ -139,7 +140,7 @@ class JointMotion:
         return self.moves and min(self.forward, 1.0 - self.forward) <= ONE_WAY_SHARE
 
     def both_ways(self, shown: str = "") -> Note:
-        """Return the advice to move the joint in both directions. shown: quantity that one direction determines."""
+        """Return the advice to move the joint in both directions. shown: text on the determined quantity."""
         way = "forward" if self.forward > 0.5 else "backward"
         return Note("move-both-ways", f"move {joint_label(self.joint)} in both directions; it moved only {way}{shown}",
                     {"forward": self.forward})
@@ -153,7 +154,7 @@ class JointMotion:
             return self.both_ways()
         if self.spread < _ONE_SPEED:
             return Note("move-at-several-speeds",
-                        f"move {who} at several speeds; it had only {self._of(self.speed, None, '/s')}",
+                        f"move {who} at several speeds; it had only {self._reached(self.speed, None, '/s')}",
                         {"speed": self.speed})
         if self.room("faster"):
             return self.advice("faster")
@@ -164,7 +165,7 @@ class JointMotion:
     def _width(self) -> float | None:
         return None if self.lower is None or self.upper is None else self.upper - self.lower
 
-    def _of(self, used: float, limit: float | None, per: str = "") -> str:
+    def _reached(self, used: float, limit: float | None, per: str = "") -> str:
         unit = f" {self.unit}{per}" if self.unit else ""
         return f"{used:.2g}{unit}" if limit is None else f"{used:.2g} of {limit:.3g}{unit}"
 
@@ -178,15 +179,14 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
     if not samples:
         return ()
     def column(name: str, j: int) -> Array:
-        """Return a signal of one joint in all logs without gaps, one column at a time, because logs may be larger
-        than memory."""
+        """Return a signal of one joint in all logs without gaps; one column needs less memory than all."""
         return np.concatenate([getattr(s, name)[start:stop, j] for s in samples for start, stop in s.segments])
 
     ranges = np.array([[(x := column("q", j)).min(), x.max()] for j in range(len(joints))])
     top = [np.array([quantile(np.abs(column(name, j)), 0.995) for j in range(len(joints))])
            for name in ("dq", "ddq", "tau")]
     robot = complete(model).robot
-    # Where limits are unknown: three times the most that any joint did, and not nothing.
+    # Without limits: three times the largest value of any joint, and more than zero.
     usual = tuple(3.0 * float(np.max(x)) if np.max(x) > 0 else 1.0
                   for x in (0.5 * (ranges[:, 1] - ranges[:, 0]), *top[:2]))
     found = []
@@ -213,7 +213,7 @@ def _limit(value: Array) -> float | None:
 def in_motion(samples: Samples) -> Bools:
     """Return for each row and joint whether the joint moves (samples, dof); all true if it hardly ever does.
 
-    At rest the torque is anywhere between plus and minus the static friction, which no model predicts.
+    At rest the torque is anywhere between plus and minus the static friction, so no model predicts it.
     """
     speed = np.abs(samples.dq)
     slow = speed < STANDSTILL_SPEED * np.sqrt(np.mean(speed ** 2, axis=0))
@@ -222,7 +222,7 @@ def in_motion(samples: Samples) -> Bools:
     for j in range(samples.dof):
         edges = np.flatnonzero(np.diff(np.concatenate([[False], slow[:, j], [False]]).astype(np.int8)))
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
-            if stop - start >= least:  # decimation mixes its torques with those of the rows beside it
+            if stop - start >= least:  # decimation mixes its torques with those of neighbouring rows
                 moving[max(start - beside, 0):stop + beside, j] = False
         if np.mean(moving[:, j]) < MIN_MOVING_SHARE:
             moving[:, j] = True

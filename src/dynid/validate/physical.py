@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from dynid.consistency import Violation
 
 SECONDS = 10.0
-_FALL_PIECE = 0.5  # s of a fall that are simulated at a time, so that what came before a divergence is kept
-_FALL_RATE = 500.0  # Hz: rows of a fall
-_INTEGRATOR_STEPS = (1e-3, 2e-4, 5e-5)  # s: of the integrator, the next one when energy seems to grow
-_MAX_ENERGY_GROWTH = 1e-3  # share of the energy in play by which integration may let it grow
-_FALL_POSTURES = 200  # among which a fall begins where gravity pulls hardest
-_MAX_FREE_FALL_SPEED = 1e5  # rad/s or m/s: light links spin fast in a free fall, but not that fast
-POSTURES = 2000  # in which the inertia matrix of an estimate is tested
-_FORCE_ROWS = 1500  # of a log along which forces are compared
+_FALL_PIECE = 0.5  # s: interval of a fall simulated at a time, so that rows before a divergence are kept
+_FALL_RATE = 500.0  # Hz: output rate of a fall
+_INTEGRATOR_STEPS = (1e-3, 2e-4, 5e-5)  # s: integration steps, the next smaller one if energy seems to grow
+_MAX_ENERGY_GROWTH = 1e-3  # growth of energy by integration errors that is allowed, relative to `FreeFall.in_play`
+_FALL_POSTURES = 200  # random postures, of which a fall starts at the one with the largest gravity torques
+_MAX_FREE_FALL_SPEED = 1e5  # rad/s or m/s: faster than any light link spins in free fall
+POSTURES = 2000  # postures at which the inertia matrix of an estimate is tested
+_FORCE_ROWS = 1500  # rows of a log along which internal forces are compared
 _IDENTIFIED, _FILE = "identified", "robot's file"
 
 
 def random_postures(robot: Robot, samples: int, seed: int = 0) -> Array:
-    """Return postures (samples, dof) inside the joint limits; half a turn or a metre to either side without limits."""
+    """Return random postures (samples, dof) inside the joint limits; without limits within half a turn or one metre."""
     low, high = robot.limit("lower"), robot.limit("upper")
     wide = np.array([1.0 if joint.prismatic else np.pi for joint in robot.joints])
     low, high = np.where(np.isfinite(low), low, -wide), np.where(np.isfinite(high), high, wide)
@@ -47,18 +47,18 @@ def random_postures(robot: Robot, samples: int, seed: int = 0) -> Array:
 def positive_inertia_share(model: LinearModel, theta: ArrayLike, *, samples: int = 10000, seed: int = 0) -> float:
     """Return the share of random postures with a positive definite inertia matrix: 1 for a physically consistent robot.
 
-    theta (parameters,): any vector with the torques in question, such as an expanded base vector.
+    theta (parameters,): any parameter vector with these torques, such as an expanded base vector.
     """
-    own = _made_from_a_robot(model, "a study of inertia matrices")
+    own = _made_from_a_robot(model, "the test of inertia matrices")
     matrices = own.inertia_matrix(own.parameters.vector(theta), random_postures(own.robot, samples, seed))
     return float(np.mean(least_inertia(matrices)[0] > 0.0))
 
 
 def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLike, *, shares: ArrayLike = (0.0, 1.0),
                           samples: int = 10000, seed: int = 0) -> Array:
-    """Return the share of postures with a positive definite inertia matrix along the line (1 - share) first + share
-    second, for every share (Sousa, fig. 6.1)."""
-    own = _made_from_a_robot(model, "a study of inertia matrices")
+    """Return the share of random postures with a positive definite inertia matrix for the parameter vectors (1 - share)
+    first + share second, one result per share (Sousa, fig. 6.1)."""
+    own = _made_from_a_robot(model, "the test of inertia matrices")
     postures = random_postures(own.robot, samples, seed)
     ends = [own.inertia_matrix(own.parameters.vector(theta), postures) for theta in (first, second)]  # linear in theta
     return np.array([np.mean(least_inertia((1.0 - x) * ends[0] + x * ends[1])[0] > 0.0)
@@ -68,14 +68,14 @@ def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLik
 # -- free fall --------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class FreeFall:
-    """Free fall of a robot without torques: t (rows,), q, dq (rows, dof), kinetic, potential (rows,), J.
+    """Free fall of a robot without torques: t (rows,), s, q, dq (rows, dof), kinetic, potential (rows,), J.
 
     Attributes:
+        potential: energy of gravity, springs and constant torques.
         friction: whether it was included.
         step: of the integrator, s.
         seconds: requested duration.
         diverged: why the simulation ended early, empty if it did not.
-        potential: energy of gravity, springs and constant torques.
     """
 
     t: Array
@@ -111,7 +111,7 @@ class FreeFall:
         )
 
     def until(self, row: int) -> FreeFall:
-        """Return the fall before a row, which has at least one."""
+        """Return the fall up to a row, at least its first row."""
         rows = slice(0, max(row, 1))
         return replace(self, t=self.t[rows], q=self.q[rows], dq=self.dq[rows], kinetic=self.kinetic[rows],
                        potential=self.potential[rows], diverged="")
@@ -135,7 +135,7 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     """Simulate a robot without torques and record its energy (Sousa, s. 5.1). Joint limits are ignored.
 
     Args:
-        start: (dof,), posture at rest; default: the one with the largest gravity torques of some random ones.
+        start: (dof,), posture at rest; default: the random one (see seed) with the largest gravity torques.
         friction: False includes only inertias and springs, so that energy must be constant.
     """
     own = _made_from_a_robot(model, "a free fall")
@@ -165,14 +165,14 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
 
 def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: float, friction: bool,
           step: float) -> FreeFall:
-    """Simulate one fall with one step of the integrator."""
+    """Simulate one free fall with a given integration step."""
     from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
     from dynid.simulation.plant import make_plant
 
     rows = max(2, round(_FALL_PIECE * _FALL_RATE))
     still = np.zeros((rows + 1, model.dof))
     reference = Reference(np.tile(posture, (rows + 1, 1)), still, still, _FALL_RATE)
-    # Its speed is the limit.
+    # The plant stops the fall at its speed limit.
     unheeded = Reference(reference.q, np.full_like(still, 0.1 * _MAX_FREE_FALL_SPEED), still, _FALL_RATE)
     state, parts, diverged = np.array([posture, np.zeros(model.dof)]), [], ""
     try:
@@ -188,7 +188,7 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
     motion = np.concatenate([*parts, state[:, None]], axis=1)
     q, dq = np.ascontiguousarray(motion[0]), np.ascontiguousarray(motion[1])
     plant = make_plant(model, theta)
-    # What terms of other kinds than friction do is counted as stored: whether it comes back only they know.
+    # Torques of terms other than friction count as stored energy, because only the terms know whether it is returned.
     others = np.where(model.parameters.of_group("other"), theta, 0.0)
     power = np.sum(model.inverse_dynamics(others, q, dq, np.zeros_like(q)) * dq, axis=1)
     stored = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1])) / _FALL_RATE])
@@ -198,12 +198,12 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
     return FreeFall(np.arange(len(q)) / _FALL_RATE, q, dq, kinetic, potential, friction, step, seconds, diverged)
 
 
-# -- forces inside ----------------------------------------------------------------------------------
+# -- internal forces ---------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class WrenchComparison:
-    """Norms of the force (N) and moment (N m) at every joint for several parameter sets along one motion.
+    """Norms of the internal force (N) and moment (N m) at every joint for several parameter sets along one motion.
 
-    names: of the sets, joints: of the joints, t (rows,), forces, moments (sets, rows, joints).
+    names: of the sets, joints: of the joints, t (rows,), s, forces, moments (sets, rows, joints).
     """
 
     names: tuple[str, ...]
@@ -221,7 +221,7 @@ class WrenchComparison:
 def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion: Samples) -> WrenchComparison:
     """Return internal forces of several full parameter vectors along a motion (Simionato, fig. 5.6).
 
-    Sets with equal torques may differ here, because joint torques do not depend on all internal forces.
+    Sets with equal joint torques may differ in internal forces, which joint torques do not determine.
     """
     own = _made_from_a_robot(model, "a comparison of reaction forces")
     if not sets:
@@ -240,16 +240,16 @@ def _made_from_a_robot(model: LinearModel, what: str) -> Model:
     return own
 
 
-# -- all of it for one estimate ---------------------------------------------------------------------
+# -- physical properties of an estimate --------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class LinkPhysics:
     """One link as a rigid body.
 
     Attributes:
-        mass: kg.
+        name: name of the link.
+        mass, file_mass: identified mass, and that of the nominal model or None, kg.
         centre: (3,), m, None without a positive mass.
         moments: (3,), principal moments about the centre, kg m^2, None without a positive mass.
-        file_mass: of the nominal model, or None.
         thickness: see `thickness`, nan without a positive mass.
         violations: violated conditions of physical consistency.
     """
@@ -303,16 +303,13 @@ class Physics:
 
     @property
     def joint_violations(self) -> tuple[Violation, ...]:
-        """Violations of friction and rotors, which belong to no link."""
+        """Violated conditions of friction and rotors, which belong to no link."""
         names = {link.name for link in self.links}
         return tuple(one for one in self.violations if one.link not in names)
 
     @property
     def largest_forces(self) -> tuple[dict[str, Any], ...]:
-        """By joint, N: the largest force with nominal and with identified inertias, and the largest difference.
-
-        Empty without a comparison.
-        """
+        """Largest force of each joint with nominal and identified inertias, and largest difference, N."""
         if self.forces is None:
             return ()
         file, identified = (self.forces.forces[self.forces.names.index(x)].max(axis=0) for x in (_FILE, _IDENTIFIED))
@@ -339,8 +336,7 @@ class Physics:
 def physics(estimate: Estimate, motion: Samples) -> Physics | None:
     """Return the physical properties of an estimate along a motion, or None without inertias of every body.
 
-    A small torque error does not show whether the parameters are suitable for simulation or control; these properties
-    do.
+    They show whether the parameters suit simulation and control, which a small torque error alone does not show.
     """
     model, theta = robot_model(estimate.model), estimate.theta
     if theta is None or model is None or not all(
@@ -352,7 +348,7 @@ def physics(estimate: Estimate, motion: Samples) -> Physics | None:
     file = None if model.robot.bodies_without_inertia else model.robot.inertias
     try:
         fall = free_fall(model, theta)
-    except ModelError:  # a term that the simulation does not know
+    except ModelError:  # a term without a simulation
         fall = None
     return Physics(_link_physics(model, theta, file, violations), violations,
                    positive_inertia_share(model, theta, samples=POSTURES), POSTURES, fall,
@@ -374,12 +370,8 @@ def _link_physics(model: Model, theta: Array, file: Array | None,
 
 
 def thickness(numbers: Array) -> float:
-    """Return the thickness of a body of ten inertial parameters in its thinnest direction, percent: 0 for a plate, 100
-    for a ball.
-
-    It is the smallest share of the second moment in any direction, relative to one third; nan without a positive mass.
-    Physically consistent bodies have at least 0.
-    """
+    """Return the smallest share of the second moment of a body in any direction, in percent of one third: 0 for a
+    plate, 100 for a ball, nan without a positive mass. Physically consistent bodies have at least 0."""
     mass = numbers[9]
     if mass <= 0:
         return float("nan")
@@ -390,7 +382,7 @@ def thickness(numbers: Array) -> float:
 
 
 def _forces_beside_file(model: Model, theta: Array, file: Array, motion: Samples) -> WrenchComparison:
-    """Return internal forces along at most `_FORCE_ROWS` rows of a motion, with nominal inertias and those of theta."""
+    """Return internal forces along some rows of a motion, for nominal inertias (file) and for theta."""
     nominal = theta.copy()
     for k, name in enumerate(model.robot.body_names):
         nominal[model.parameters.bodies[name]] = file[k]

@@ -1,4 +1,4 @@
-"""Predicted against measured torques, joint by joint, on the log of the identification or on any other."""
+"""Predicted and measured torques of each joint, on the log of the identification or on another log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dynid.threads import one_blas_thread
 from dynid.validate.equation_counts import Counted, MovingErrors, counted, moving_errors
 from dynid.validate.sampled_rows import RowChoice
 
-_CONSTANT_TORQUE_SHARE = 1e-24  # share of a torque's power below which its variation is rounding
+_CONSTANT_TORQUE_SHARE = 1e-24  # share of a torque's power below which its variation is a rounding error
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,13 @@ class TorqueFit:
     """Fit of the torques of one joint, or of all. Values are None if the data do not define them.
 
     Attributes:
+        name: name of the joint.
         rows: number of equations.
         relative_error: 100 |tau - tau_hat| / |tau|, percent.
-        rms: of the residual, N m or N (Ardiani, eq. 1.46).
+        rms: RMS of the residual, N m or N (Ardiani, eq. 1.46).
         r2: explained share of the torque's variance.
         slope: measured over predicted torque, by least squares.
-        torque_rms: of the measured torque.
+        torque_rms: RMS of the measured torque, N m or N.
         fitness: 100 (1 - |tau - tau_hat| / |tau - mean|), percent, one minus the normalised root-mean-square error
             (Ardiani, table E.4).
     """
@@ -61,10 +62,15 @@ class TorqueFit:
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """Predictions of an estimate on some samples: fits of each joint and in total, and residuals of each log.
+    """Predictions of an estimate on some samples.
 
-    They include the rows that the regression uses; `moving` includes all rows in which a joint moves. `entries` are
-    those of the equations at the rows for `residual_tests`, if requested.
+    Attributes:
+        estimate, samples: the estimate and the logs.
+        joints, total: fits of each joint and of all together, in the rows that the regression uses; `moving` includes
+            all
+            rows in which a joint moves.
+        series: residuals of each log.
+        entries: entries of the equations at the rows for `residual_tests`, if requested.
     """
 
     estimate: Estimate
@@ -121,7 +127,7 @@ class Reconstruction:
 
     @property
     def counted_text(self) -> str:
-        """The equations of the errors, and the error over all moving rows, in a few words."""
+        """Number of equations of the errors, and the error over all moving rows, as text."""
         return "; ".join(words for words in (self.counted.text, self.moving.text) if words)
 
     @output_fields(TorqueFit, without=("name",), source=str, method=str, relative_error_per_joint=list[float | None],
@@ -161,7 +167,7 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for
     sums = np.sum([torque_sums(part) for part in series], axis=0)  # (dof, 6)
     names = joint_names(estimate, parts)
     fits = tuple(_fit(name, own, own[0] - _square(own[1], own[5])) for name, own in zip(names, sums, strict=True))
-    # Over all joints the variation is that of each about its own mean.
+    # The variance of all joints is the sum of the variances about each joint's own mean.
     variation = sum(own[0] - _square(own[1], own[5]) for own in sums)
     return Reconstruction(estimate, parts, fits, _fit("all joints", sums.sum(axis=0), variation), series,
                           entries if kept else None)

@@ -46,8 +46,8 @@ from dynid.validate.words import joint_label, sentence
 
 Shape = Literal["normal", "outliers", "two-humps"]
 
-_PORTMANTEAU_LAGS = 20  # of the portmanteau statistic
-_AUTOREGRESSION_ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
+_PORTMANTEAU_LAGS = 20  # lags of the portmanteau statistic
+_AUTOREGRESSION_ORDER = 10  # order of the autoregression that predicts a residual from its past
 MAX_LAGS_KEPT = 200  # lags kept for plots
 
 
@@ -58,12 +58,12 @@ class Whiteness:
     Attributes:
         lags, autocorrelation: for plots; lags in s.
         bound: contains 95 % of the autocorrelations of filtered white noise.
-        step: rows that the filter correlates.
-        independent: rows / step.
-        statistic: Ljung-Box over `degrees` lags that are multiples of step.
+        step: number of rows that the filter correlates.
+        independent, effective: rows / step, and the effective number of independent rows.
+        statistic: Ljung-Box statistic over `degrees` lags that are multiples of step.
         p_value: probability of a larger statistic for white noise.
         predictable: share of the residual that its own past predicts.
-        effective: effective number of independent rows.
+        coloured: whether the residual is called autocorrelated.
     """
 
     lags: Array
@@ -86,8 +86,13 @@ class Whiteness:
 
 @dataclass(frozen=True)
 class Normality:
-    """Distribution of the residual: skewness, excess kurtosis, share of rows beyond four robust standard deviations
-    (0.006 % for a normal distribution), and a description."""
+    """Distribution of the residual.
+
+    Attributes:
+        skewness, kurtosis: skewness, and excess kurtosis.
+        beyond: share of rows beyond four robust standard deviations (0.006 % for a normal distribution).
+        shape: kind of the distribution.
+    """
 
     skewness: float
     kurtosis: float
@@ -96,7 +101,7 @@ class Normality:
 
     @property
     def title(self) -> str:
-        """Description of the residual's problem in one or two words."""
+        """Description of the distribution's problem in one or two words."""
         return {"normal": "normal", "outliers": "outliers", "two-humps": "two humps"}[self.shape]
 
     @property
@@ -113,12 +118,14 @@ class Normality:
 
 @dataclass(frozen=True, eq=False)
 class JointTests:
-    """Tests of the residual of one joint; None for too few rows or pure rounding.
+    """Tests of the residual of one joint; None for too few rows or pure rounding errors.
 
     Attributes:
+        joint: name of the joint.
+        unit: unit of the torque, if known.
+        whiteness, normality: dependence on the past, and distribution.
         follows: candidates for its structure, the most probable first.
-        explained_by: the first of them if it is significant.
-        unit: of the torque, if known.
+        explained_by: the first candidate if it is significant.
         noise: share of the residual's power due to position noise; None if it was not needed.
     """
 
@@ -132,7 +139,7 @@ class JointTests:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Sentences on the residual, the candidate first."""
+        """Sentences on the residual, starting with its probable cause."""
         who, said = joint_label(self.joint), []
         cause = self.explained_by
         if cause is not None:
@@ -174,10 +181,15 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_L
                    earlier: tuple[Reconstruction, ResidualTests] | None = None) -> ResidualTests:
     """Test the residuals for whiteness, normality and known causes.
 
-    `lags` is the number of lags of the portmanteau statistic. A residual is called autocorrelated if the probability of
-    whiteness is below `unlikely` and its past predicts more than the share `coloured` of it. `only` names the joints
-    whose residuals are tested; by default all. `earlier` are the tests of another estimate; if it has the same model
-    and samples, what does not depend on the estimate is taken from them.
+    Args:
+        reconstruction: predictions with residuals.
+        lags: number of lags of the portmanteau statistic.
+        unlikely, coloured: a residual is called autocorrelated if the probability of whiteness is below `unlikely` and
+            its
+            past predicts more than the share `coloured` of it.
+        only: joints whose residuals are tested; default: all.
+        earlier: tests of another estimate; if it has the same model and samples, results that do not depend on the
+            estimate are reused.
     """
     estimate, names = reconstruction.estimate, reconstruction.names
     series = [_while_moving(*pair) for pair in zip(reconstruction.series, reconstruction.samples, strict=True)]
@@ -214,7 +226,7 @@ def _is_alike(one: Reconstruction, other: Reconstruction) -> bool:
 
 
 def _while_moving(part: Residuals, samples: Samples) -> Residuals:
-    """Return the residuals of a log, without rows in which the joint is at rest."""
+    """Return the residuals of a log in the rows in which the joint moves."""
     return replace(part, keep=part.keep & in_motion(samples)[np.searchsorted(samples.t, part.t)])
 
 
@@ -233,8 +245,8 @@ def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) 
 
 
 def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
-    """Whether a candidate explains enough of a joint's residual, or nearly all that its own equations leave, and enough
-    of its torque (RMS), to be named; a delay of at most `held` seconds has to explain more of the torque."""
+    """Whether a candidate is strong enough to be named: it explains enough of a joint's torque (RMS), and enough of its
+    residual or nearly all that its own equations leave. A delay up to `held` seconds has to explain more torque."""
     certain = fit.strength > CERTAIN_STRENGTH
     relevant = RELEVANT_TORQUE * (0.5 if certain else 1.0)
     if fit.candidate == "delay":
@@ -252,13 +264,12 @@ def filter_memory(samples: Samples) -> int:
     cutoff = samples.settings.get("cutoff") if wanted == "same" else wanted
     if isinstance(cutoff, str) or cutoff is None or not cutoff > 0:
         return 1
-    # Forward and backward the Butterworth's power falls to a quarter at the cut-off: its noise is that of 0.8 of it.
+    # A Butterworth filter applied forward and backward passes noise like an ideal filter with 0.8 of its cut-off.
     return max(1, int(np.ceil(samples.rate / (1.6 * float(cutoff)))))
 
 
 def _chi_square_tail(degrees: int, statistic: float) -> float:
-    """Return the upper tail of the chi-square distribution by recurrence in its degrees; importing scipy.special
-    takes longer."""
+    """Return the upper tail of the chi-square distribution by recurrence, faster than importing scipy.special."""
     half = 0.5 * statistic
     if half <= 0.0:
         return 1.0
@@ -292,7 +303,7 @@ def whiteness(
     p_value = _chi_square_tail(degrees, statistic)
     order = min(_AUTOREGRESSION_ORDER, degrees)
     past = rho[np.arange(order + 1) * step]
-    # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.
+    # Yule-Walker; a small addition at lag zero keeps the system solvable for a nearly constant residual.
     diagonal = past[:order].copy()
     diagonal[0] += 1e-6
     apart = np.abs(np.subtract.outer(np.arange(order), np.arange(order)))
@@ -308,7 +319,7 @@ def whiteness(
 
 
 def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | None:
-    """Return rho(k) (reach + 1,) of joint j's residuals about their mean, over all pairs of used rows."""
+    """Return autocorrelations rho(k) (reach + 1,) of joint j's residuals about their mean, over pairs of used rows."""
     product, pairs = np.zeros(reach + 1), np.zeros(reach + 1)
     rows = sum(part.keep[:, j].sum() for part in series)
     mean = sum(_residual(part, j)[part.keep[:, j]].sum() for part in series) / max(rows, 1)

@@ -15,18 +15,18 @@ from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import filtered_again
 from dynid.signals import at_times
 
-_SPECTRUM_SECONDS = 1.0  # length of a segment for the spectrum
-_MIN_RESONANCE_HZ = 4.0  # Hz: below, friction and slow errors of the model
+_SPECTRUM_SECONDS = 1.0  # s: length of a window of the spectrum
+_MIN_RESONANCE_HZ = 4.0  # Hz: below, friction and slow model errors dominate
 _MAX_RESONANCE_OF_RATE = 0.13  # share of the sampling rate
-_ALWAYS_SEARCHED_HZ = 60.0  # Hz: up to there is always looked, as joints of robots swing below
-_MAX_CUTOFF_RATIO = 2.0  # times the cut-off up to which is looked
-_FILTER_REACH = 3.0  # times as far the filter reaches
+_ALWAYS_SEARCHED_HZ = 60.0  # Hz: always searched up to this frequency, since robot joints oscillate below it
+_MAX_CUTOFF_RATIO = 2.0  # multiple of the cut-off up to which is searched
+_FILTER_REACH = 3.0  # multiple of the searched frequency at which the filter is set
 _MIN_PEAK_RATIO = 3.0  # ratio of a peak to the power of neighbouring frequencies
-_NEIGHBOURHOOD_OCTAVES = 1.5  # on each side of a peak that are its neighbourhood
+_NEIGHBOURHOOD_OCTAVES = 1.5  # octaves on each side of a peak for comparison
 _MIN_COHERENCE = 0.85  # share of the torque's power at the peak that the position explains
-_MIN_WINDOWS = 8  # at least, so that coherence by chance stays below that
-_FEWEST_LINES = 16  # samples of a stretch: fewer have no spectrum to find a peak in
-_SAMPLES_AT_ONCE = 4096  # samples of which torques are predicted at once
+_MIN_WINDOWS = 8  # windows at least, so that the coherence of noise stays below the limit
+_FEWEST_LINES = 16  # samples: shorter parts have no usable spectrum
+_SAMPLES_AT_ONCE = 4096  # samples whose torques are predicted at once
 _MAX_SPECTRUM_ROWS = 131072  # rows used for the spectrum
 
 
@@ -49,8 +49,8 @@ class Resonance:
 
 
 def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Resonance, ...]:
-    """Return resonances in the residuals of an estimate with rigid joints, joint by joint, from the longest log;
-    empty without recordings, and for a model with flexible joints."""
+    """Return resonances in the residuals of an estimate with rigid joints, for each joint, from the longest log; empty
+    without recordings and for a model with flexible joints."""
     if isinstance(estimate.model, FlexibleModel) or len(recordings) != len(data) or not data:
         return ()
     samples, log = max(zip(data, recordings, strict=True), key=lambda pair: len(pair[0]))
@@ -60,7 +60,7 @@ def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence
     if part is None or not cutoff or samples.settings.get("thin", 1) != 1:
         return ()
     position, model = at_times(part.t, log.t, log.q), complete(estimate.model)
-    # Motion and torque through one and the same wide filter: a hump at its edge stays outside what is looked at.
+    # Motion and torque pass the same wide filter, whose edge lies outside the searched frequencies.
     wide = replace(part, settings={**part.settings, "cutoff": _FILTER_REACH * highest, "method": "butterworth"})
     q, dq, ddq = filtered_again(wide, position)
     torque = filtered_again(wide, np.asarray(part.measured_tau))[0]
@@ -76,7 +76,7 @@ def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence
 
 
 def _stretch(samples: Samples) -> Samples | None:
-    """Return the longest part of samples without a gap, of limited length; None if it is too short."""
+    """Return the longest part of samples without a gap, up to a maximum length; None if it is too short."""
     start, stop = (int(x) for x in samples.segments[int(np.argmax(np.diff(samples.segments, axis=1)))])
     rows = slice(start, min(stop, start + _MAX_SPECTRUM_ROWS))
     if rows.stop - start < 0.5 * (_MIN_WINDOWS + 1) * _SPECTRUM_SECONDS * samples.rate:
@@ -85,8 +85,7 @@ def _stretch(samples: Samples) -> Samples | None:
 
 
 def _peak(joint: str, torque: Array, position: Array, rate: float, highest: float) -> Resonance | None:
-    """Return the highest peak of a torque's spectrum relative to neighbouring frequencies, if the position has it
-    too; highest: upper frequency limit, Hz."""
+    """Return the highest peak of a torque's spectrum below `highest` Hz, if the position has the same peak."""
     size = round(_SPECTRUM_SECONDS * rate)
     if size < _FEWEST_LINES:
         return None
@@ -110,8 +109,8 @@ def _peak(joint: str, torque: Array, position: Array, rate: float, highest: floa
 
 
 def _spectra(x: Array, y: Array, rate: float, size: int) -> tuple[Array, Array, Array, Array]:
-    """Return frequencies, power densities of both series (rows,), and the magnitude of their cross density, over
-    segments of `size` rows that overlap by half (Welch)."""
+    """Return frequencies, power densities of both series (rows,), and the magnitude of their cross density by Welch's
+    method: windows of `size` rows that overlap by half."""
     window = np.hanning(size)
     pieces = np.lib.stride_tricks.sliding_window_view(np.stack([x, y]), size, axis=-1)[:, ::size // 2]
     first, second = np.fft.rfft(window * (pieces - pieces.mean(axis=-1, keepdims=True)))

@@ -10,20 +10,19 @@ from dynid.order_statistics import distinct, median
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import PATTERN_BLOCKS, ROBUST_GAIN
 
-_ROBUST_BLOCKS = 10  # of time, even ones predicted from odd ones and the other way round
-_REWEIGHTING_STEPS = 12  # of reweighting
-OUTLIER_DEVIATIONS = 4.0  # robust deviations of an outlier
-_SLOWER_ERRORS = 2.0  # standard errors by which outliers at reversals are slower than outliers at any time
-_NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution of deviation one
+_ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones and vice versa
+_REWEIGHTING_STEPS = 12  # iterations of reweighting
+OUTLIER_DEVIATIONS = 4.0  # robust standard deviations beyond which a residual is an outlier
+_SLOWER_ERRORS = 2.0  # standard errors by which outliers must be slower than random rows to be due to reversals
+_NORMAL_MAD = 0.6745  # median absolute deviation of a standard normal distribution
 
 
 def robust_predicts_better(rows: SampledRows, j: int) -> bool:
-    """Whether joint j's own equations predict blocks of time better in cross-validation with a robust fit than with
-    least squares.
+    """Whether a robust fit of joint j's own equations has a smaller cross-validation error than least squares.
 
-    The comparison uses the median of the absolute residual, which outliers do not affect. Large residuals at low speeds
-    are not outliers: a filter rounds the jump of Coulomb friction at reversals, and a fit that ignores these rows
-    ignores friction.
+    The comparison uses the median absolute residual, which outliers do not affect. Large residuals at low speeds are
+    not
+    outliers: a filter rounds the jump of Coulomb friction at reversals, and a fit without these rows ignores friction.
     """
     use = rows.keep[:, j]
     speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
@@ -58,8 +57,7 @@ def _at_reversals(speed: Array, far: Bools) -> bool:
 
 
 def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
-    """Return values by least squares, and by a robust fit: first least absolute residuals, then the biweight, which
-    ignores outliers."""
+    """Return values by least squares, and by a robust fit: least absolute residuals, then Tukey's biweight."""
     size = np.linalg.norm(columns, axis=0)
     wide = columns / np.where(size > 0, size, 1.0)
 

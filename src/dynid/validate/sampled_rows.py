@@ -1,4 +1,4 @@
-"""Rows of a few thousand samples of all logs, in which structure of the residuals is searched."""
+"""A few thousand rows of all logs, in which structure of the residuals is searched."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ from dynid.regression.equations import Equations, Piece
 from dynid.regression.residual_series import PIECE, Residuals, pieces_within
 from dynid.validate.hypotheses.motions import lag_of_link, position_cutoff
 
-ROWS = 4096  # of one joint that are looked at; more would only cost time
-EXCERPT_ROWS = 131_072  # rows at full rate of all logs among which these are, two minutes at 1 kHz
-BLOCKS = 8  # stretches of time that are left out in turn
-_BACKLASH_OF_RANGE = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
+ROWS = 4096  # largest number of rows per joint; more would only take longer
+EXCERPT_ROWS = 131_072  # full-rate rows of all logs from which these are taken: two minutes at 1 kHz
+BLOCKS = 8  # blocks of time for cross-validation
+_BACKLASH_OF_RANGE = 0.005  # share of a joint's range: backlash whose effect is searched
 
 
 @dataclass(frozen=True, eq=False)
 class SampledRows:
-    """Decimated rows of some samples: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep.
+    """Decimated rows of some samples. All signals have the same decimation as the torques.
 
     Attributes:
-        signs: of velocity.
-        rate: of the predicted torque, N m/s.
-        turns, jerks: velocity and acceleration that backlash removes.
+        q, dq, ddq, signs: (m, dof), motion and signs of the velocity.
+        turns, jerks: (m, dof), velocity and acceleration that backlash removes.
+        rate: (m, dof), rate of the predicted torque, N m/s.
         course: (m,), -1 at the start of a log, 1 at its end.
-        keep: rows of the fit in which the joint moves. All signals have the same decimation as the torques.
+        columns: (m, k_j), regressor columns of each joint.
+        residual, predicted: (m, dof), torques.
+        keep: (m, dof), rows of the fit in which the joint moves.
     """
 
     q: Array
@@ -57,13 +59,12 @@ class SampledRows:
         return self.residual + self.predicted
 
     def blocks(self) -> Ints:
-        """Number of the block of time of each row (m,)."""
+        """Index of the block of time of each row (m,)."""
         return np.arange(len(self.q)) * BLOCKS // max(len(self.q), 1)
 
     @cached_property
     def spans(self) -> tuple[Array | None, ...]:
-        """Orthonormal basis (used rows of the joint, k) of each joint's regressor columns; None if it has too few
-        rows."""
+        """Orthonormal basis (used rows, k) of each joint's regressor columns; None if it has too few rows."""
         return tuple(_span(own[keep]) for own, keep in zip(self.columns, self.keep.T, strict=True))
 
     @cached_property
@@ -82,7 +83,7 @@ class SampledRows:
 
 
 def _span(columns: Array) -> Array | None:
-    """Return orthonormal columns with the span of those given (m, k); None for too few rows or only zeros."""
+    """Return an orthonormal basis of columns (m, k); None for too few rows or only zeros."""
     size = np.linalg.norm(columns, axis=0)
     if len(columns) < 3 * columns.shape[1] + 10 or not np.any(size > 0):
         return None
@@ -94,10 +95,10 @@ class RowChoice:
     """About `ROWS` of the rows that the regression uses, evenly spread over an excerpt of all logs.
 
     Attributes:
-        equations: of all logs.
-        pieces: parts of them that are searched.
+        equations: equations of all logs.
+        pieces: parts of the equations that are searched.
         step: decimation of their rows.
-        whole: whether these pieces are all there are.
+        whole: whether these pieces are all equations.
     """
 
     equations: Equations
@@ -107,7 +108,7 @@ class RowChoice:
 
     @staticmethod
     def of(estimate: Estimate, logs: Sequence[Samples], equations: Equations | None = None) -> RowChoice:
-        """Return the choice of rows for these logs. equations: of these logs and the estimate's model, if available."""
+        """Return the choice of rows for some logs. equations: of these logs and the estimate's model, if available."""
         equations = torque_equations(estimate.model, logs, estimate.base) if equations is None else equations
         pieces = equations.pieces(unit=PIECE)
         chosen = stretches(logs, max(EXCERPT_ROWS, ROWS * max(log.decimated_by for log in logs)))
@@ -116,7 +117,7 @@ class RowChoice:
 
     @cached_property
     def taken(self) -> dict[Piece, Ints]:
-        """Return which rows of each piece are used, every `step`-th of each log."""
+        """Return which rows of each piece are used: every `step`-th of each log."""
         found, done = {}, dict.fromkeys(range(len(self.equations.logs)), 0)
         for piece in self.pieces:
             found[piece] = np.arange(-done[piece.log] % self.step, len(piece.rows), self.step)
@@ -127,8 +128,7 @@ class RowChoice:
 def take_rows(
     choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None = None
 ) -> SampledRows:
-    """Return the chosen rows. series: the residuals of each log. entries: of the equations at the rows of each piece
-    (k, rows), computed if not given."""
+    """Return the chosen rows. series: residuals of each log; entries: (k, rows) of each piece, or computed here."""
     if entries is None:
         entries = {piece: choice.equations.rows(piece).entries[:, own]
                    for piece, own in choice.taken.items() if len(own)}

@@ -1,5 +1,4 @@
-"""Validation by simulation: the log compared with a simulated robot with the estimated parameters, with or without
-feedback."""
+"""Validation by simulation: a log is compared with the simulated motion of the estimate, with or without feedback."""
 
 from __future__ import annotations
 
@@ -31,24 +30,28 @@ if TYPE_CHECKING:
 Mode = Literal["torque-driven", "closed-loop"]
 
 HORIZON = 0.5  # s
-_MAX_STEP = 1e-3  # s: of the integrator at most; light joints with much friction want no longer one
-_MAX_STEPS = 100_000  # of the integrator for all logs together, about half a second for seven joints
-_STEPS_PER_WINDOW_START = 100  # steps that take as long as the beginning of a window
-_STEPS_PER_INTERPRETED_START = 2_000  # the same for a model that runs in a Python loop
-_START_ROWS = 20  # rows that give the state in which a log begins
-_INERTIA_POSTURES = 300  # of a log at which the inertia matrix is looked at
-# Smallest over largest eigenvalue of an inertia matrix below which it is singular but for rounding.
+_MAX_STEP = 1e-3  # s: longest integration step; light joints with much friction need no longer one
+_MAX_STEPS = 100_000  # integration steps for all logs, about half a second for seven joints
+_STEPS_PER_WINDOW_START = 100  # steps that take as long as starting a window
+_STEPS_PER_INTERPRETED_START = 2_000  # the same for a model simulated in Python
+_START_ROWS = 20  # rows that determine the initial state of a log
+_INERTIA_POSTURES = 300  # postures of a log at which the inertia matrix is tested
+# Smallest over largest eigenvalue of an inertia matrix below which it is numerically singular.
 _SINGULAR_INERTIA = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class ResimulatedLog:
-    """A log and its simulation: t (rows,), measured and simulated positions and torques (rows, dof).
+    """A log and its simulation.
 
     Attributes:
+        mode: torque-driven or closed loop.
+        t, q, simulated_q: (rows,), s, and (rows, dof), measured and simulated positions.
+        tau, simulated_tau: (rows, dof), measured and simulated torques.
         windows: (k, 2), row ranges of simulations without correction by the log.
+        joints: names of the joints.
         possible: number of windows of the log; for a long log only some of them are simulated, evenly spread.
-        reached: simulated share of the rows; below 1 if a simulation ended early, for the reason given.
+        reached: simulated share of the rows; below 1 if a simulation ended early, for the given `reason`.
     """
 
     mode: Mode
@@ -100,11 +103,13 @@ class ResimulatedLog:
 
 @dataclass(frozen=True, eq=False)
 class SimulationCheck:
-    """Simulation of one log, under its torques or in closed loop; None and a reason if it could not be simulated.
+    """Simulation of one log, under its torques or in closed loop.
 
     Attributes:
+        source, mode: name of the log, and kind of simulation.
         horizon: time between restarts of a torque-driven simulation, s.
-        reason: also why some windows ended early; None if all succeeded.
+        log: the simulated log, or None if it could not be simulated.
+        reason: why the log could not be simulated or some windows ended early; None if all succeeded.
         notes: sentences on the control law that follow from the log.
     """
 
@@ -121,7 +126,7 @@ class SimulationCheck:
                    position_rms_per_joint=list[float | None] | None, torque_error=float | None,
                    torque_error_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, with the same keys whether it could be simulated or not."""
+        """Return plain data for JSON, with the same keys whether the log could be simulated or not."""
         log, feedback = self.log, self.mode == "closed-loop"
         return {
             "source": self.source, "mode": self.mode, "horizon": self.horizon,
@@ -142,8 +147,8 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
                       horizon: float = HORIZON, controller: Controller | None = None) -> tuple[SimulationCheck, ...]:
     """Simulate every log under its own torques and, if a control law is given, in closed loop along its reference.
 
-    Each of `logs` is the samples of a log and its recording, or None. A log that cannot be simulated is reported, not
-    raised. Of a long log, as many windows are simulated as take about half a second.
+    Each of `logs` is a pair: the samples of a log, and its recording or None. For a log that cannot be simulated, the
+    result contains the reason. Of a long log, as many windows are simulated as take about half a second.
     """
     steps = _MAX_STEPS if can_compile(estimate.model) else _STEPS_PER_INTERPRETED_START
     found = []
@@ -160,12 +165,12 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
         try:
             if recording is None:
                 raise NotPossibleError("the log itself is not available, so its closed loop cannot be simulated",
-                                       "give its recording as well as the samples", "no-recording")
+                                       "give the recording in addition to the samples", "no-recording")
             if recording.reference is None:
                 raise NotPossibleError("the log has no reference for the controller",
                                        "map its columns with --set 'log.reference=[...]'", "no-reference")
-            # A speed d late acts as an inertia smaller by d kd: on the EMPS by 8.6 of its 95 kg, so that with the law
-            # as written a carriage too light would follow the log best.
+            # A velocity that is measured d seconds late acts as an inertia smaller by d kd: 8.6 of 95 kg on the EMPS.
+            # Without this correction, a carriage that is too light would reproduce the log best.
             from dynid.estimate.closed_loop import law_of_log
 
             law, notes = law_of_log(controller, recording)
@@ -177,9 +182,9 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
 
 
 def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
-    """Raise for parameters with an indefinite inertia matrix at postures (rows, dof).
+    """Raise an error if the inertia matrix is indefinite at the given postures (rows, dof).
 
-    The inertia matrix follows from the torques, so base parameters suffice.
+    Torques determine the inertia matrix, so base parameters suffice.
     """
     few = q[:: max(1, len(q) // _INERTIA_POSTURES)]
     model = complete(estimate.model)
@@ -197,9 +202,9 @@ def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
 
 def closed_loop(estimate: Estimate, recording: Recording, controller: Controller, *, step: float | str | None = None
                 ) -> ResimulatedLog:
-    """Simulate the estimate under the machine's control law along the log's own reference, from the measured start.
+    """Simulate the estimate under the machine's control law along the log's reference, from the measured initial state.
 
-    step: of the integrator, s, or "adaptive".
+    step: integration step, s, or "adaptive".
     """
     from dynid.simulation import Reference, simulate
 
@@ -220,7 +225,10 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     with a long one every arm drifts (Lomakin, Deutscher, fig. 3 uses the whole motion).
 
     Args:
-        samples: of one log, or of its pieces.
+        estimate: the estimate.
+        samples: samples of one log, or of its pieces.
+        horizon: time between restarts, s.
+        step: integration step, s.
         most: number of windows to simulate, spread evenly over the log; default: all.
     """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
@@ -232,11 +240,11 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         raise NotPossibleError(f"the torque of {', '.join(silent)} is not measured, so the "
                                "log cannot be simulated", code="torque-unmeasured")
     if not np.isfinite(horizon) or horizon <= 0:
-        raise ModelError(f"the horizon of a simulation must be a time above zero, got {horizon:g} s",
+        raise ModelError(f"the horizon of a simulation must be positive, got {horizon:g} s",
                          code="horizon-not-positive")
     longest = max((stop - start) / part.rate for part, start, stop in spans)
     if horizon > longest:
-        raise ModelError(f"a horizon of {horizon:g} s is longer than the log, whose longest stretch without a gap has "
+        raise ModelError(f"a horizon of {horizon:g} s is longer than the log, whose longest part without a gap has "
                          f"{longest:.3g} s", "give a shorter one", "horizon-too-long")
     windows = []
     for part, start, stop in spans:
@@ -276,13 +284,13 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
 
 def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]],
                step: float | str | None) -> Iterator[Array | NotPossibleError]:
-    """Yield simulated positions (rows, dof) of each window from the state of its first row, or why it has none."""
+    """Yield simulated positions (rows, dof) of each window from its first measured state, or an error."""
     from dynid.simulation import Reference, TorqueDriven
     from dynid.simulation.simulation import simulate_windows
 
     def drive(part: Samples, first: int, last: int) -> tuple[TorqueDriven, Reference]:
         rows = slice(first, last)
-        # A torque sampled at the ticks acts between them as the mean of its two ends.
+        # A torque sampled at both ends of an interval acts inside it as their mean.
         torque = part.tau[rows].copy()
         torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
         return TorqueDriven(torque), Reference(part.q[rows], part.dq[rows], part.ddq[rows], rate=part.rate,
@@ -295,8 +303,8 @@ def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]],
 
 
 def _start(recording: Recording) -> Array | None:
-    """Return position and velocity (2, dof) of a log that does not start on its reference, from a parabola through
-    the first rows. None if it starts on it within the scatter of these rows, or is too short."""
+    """Return initial position and velocity (2, dof) of a log that does not start on its reference, from a parabola
+    through the first rows; None if it starts on the reference within their scatter, or is too short."""
     t, q = recording.t[:_START_ROWS] - recording.t[0], recording.q[:_START_ROWS]
     if len(t) < _START_ROWS or recording.reference is None:
         return None

@@ -1,4 +1,4 @@
-"""Tracking: commanded against measured signals of one log."""
+"""Tracking errors: difference between commanded and measured signals of one log."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class Tracking:
     """Commanded minus measured signals of one log.
 
     Attributes:
+        source, joints: name of the log, and names of the joints.
         t: (rows,), s.
         error: (rows, dof), position error, rad or m.
-        speed: (rows, dof), commanded velocity.
+        speed: (rows, dof), commanded velocity, rad/s or m/s.
         reach, torque_rms: (dof,), root mean square of the commanded motion about its mean, and of the measured torques.
         torque_error: (rows, dof), commanded minus measured torques, or None.
         external_torque: (rows, dof), the controller's estimate of external torques, or None.
@@ -40,13 +41,12 @@ class Tracking:
 
     @property
     def rms(self) -> Array:
-        """Root mean square of the error (dof,), rad or m."""
+        """Root mean square of the position error (dof,), rad or m."""
         return _rms(self.error)
 
     @property
     def share(self) -> Array:
-        """The RMS error in percent of the RMS of the commanded motion about its mean (dof,); nan for a joint
-        at rest."""
+        """RMS error in percent of the RMS of the commanded motion about its mean (dof,); nan for a joint at rest."""
         return np.where(self.reach > 0, 100.0 * self.rms / np.where(self.reach > 0, self.reach, 1.0), np.nan)
 
     @property
@@ -57,7 +57,7 @@ class Tracking:
 
     @property
     def by_speed(self) -> Array:
-        """Share of the squared error that is proportional to the speed (dof,), percent (Ardiani, s. B.3.4)."""
+        """Share of the squared position error that is proportional to the speed (dof,), percent (Ardiani, s. B.3.4)."""
         size, left = np.sum(self.error ** 2, axis=0), np.sum((self.error - np.nan_to_num(self.lag) * self.speed) ** 2,
                                                              axis=0)
         return np.where(size > 0, 100.0 * (1.0 - left / np.where(size > 0, size, 1.0)), np.nan)

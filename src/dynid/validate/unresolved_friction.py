@@ -26,12 +26,12 @@ from dynid.robot import Robot
 from dynid.validate.thresholds import TERM_GAIN, TERM_GAIN_ERRORS
 
 _SIMPLE_FRICTION = ("viscous", "coulomb")
-_DEPENDENT_SHARE = 1e-9  # share of a column that is left beside others, below which it is one of them
+_DEPENDENT_SHARE = 1e-9  # a column is dependent on others if a smaller share of it is orthogonal to them
 
 
 @dataclass(frozen=True)
 class FrictionWorth:
-    """Benefit of a friction term of a joint; parameters: the names of its parameters there."""
+    """Benefit of a friction term of a joint; parameters: names of the term's parameters at this joint."""
 
     joint: str
     worth: Worth
@@ -45,7 +45,7 @@ class FrictionWorth:
 
 @dataclass(frozen=True)
 class SimpleFriction:
-    """Viscous and Coulomb friction of every joint, under names that no other term has."""
+    """Viscous and Coulomb friction of every joint, with parameter names that no other term has."""
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         return tuple(Parameter(f"{kind.words} of {name}", unit, j, name, kind=kind)
@@ -59,8 +59,8 @@ class SimpleFriction:
 
 
 def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth, ...]:
-    """Return the benefit of every friction term beyond viscous and Coulomb, joint by joint; empty if there is none,
-    or for too few data for cross-validation. Terms that depend on an estimate or have a shape are unchanged."""
+    """Return the benefit of every friction term beyond viscous and Coulomb friction, for each joint; empty without such
+    terms or with too few data. Terms that depend on an estimate or have shape parameters are unchanged."""
     model = robot_model(estimate.model)
     if not problem.data or model is None:
         return ()
@@ -90,8 +90,7 @@ def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth
 
 
 def _with_simple(model: Model, theta: Array) -> Model:
-    """Return the model with simple friction in addition to its own; theta (parameters,): its values, for terms that
-    depend on them."""
+    """Return the model with simple friction added; theta (parameters,): values for estimate-dependent terms."""
     wide = Model(model.robot, (*model.terms, SimpleFriction()))
     own = dict(zip(model.parameters.names, theta, strict=True))
     values = np.array([own.get(name, 0.0) for name in wide.parameters.names])
@@ -99,7 +98,7 @@ def _with_simple(model: Model, theta: Array) -> Model:
 
 
 def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[tuple[int, str, Ints]]:
-    """Return joint, kind and parameter indices of each term that is friction and not simple."""
+    """Return joint, kind and parameter indices of each friction term that is not simple (viscous or Coulomb)."""
     found = []
     for term, places in parts:
         kind = term_name(term)
@@ -112,8 +111,8 @@ def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[
 
 def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[int, int],
             richer: Sequence[tuple[int, str, Ints]], simple: Ints) -> Iterator[FrictionWorth]:
-    """Return the benefit of each friction term. mixing (base, k): columns as combinations of base parameters. place:
-    column of each parameter. simple (dof, 2): columns of simple friction."""
+    """Return the benefit of each friction term. mixing (base, k): columns as combinations of base parameters; place:
+    column of each parameter; simple (dof, 2): columns of simple friction."""
     used = np.array([c not in simple for c in place])
     certain = np.setdiff1d(np.flatnonzero(used), [place[int(c)] for *_, places in richer for c in places])
     fits, names = left_out.fits(used), [wide.parameters.names[c] for c in place]

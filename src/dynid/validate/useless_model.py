@@ -1,4 +1,4 @@
-"""Findings on predictions that are worse than those of no model."""
+"""Findings on predictions that are worse than predicting zero torque or the mean torque."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.validate.reconstruction import Reconstruction, TorqueFit
 from dynid.validate.thresholds import SCALE_LEAVES
 from dynid.validate.words import joints_listed, listed, sentence, span
 
-NOTHING = 100.0  # percent: the error of a model that says zero
+NOTHING = 100.0  # percent: the error of predicting zero torque
 
 
 def negative_r2(other: Reconstruction) -> Iterator[Finding]:
@@ -26,12 +26,12 @@ def negative_r2(other: Reconstruction) -> Iterator[Finding]:
         yield _finding("worse-than-zero", f"the model predicts the torques of {name} "
                                           "with an error of "
                                           f"{total.relative_error:.0f} %, no better "
-                                          f"than zero torque (100 %): {_look_at(other)}", other, other.joints, (total,))
+                                          f"than zero torque (100 %): {_advice(other)}", other, other.joints, (total,))
         return
     if total.r2 is not None and total.r2 < 0.0:
         yield _finding("worse-than-mean", f"the model predicts the torques of {name} with an "
                                           f"error of {total.relative_error:.0f} %, worse than "
-                                          f"the mean torque of each joint: {_look_at(other)}", other, other.joints,
+                                          f"the mean torque of each joint: {_advice(other)}", other, other.joints,
                        (total,))
         return
     bad = tuple(fit for fit in other.joints if _no_better_than_zero(fit))
@@ -39,12 +39,12 @@ def negative_r2(other: Reconstruction) -> Iterator[Finding]:
         errors = span([fit.relative_error or 0.0 for fit in bad])
         yield _finding("worse-than-zero", f"on {name} the torque of {joints_listed([fit.name for fit in bad])} is "
                                           f"predicted with an error of {errors}, no better than zero torque (100 %): "
-                                          f"{_look_at(other, bad)}",
+                                          f"{_advice(other, bad)}",
                        other, bad, bad)
 
 
 def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
-    """Return findings on blocks of time that are predicted from the others no better than by zero torque."""
+    """Return findings on blocks of time whose torques the other blocks predict no better than zero torque."""
     bad = [k for k, error in enumerate(cross.errors) if np.isfinite(error) and error >= NOTHING]
     if bad:
         blocks = listed([cross.where[k] for k in bad], 3)
@@ -72,9 +72,8 @@ def _finding(code: Literal["worse-than-zero", "worse-than-mean"], text: str, oth
                    logs=other.sources, evidence=evidence)
 
 
-def _look_at(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
-    """Return advice on what to check first: signs and scales if they explain a joint's torque, otherwise other
-    causes."""
+def _advice(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
+    """Return advice on the first check: signs and scales if they explain a joint's torque, otherwise other causes."""
     among = {fit.name for fit in judged or other.joints}
     found = {fit.name: slope for fit, slope in zip(other.joints, _scales(other), strict=True)
              if fit.name in among and slope is not None}
@@ -87,7 +86,7 @@ def _look_at(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
 
 
 def _scales(other: Reconstruction) -> list[float | None]:
-    """Return measured over predicted torque of each joint if its scale is wrong, else None."""
+    """Return measured over predicted torque of each joint whose scale is wrong, else None."""
     sums: Array = np.sum([torque_sums(part) for part in other.series], axis=0)
     found: list[float | None] = []
     for power, _, misfit, product, own, rows in sums:

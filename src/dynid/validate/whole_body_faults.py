@@ -32,7 +32,7 @@ FAULT_BLOCKS = 12  # intervals of time whose scores give standard errors in spit
 SIGNIFICANT_FAULT = 5.0  # standard errors of the largest component of a fault
 MIN_EXPLAINED = 0.08  # share of the squared residuals that a fault has to explain
 LARGEST_SENSOR_BIAS = 0.3  # m/s^2: 30 mg, which calibrated accelerometers do not have
-MAX_FAULTS = 3  # named one after the other
+MAX_FAULTS = 3  # largest number of reported faults
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +40,15 @@ class Fault:
     """A fault with a few unknowns.
 
     Attributes:
-        code: of the finding.
+        code: code of the finding.
         where: name of the affected frame.
-        unit: of the unknowns.
-        step: of each unknown, for numerical derivatives.
+        unit: unit of the unknowns.
+        step: step of each unknown for numerical derivatives, in `unit`.
         material: size above which it is relevant, in `unit`.
-        largest: size above which the linearisation is not valid.
+        largest: size above which the linearisation is not valid, in `unit`.
         count: number of unknowns.
         apply: returns the log corrected for a fault of a given size (count,).
-        sentence: returns the size as text.
+        sentence: format of the size as text.
     """
 
     code: str
@@ -63,7 +63,7 @@ class Fault:
 
 
 def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
-    """Return findings on contacts and sensors of the logs of a robot with a free base."""
+    """Return findings on contacts and sensors in the logs of a robot with a free base."""
     found: list[Finding] = []
     bodies = whole_bodies(problem.recordings)
     model = robot_model(problem.model)
@@ -71,12 +71,12 @@ def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
         return found
     for whole, samples in zip(bodies, problem.data, strict=True):
         faults = list(_constant_forces(whole, samples.source))
-        if not faults:  # otherwise residuals are those of the missing force
+        if not faults:  # otherwise the missing force dominates the residuals
             faults = list(_turned_imu(whole, samples.source))
             # An IMU that is mounted differently explains its other errors.
             faults += [one for one in sensor_findings(whole, samples, model, estimate)
                        if not (faults and one.code.startswith("imu-"))]
-        # A foot whose frame is misplaced seems to slip, too.
+        # A foot whose frame is misplaced also seems to slip.
         misplaced = {one.title.replace(_TITLES[one.code], "foot slips") for one in faults if one.code == "foot-frame"}
         found += [one for one in contact_findings(whole, samples) if one.title not in misplaced]
         found += faults
@@ -89,7 +89,7 @@ def _constant_forces(whole: WholeBody, source: str) -> Iterator[Finding]:
         return  # forces are not used
     for wrench in whole.log.wrenches:
         values = np.asarray(wrench.values)
-        # Components in the axes of a foot; a sensor without load is constant in all of them.
+        # Components in the axes of a foot; an unloaded sensor is constant in all of them.
         still = np.ptp(values, axis=0) == 0.0
         if not np.any(still) or np.all(still):
             continue
@@ -104,8 +104,7 @@ def _constant_forces(whole: WholeBody, source: str) -> Iterator[Finding]:
 
 
 def _turned_imu(whole: WholeBody, source: str) -> Iterator[Finding]:
-    """Yield a finding on a removed accelerometer bias that is too large for a sensor: the IMU is probably mounted
-    differently."""
+    """Yield a finding on a removed accelerometer bias that is too large: the IMU is probably mounted differently."""
     imu = whole.log.imu
     if whole.log.base_motion != "imu" or imu is None or imu.bias is None or imu.bias_std is None:
         return
@@ -162,7 +161,7 @@ def sensor_findings(whole: WholeBody, samples: Samples, model: Model, estimate: 
 
 @dataclass(frozen=True, eq=False)
 class _Tested:
-    """An estimated fault: sizes, their standard errors, and the share of the residuals that it explains."""
+    """An estimated fault: sizes, standard errors, and the share of the squared residuals that it explains."""
 
     fault: Fault
     values: Array
@@ -230,7 +229,7 @@ def _small_turn(vector: Array) -> Array:
 
 
 def _tested(fault: Fault, derivative: Array, known: Array, r: Array, place: Array) -> _Tested | None:
-    """Return the estimate of a fault together with the robot's parameters; None if these can imitate it."""
+    """Return the estimate of a fault together with the robot's parameters; None if these explain it as well."""
     own = derivative - known @ (known.T @ derivative)
     size = np.linalg.norm(derivative, axis=0)
     if np.any(size == 0.0) or np.linalg.cond(own / size) > 1e6:
@@ -248,7 +247,7 @@ def _tested(fault: Fault, derivative: Array, known: Array, r: Array, place: Arra
 
 
 def _faults(whole: WholeBody) -> Iterator[Fault]:
-    """Yield the faults that the log of a robot may have."""
+    """Yield the faults that are tested on a log."""
     log = whole.log
     if whole.equations in ("wrenches", "base", "flight"):
         feet = {contact.frame for contact in log.contacts}
@@ -260,17 +259,17 @@ def _faults(whole: WholeBody) -> Iterator[Fault]:
                         "an offset of the force of ({values}) N")
             if wrench.frame in feet or len(log.wrenches) > 1:
                 yield Fault("foot-frame", wrench.frame, "m", 1e-3, 0.005, 0.1, 3, _same,
-                            "a place that is ({values}) m away from the frame")
+                            "a position that is ({values}) m away from the frame")
     else:
         for contact in log.contacts:
             yield Fault("foot-frame", contact.frame, "m", 1e-3, 0.005, 0.1, 3, _same,
-                        "a place that is ({values}) m away from the frame")
+                        "a position that is ({values}) m away from the frame")
     frames = {one.name for one in whole.robot.frames}
     if log.base_motion == "imu" and log.imu is not None and log.imu.frame in frames:
         yield Fault("imu-mounting", log.imu.frame, "rad", 1e-3, 0.015, 0.4, 3, _same,
                     "axes that are turned by ({values}) rad from the frame")
         yield Fault("imu-place", log.imu.frame, "m", 1e-3, 0.02, 0.5, 3, _same,
-                    "a place that is ({values}) m away from the frame")
+                    "a position that is ({values}) m away from the frame")
         yield Fault("imu-bias", log.imu.frame, "m/s^2", 1e-2, 0.1, 1.0, 3, _accelerometer_bias,
                     "a constant error of the specific force of ({values}) m/s^2")
 
@@ -313,7 +312,7 @@ _REMEDIES = {"foot-gain": "calibrate the sensor with a known load, or scale its 
              "foot-offset": "zero the sensor while the foot is in the air",
              "foot-frame": "correct the frame of the foot, or name another with --set 'log.feet=[...]'",
              "imu-mounting": "correct the axes of the frame of the IMU, or name another with --set log.imu_frame=...",
-             "imu-place": "correct the place of the frame of the IMU, or name another with --set log.imu_frame=...",
+             "imu-place": "correct the position of the frame of the IMU, or name another with --set log.imu_frame=...",
              "imu-bias": "log the orientation of the base too, from which the bias is estimated"}
 
 

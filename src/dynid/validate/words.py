@@ -1,4 +1,4 @@
-"""Formatting of joint names, lists and numbers, and conversion to JSON."""
+"""Texts with joint names, lists and numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynid.quantities import percent_text
 
 
 def joint_label(name: str) -> str:
-    """Return a joint's name in a sentence: 'joint 3' for joint3, 'joint carriage' for carriage, panda_joint4
+    """Return a joint's name for a sentence: 'joint 3' for joint3, 'joint carriage' for carriage, panda_joint4
     unchanged."""
     bare = bare_joint(name)
     return name if bare == name and "joint" in name.lower() else f"joint {bare}"
@@ -22,7 +22,7 @@ def bare_joint(name: str) -> str:
 
 
 def span(values: Sequence[float], unit: str = "%") -> str:
-    """Return the range of some values as text: '5 %' or '5 to 9 %'."""
+    """Return the range of some values as text, such as '5 %' or '5 to 9 %'."""
     low, high = (percent_text(x).removesuffix(" %") for x in (min(values), max(values)))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
@@ -42,12 +42,12 @@ def joints_listed(names: Sequence[str]) -> str:
     return listed([joint_label(name) for name in names])
 
 
-# First words of sentences that take a capital; any other is the name of a joint or parameter, which stays as it is.
+# First words of sentences that are capitalised; any other first word is a name of a joint or parameter.
 _ORDINARY_WORDS = ("a", "joint", "joints", "the", "block", "on", "all", "between", "more", "record", "longer")
 
 
 def capitalised(text: str) -> str:
-    """Return the text with a capital letter, unless it starts with the name of a joint or parameter."""
+    """Return the text with a capital first letter, unless it starts with the name of a joint or parameter."""
     return text[0].upper() + text[1:] if text.split(" ", 1)[0] in _ORDINARY_WORDS else text
 
 
@@ -57,7 +57,7 @@ def sentence(text: str) -> str:
 
 
 def inside(text: str) -> str:
-    """Return a sentence for use after a colon: without a capital unless it starts with a name."""
+    """Return a sentence without its capital first letter, for use after a colon, unless it starts with a name."""
     return text[0].lower() + text[1:] if text.split(" ", 1)[0].lower() in _ORDINARY_WORDS else text
 
 

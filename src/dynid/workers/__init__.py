@@ -1,4 +1,4 @@
-"""Execution of work: in this process, in processes on this machine's cores, or on a Dask cluster."""
+"""Parallel execution: in this process, in processes on this machine's cores, or on a Dask cluster."""
 
 from dynid.workers.job import Job
 from dynid.workers.workers import TreeSum, Workers, tree_sum

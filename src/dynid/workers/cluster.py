@@ -1,11 +1,8 @@
-"""Dask cluster: parts stay with its workers, which add them; reports and the sum are returned.
+"""Execution on a Dask cluster: parts stay with its workers, which add them; reports and the sum are returned.
 
-A Dask scheduler sends its workers functions to call, and both communicate in pickles. Any process that is a member, or
-can connect to a member, can therefore run any program on all others. TLS excludes outsiders; members are not isolated
-from each other.
-
-Results of a lost worker are computed again from the task graph. Shared data are a task as well, so that they are not
-lost with a worker.
+A Dask scheduler sends its workers functions to call, and both communicate in pickles. So any process that is a member,
+or can connect to a member, can run any program on all others. TLS excludes outsiders; members are not isolated from
+each other. Results of a lost worker, and shared data, are computed again from the task graph.
 """
 
 from __future__ import annotations
@@ -21,10 +18,10 @@ from dynid.workers.job import LOST, TRIES, Job
 
 Found = TypeVar("Found")
 
-_ANSWER_TIMEOUT = 30  # s, for a cluster to answer
-_POLL_INTERVAL = 0.02  # s between two looks at a cluster
-_MAX_PENDING_ITEMS = 1000  # items that are out at once
-_REPORTS_PER_FETCH = 200  # reports that are fetched at once
+_ANSWER_TIMEOUT = 30  # s: longest wait for an answer of a cluster
+_POLL_INTERVAL = 0.02  # s between two queries of a cluster
+_MAX_PENDING_ITEMS = 1000  # largest number of submitted items
+_REPORTS_PER_FETCH = 200  # reports fetched at once
 
 
 class Cluster:
@@ -79,7 +76,7 @@ class Cluster:
         return report, part
 
     def _wait(self, look: Callable[[], Found]) -> Found:
-        """Return the first result of a query to the cluster that is not None; waits for it."""
+        """Return the first result of a query to the cluster that is not None; wait for it."""
         silent = 0.0
         while not (found := look()):
             time.sleep(_POLL_INTERVAL)
@@ -91,7 +88,7 @@ class Cluster:
     def _fetched(self, futures: dict[int, Any], items: Sequence[Any] | None) -> dict[int, Any]:
         """Return the results of finished futures by index.
 
-        An item that caused the loss of several workers has its replacement report, if there are items.
+        If `items` are given, an item that caused the loss of several workers gets a replacement report.
         """
         from distributed import KilledWorker
 
@@ -99,7 +96,7 @@ class Cluster:
         good = [k for k, future in futures.items() if future.status == "finished"]
         try:
             found.update(zip(good, self._client.gather([futures[k] for k in good]), strict=True))
-        except Exception:  # one was lost meanwhile with the worker that had it: asked for alone, it is waited for
+        except Exception:  # a result was lost with its worker; each is fetched alone, which waits for its repetition
             found.clear()
         for k in futures.keys() - found.keys():
             try:
@@ -142,7 +139,7 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
                             require_encryption=True)
     try:
         return Client(address, timeout=_ANSWER_TIMEOUT, set_as_default=False, security=security)
-    except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:  # two of Dask, without certificates
+    except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:  # the last two: no certificates
         words = " ".join(str(error).split()) or type(error).__name__
         raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}", code="no-scheduler") from None
 

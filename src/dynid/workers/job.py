@@ -12,7 +12,7 @@ Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Report = TypeVar("Report")
 
-TRIES = 3  # workers that an item may cost before it is given up
+TRIES = 3  # attempts per item that ends its worker
 LOST = ("a worker process ended before its work was done, {tries} times with the same item: too little memory, or a "
         "script that starts workers without \"if __name__ == '__main__':\" around it; use fewer workers, or "
         "workers = 1")
@@ -26,7 +26,7 @@ class Job(Generic[Shared, Item, Report]):
     adds two parts. Both are functions of modules, so that other processes can import them.
 
     Attributes:
-        shared: sent to each worker once.
+        shared: data sent to each worker once.
         lost: returns the report of an item that caused the loss of several workers, from the item and a sentence;
             without it such a loss ends the work.
     """

@@ -1,5 +1,4 @@
-"""Worker processes of this machine, which receive items and parts by pipes; a lost process loses only
-its present task."""
+"""Worker processes of this machine, which receive items and parts through pipes; a lost process loses one task."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from dynid.errors import NotPossibleError
 from dynid.threads import one_blas_thread
 from dynid.workers.job import LOST, TRIES, Job
 
-_MAX_ITEMS_AHEAD = 8  # items a worker that may be done before an earlier one is: more would pile up here
-_EXIT_TIMEOUT = 30  # s, for a process to end
+_MAX_ITEMS_AHEAD = 8  # items per worker that may finish before an earlier one, which limits memory
+_EXIT_TIMEOUT = 30  # s: longest wait for a process to end
 
 
 @dataclass(eq=False)
@@ -44,7 +43,7 @@ class Processes:
 
     def __init__(self, job: Job[Any, Any, Any], count: int) -> None:
         self._job, self._count = job, count
-        # Fresh processes: forking one that runs threads of its own is not safe.
+        # New processes, because forking a process with threads is not safe.
         self._context = get_context("spawn")
         self._busy: dict[Connection, tuple[BaseProcess, _Task]] = {}
         self._idle: list[tuple[Connection, BaseProcess]] = []
@@ -135,7 +134,7 @@ class Processes:
         message = (True, self._items[task.place]) if made_of is None else (False, tuple(one.packed for one in made_of))
         try:
             free.send(message)
-        except OSError:  # it is gone, which the line says next
+        except OSError:  # the process has ended, which the connection reports next
             pass
 
     def _retry(self, task: _Task) -> None:
@@ -150,7 +149,7 @@ class Processes:
 
     def _take(self, task: _Task, report: Any, packed: bytes) -> None:
         part = task.part
-        part.packed, part.made_of = packed, None  # what it was made of may go
+        part.packed, part.made_of = packed, None  # its summands may be deleted
         if part.needed_by is not None:
             self._queue(part.needed_by)
         if task.place >= 0:
@@ -158,7 +157,7 @@ class Processes:
 
 
 def _end(line: Connection, process: BaseProcess) -> None:
-    line.close()  # a worker ends when nobody is at the other end
+    line.close()  # a worker ends when its connection is closed
     process.join(timeout=_EXIT_TIMEOUT)
 
 

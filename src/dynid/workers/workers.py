@@ -20,10 +20,10 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Workers:
-    """Where work is executed.
+    """Place of execution.
 
     Attributes:
-        processes: Their number, by default one for each core.
+        processes: Number of processes, by default one per core.
         scheduler: Address of a Dask scheduler instead, "tcp://host:8786" or "tls://host:8786".
         tls: PEM files of the authority, of the own certificate and of its key, for an address that begins with tls://;
             by default those of Dask's own configuration.
@@ -35,11 +35,11 @@ class Workers:
 
     def each(self, work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item],
              lost: Callable[[Item, str], Result] | None = None) -> Iterator[tuple[int, Result]]:
-        """Yield work(shared, item) of every item with its index, in the order in which they are finished.
+        """Yield work(shared, item) of every item with its index, in order of completion.
 
         work is a function of a module, so that other processes can import it; shared is sent to each of them once. The
-        item of a lost worker is done again by another one. lost: returns the result of an item that caused the loss of
-        several workers, from the item and a sentence; without it such a loss ends the work.
+        item of a lost worker is processed again by another one. lost: returns the result of an item that caused the
+        loss of several workers, from the item and a sentence; without it such a loss ends the work.
         """
         if not items:
             return
@@ -49,12 +49,12 @@ class Workers:
 
     def total(self, job: Job[Shared, Item, Report], items: Sequence[Item], take: Callable[[int, Report], bool]) -> Any:
         """Return the sum of the parts of all items, or None without any. Workers add them in pairs over a fixed tree,
-        so it is the same to the last bit wherever it is computed, and whichever items are excluded.
+        so that the sum does not depend on where it is computed or which items are excluded.
 
         Args:
+            job: the work, and the addition of parts.
+            items: may be a generator; a fixed number of items is pending at once, and some may be requested again.
             take: called with every report, in the order of the items; returns whether the item's part counts.
-            items: may create each one on request; a fixed number of them is pending at once, and some may be requested
-                again.
         """
         if not items:
             return None
@@ -72,7 +72,7 @@ class Workers:
         processes = min(thread_count(self.processes), count)
         if processes <= 1:
             return nullcontext(Here(job))
-        from dynid.workers.processes import Processes  # whose libraries no other run needs
+        from dynid.workers.processes import Processes  # imported here, because other runs do not need its libraries
 
         return Processes(job, processes)
 
@@ -86,7 +86,7 @@ class TreeSum(Generic[Part]):
 
     def __init__(self, add: Callable[[Part, Part], Part]) -> None:
         self._add = add
-        self._waiting: list[tuple[int, Part]] = []  # depth of each sum, and the sum; depths fall
+        self._waiting: list[tuple[int, Part]] = []  # depth and value of each sum, in descending depth
 
     def append(self, part: Part) -> None:
         """Add the next partial result to the sum."""

@@ -38,11 +38,11 @@ def test_a_good_velocity_with_its_delay() -> None:
 
 @pytest.mark.parametrize(("dq", "word", "good"), [
     (np.degrees(velocity(T)), "57.3 times the derivative", (False, False)),
-    (velocity(T) * [1.0, 0.9], "that of elbow is 0.9 times", (True, False)),
+    (velocity(T) * [1.0, 0.9], "the velocity of elbow is 0.9 times", (True, False)),
     (velocity(T) + 0.5 * np.random.default_rng(2).standard_normal((len(T), 2)), "its noise is", (False, False)),
     (velocity(T) + np.sin(2 * np.pi * 3.0 * T)[:, None], "differs from the derivative", (False, False)),
     (velocity(T - 0.03), "lags the position by 30", (False, False)),
-    (np.column_stack([velocity(T - 0.03)[:, 0], velocity(T - 0.004)[:, 1]]), "that of shoulder lags", (False, True)),
+    (np.column_stack([velocity(T - 0.03)[:, 0], velocity(T - 0.004)[:, 1]]), "of shoulder lags", (False, True)),
 ])
 def test_a_bad_velocity_and_why_joint_by_joint(dq: np.ndarray, word: str, good: tuple[bool, bool]) -> None:
     found = judge(dq)

@@ -1,5 +1,4 @@
-"""The steps from a recording to samples, and their options: resampling, cut-off, filters, velocity, selection of
-rows."""
+"""Steps and options from a recording to samples: resampling, cut-off, filters, velocity, selection of rows."""
 
 from dynid.recording.preparation.options import Preparation
 

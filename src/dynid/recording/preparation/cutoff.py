@@ -33,17 +33,17 @@ from dynid.plain import finite
 from dynid.recording.preparation.filters import Segments
 from dynid.signals import power_density
 
-MIN_SPECTRUM_SAMPLES = 64  # samples below which a spectrum says nothing
+MIN_SPECTRUM_SAMPLES = 64  # samples below which a spectrum is not informative
 _SPECTRUM_BINS = 120  # logarithmic frequency bins kept for the choice and for the report
-_STOPS_FALLING = 6.0  # dB: a fall of less than this over two octaves is noise
-_NOISE_SHARE = 1e-3  # of the acceleration's power
-MAX_CUTOFF_SHARE_OF_RATE = 0.1  # of the rate
-_KEPT_POWER = 0.999  # of the acceleration's power: what a filter must leave
-_MOTION_POWER = 0.99  # of a velocity's power lies within the motion's band
-_BAND_WINDOW = 20.0  # s, for the motion's band
-_NOISE_BAND_START = 32.0  # times the motion's band: nothing of the motion is left there
-_AT_ONCE = 262_144  # rows of a position that are looked at together
-_MIN_ENCODER_STEP_SHARE = 0.95  # of a position's changes are whole numbers of its encoder's step, to a twentieth of it
+_STOPS_FALLING = 6.0  # dB: a smaller decrease over two octaves is noise
+_NOISE_SHARE = 1e-3  # share of the acceleration's power
+MAX_CUTOFF_SHARE_OF_RATE = 0.1  # share of the sampling rate
+_KEPT_POWER = 0.999  # share of the acceleration's power that a filter must keep
+_MOTION_POWER = 0.99  # share of a velocity's power within the motion's band
+_BAND_WINDOW = 20.0  # s: window for the motion's band
+_NOISE_BAND_START = 32.0  # times the motion's band, above which there is only noise
+_AT_ONCE = 262_144  # rows of a position processed at once
+_MIN_ENCODER_STEP_SHARE = 0.95  # share of position changes within a twentieth of a multiple of the step
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +100,14 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
 def motion_bands(q: Array, rate: float) -> Array:
     """Return frequencies (joints,), Hz, below which 99 % of the velocity's power of the motion lies.
 
-    By octaves, the velocity power of a motion decreases and that of noise increases: the motion ends at the minimum.
+    Per octave, the velocity power of a motion decreases and that of noise increases: the motion ends at the minimum.
     Long windows resolve slow motion.
     """
     f, psd = power_density(q, rate, min(len(q), int(_BAND_WINDOW * rate)))
     f, psd = f[1:], psd[1:]
     half_octave = np.floor(2.0 * np.log2(f / f[0]) + 1e-9).astype(int)
     _, first = np.unique(half_octave, return_index=True)
-    first = first[:-1] if len(first) > 1 else first  # the last is not whole
+    first = first[:-1] if len(first) > 1 else first  # the last window is incomplete
     position, velocity = (np.add.reduceat(x, first, axis=0) for x in (psd, f[:, None] ** 2 * psd))
     bands = []
     for j in range(q.shape[1]):
@@ -118,8 +118,7 @@ def motion_bands(q: Array, rate: float) -> Array:
 
 
 def encoder_step(q: Array) -> float:
-    """Return the step of which all changes of a position (samples,) are multiples, as with an encoder; 0 if there is
-    none."""
+    """Return the encoder step of which all changes of a position (samples,) are multiples; 0 if there is none."""
     def changes() -> Iterator[Array]:
         for start in range(0, len(q) - 1, _AT_ONCE):
             found = np.abs(np.diff(q[start:start + _AT_ONCE + 1]))
@@ -160,7 +159,7 @@ def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[
     """
     octave, width = np.log2(f), np.gradient(f)
     power = (2.0 * np.pi * f) ** 4 * psd * width
-    top = int(np.argmax(smooth + 20.0 * np.log10(f)))  # where the velocity is strongest, the motion is
+    top = int(np.argmax(smooth + 20.0 * np.log10(f)))  # the motion is where the velocity is strongest
     for i in range(top, len(f)):
         if 4.0 * f[i] > f[-1]:
             break
@@ -175,7 +174,7 @@ def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[
         i, floor = len(f) - 1, 10.0 * float(np.log10(counted))
     else:
         return np.nan, np.nan, 2.0 * _reach(f, power, _KEPT_POWER)
-    above = np.flatnonzero(smooth[top:] < floor + 3.01)  # signal and noise equal: 3 dB above the noise alone
+    above = np.flatnonzero(smooth[top:] < floor + 3.01)  # equal signal and noise are 3 dB above the noise alone
     equal = float(f[top + above[0]]) if len(above) else float(f[i])
     noise = 10.0 ** (floor / 10.0)
     motion = np.where(f <= equal, np.maximum((2.0 * np.pi * f) ** 4 * (psd - noise) * width, 0.0), 0.0)

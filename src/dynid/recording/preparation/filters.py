@@ -14,7 +14,7 @@ from dynid.signals import butterworth, filtered_both_ways
 
 Segments = Ints
 
-_PERIODS_OF_PADDING = 3.0  # the filter's memory, in periods of the cut-off; scipy's own choice is far shorter
+_PERIODS_OF_PADDING = 3.0  # memory of the filter in periods of the cut-off; scipy's default is far shorter
 
 
 def low_pass(x: Array, cutoff: float, rate: float, order: int, segments: Segments) -> Array:
@@ -35,8 +35,7 @@ def differentiate(x: Array, rate: float, segments: Segments) -> Array:
 
 
 def differentiate_twice(x: Array, rate: float, segments: Segments) -> Array:
-    """Return the second derivative by three-point differences (Ardiani, eq. 1.40); border rows repeat
-    their neighbours."""
+    """Return the second derivative by three-point differences (Ardiani, eq. 1.40); constant at borders."""
 
     def curvature(column: Array) -> Array:
         out = np.zeros_like(column)
@@ -49,14 +48,12 @@ def differentiate_twice(x: Array, rate: float, segments: Segments) -> Array:
 
 
 def savitzky_golay(x: Array, window: int, degree: int, rate: float, segments: Segments, derivative: int = 0) -> Array:
-    """Return the `derivative`-th derivative of the polynomial of `degree` fitted to the `window` rows (odd) about each
-    row.
+    """Return the `derivative`-th derivative of the polynomial of `degree` fitted to `window` rows (odd) about each row.
 
     It is exact for polynomials up to that degree. Within half a window of a border, the polynomial at the border is
-    used. Legendre polynomials are used, because powers of the row number (as in scipy) are inaccurate for windows of
-    1000 rows.
+    used. Powers of the row number (as in scipy) are inaccurate for long windows, so Legendre polynomials are used.
     """
-    from scipy.signal import oaconvolve  # loading it takes longer than most runs, which do without
+    from scipy.signal import oaconvolve  # imported here, because it takes longer than most runs, which do not need it
 
     half = window // 2
     fit, value = _legendre_fit(window, degree, derivative)
@@ -98,10 +95,7 @@ def savitzky_golay_cutoff(window: int, rate: float, degree: int) -> float:
 
 def _legendre_fit(window: int, degree: int, derivative: int) -> tuple[Array, Array]:
     """Return two matrices: coefficients from window values (degree + 1, window), and derivative values from
-    coefficients.
-
-    The second is (window, degree + 1); the rows of a window are mapped to -1 .. 1.
-    """
+    coefficients (window, degree + 1). The rows of a window are mapped to -1 .. 1."""
     x, legendre = np.linspace(-1.0, 1.0, window), np.polynomial.legendre
     fit = np.asarray(np.linalg.pinv(legendre.legvander(x, degree)), dtype=float)
     value = np.column_stack([legendre.legval(x, legendre.legder(unit, derivative)) for unit in np.eye(degree + 1)])

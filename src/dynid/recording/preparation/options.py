@@ -20,15 +20,15 @@ from dynid.recording.preparation.smoother import EQUIVALENT_ORDER
 
 Method = Literal["butterworth", "savitzky-golay", "kalman", "none"]
 Velocity = Literal["auto", "measured", "differentiate"]
-MOST_DECIMATION = 1000  # rows to one: a filter of so low a cut-off settles over all of a usual log
-Frequency = Annotated[float, Field(ge=1e-4, le=RATE.high)]  # Hz; the lowest is one wave in three hours
+MOST_DECIMATION = 1000  # largest ratio: a filter for more would settle over a whole usual log
+Frequency = Annotated[float, Field(ge=1e-4, le=RATE.high)]  # Hz: the lowest is one period in three hours
 Seconds = Annotated[float, Field(ge=1e-7, le=1e6)]
-Limit = Annotated[float, Field(gt=0.0)]  # infinite where there is none
+Limit = Annotated[float, Field(gt=0.0)]  # infinite if there is no limit
 NotNegative = Annotated[float, Field(ge=0.0, le=1e6)]  # s, rad/s or m/s
-_BORDER_PERIODS = 2.0  # of the cut-off: there the signal's image beyond the border still spoils accelerations by 0.3 %
-RATE_ROUNDING = 1e-9  # relative: a rate from time stamps is exact to that; no filter can be designed closer to Nyquist
-_ROWS_LEFT = 400  # at least, where decimation is ours to choose
-# of the rate: cut-off for judging a velocity when nothing is filtered and there is no spectrum
+_BORDER_PERIODS = 2.0  # periods of the cut-off at a border, after which the error of accelerations is below 0.3 %
+RATE_ROUNDING = 1e-9  # relative tolerance of a rate from time stamps, and distance from the Nyquist frequency
+_ROWS_LEFT = 400  # rows that automatic decimation keeps at least
+# share of the rate: cut-off for testing a velocity without filter and spectrum
 _COMPARISON_CUTOFF_OF_RATE = 0.05
 
 
@@ -165,8 +165,7 @@ class Preparation(BaseModel):
                                  velocity=anew(own) if isinstance(own, str) else tuple(map(anew, own)))
 
     def keeping_slow(self, joints: Collection[int], dof: int) -> Preparation:
-        """Return the options with slow rows kept for these joints (from 0) of a robot with `dof`, unless `slow` is
-        given."""
+        """Return the options with slow rows kept for `joints` (from 0) of `dof`, unless `slow` is given."""
         if self.slow is not None or not joints:
             return self
         return self.with_changes(slow=tuple(0.0 if j in joints else None for j in range(dof)))
@@ -178,7 +177,7 @@ class Preparation(BaseModel):
 
 def _sentence(problem: ValidationError) -> str:
     errors = problem.errors(include_url=False)
-    # An option of several kinds complains once for each kind: tell of the kind that came closest.
+    # An option of several types has an error for each type: report that of the closest type.
     errors = [error for error in errors if error["loc"][:1] == errors[0]["loc"][:1]]
     first = max(errors, key=lambda error: (len(error["loc"]),
                                            isinstance(error["input"], str) == (error["type"] == "literal_error")))
@@ -198,12 +197,14 @@ class Plan:
     """Filters of one log.
 
     Attributes:
-        cutoff: of position and velocity, Hz; with method "none" only for testing the velocity.
+        method, steps: filter method, and sentences on the choices.
+        cutoff: cut-off of position and velocity, Hz; with method "none" only for testing the velocity.
         torque: cut-off of the torques in Hz, "same" or "none".
-        order: of the filter in one direction, or degree of the polynomial.
+        order: order of the filter in one direction, or degree of the polynomial.
         window, border: rows.
         decimate: decimation factor of one stage.
         share: cut-off of decimation relative to the new Nyquist frequency.
+        rate: sampling rate, Hz.
     """
 
     method: Method
@@ -236,8 +237,7 @@ class Plan:
 
 
 def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | None, source: str) -> Plan:
-    """Return the plan with every None of the options `chosen` resolved, for a log of `rows` rows at `rate` Hz with
-    this spectrum."""
+    """Return the plan of a log of `rows` rows at `rate` Hz; open options `chosen` are resolved with its spectrum."""
     method, steps = chosen.method, []
     cutoff, window = chosen.cutoff, 0
     if method == "savitzky-golay" and chosen.window is not None:
@@ -276,8 +276,7 @@ def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | 
 
 
 def _decimation(chosen: Preparation, cutoff: float, rate: float, rows: int) -> tuple[int, float]:
-    """Return the decimation factor and relative cut-off: as given, or the largest that the cut-off and the number of
-    rows allow."""
+    """Return the decimation factor and relative cut-off: as given, or the largest possible."""
     if chosen.decimate is not None:
         return chosen.decimate, chosen.decimate_share
     if chosen.method == "none" or chosen.thin > 1 or chosen.torque_cutoff is not None:

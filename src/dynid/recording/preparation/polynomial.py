@@ -41,11 +41,12 @@ class PolynomialKernel:
     """A polynomial kernel.
 
     Attributes:
-        order: N.
-        window: T, s.
+        window: length T, s.
+        order: order N.
         alpha, beta: exponents of the weight.
-        delay: of the approximation, s; by default the nearest zero of the next polynomial, where the approximation is
-            one order better.
+        delay: delay of the approximation, s; by default the nearest zero of the next polynomial, where the
+            approximation
+            is one order better.
         suppress: frequencies with zero gain, Hz.
     """
 
@@ -58,7 +59,7 @@ class PolynomialKernel:
 
     def __post_init__(self) -> None:
         if not (self.window > 0 and math.isfinite(self.window)):
-            raise NotPossibleError("the window of a polynomial kernel must be longer than zero seconds, got "
+            raise NotPossibleError("the window of a polynomial kernel must be positive, got "
                                    f"{self.window}")
         if not 0 <= self.order <= MOST_ORDER:
             raise NotPossibleError(f"the order of a polynomial kernel is 0 to {MOST_ORDER}, got {self.order}")
@@ -114,8 +115,7 @@ class PolynomialKernel:
     def values(self, s: Array, derivative: int = 0, shape: np.polynomial.Polynomial | None = None) -> Array:
         """Return the kernel's derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
 
-        It repeats (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R']. shape: another
-        polynomial of x in place of R.
+        It repeats (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R']. shape: replaces R.
         """
         a, b, shape = self.alpha, self.beta, self.shape if shape is None else shape
         for _ in range(derivative):
@@ -155,14 +155,14 @@ class PolynomialKernel:
     def _exact(self, degree: int, derivative: int, shape: np.polynomial.Polynomial) -> Array:
         """Return the required response of the weights to Legendre polynomials of x (degree + 1,).
 
-        It is the integral of the kernel times their derivative by the lag, with changed sign; x decreases by 2/T per
-        second of lag.
+        It is minus the integral of the kernel times their derivative by the lag; x decreases by 2/T per second of lag.
         """
         x, w = _gauss_jacobi(shape.degree() + degree + 2, self.alpha, self.beta)
         legendre, found = np.polynomial.legendre, np.zeros(degree + 1)
         for m, unit in enumerate(np.eye(degree + 1)):
             values = legendre.legval(x, legendre.legder(unit, derivative) if derivative else unit)
-            # d/dlag = -2/T d/dx, and by parts the sign changes once a derivative; ds = T/2 dx cancels the 2/T of g.
+            # d/dlag = -2/T d/dx; partial integration changes the sign once per derivative; ds = T/2 dx cancels the 2/T
+            # of g.
             found[m] = (2.0 / self.window) ** derivative * float(np.sum(w * shape(x) * values))
         return found
 
@@ -176,8 +176,7 @@ class PolynomialKernel:
     def applied(self, x: Array, rate: float, segments: Ints, derivative: int = 0) -> Array:
         """Return the approximation (samples, columns) of x or its derivative at the times of x.
 
-        The delay, which must be a whole number of samples, is compensated. Values within a window of a segment's border
-        are zero.
+        The delay, a whole number of samples, is compensated. Values within a window of a segment's border are zero.
         """
         from scipy.signal import oaconvolve
 

@@ -1,8 +1,7 @@
 """Resampling of a log to a uniform grid, segment by segment.
 
 A uniform log without bad rows is unchanged. A row that repeats the previous one while the robot moves is not a new
-measurement (a logger faster than its source, a stuck sensor); it is replaced by interpolation, and rows far from any
-measurement are marked.
+measurement (a fast logger, a stuck sensor). It is interpolated, and rows far from any measurement are marked.
 """
 
 from __future__ import annotations
@@ -24,22 +23,23 @@ from dynid.signals import at_times, cubic_spline
 
 Rows = Bools
 
-_UNIFORM_TOLERANCE = 0.01  # largest distance of a stamp from the uniform grid, in intervals, to call the log uniform
-_TOO_CLOSE = 0.2  # two stamps closer than this, in intervals, are one instant: the later value holds
-_MAX_GAP_INTERVALS = 2.5  # a grid point between measurements further apart than this, in intervals, is not used
-_GAP_INTERVALS, _GAP_SECONDS = 5.0, 0.010  # the longest gap bridged when the user names none: the larger of both
-_FEW_REPEATS = 1e-3  # share of the rows below which repeats are let be
+_UNIFORM_TOLERANCE = 0.01  # intervals: largest distance of time stamps from the grid of a uniform log
+_TOO_CLOSE = 0.2  # intervals: closer time stamps are one instant, with the later value
+_MAX_GAP_INTERVALS = 2.5  # intervals: a grid point between measurements further apart is not used
+_GAP_INTERVALS, _GAP_SECONDS = 5.0, 0.010  # default longest interpolated gap: the larger of both
+_FEW_REPEATS = 1e-3  # share of the rows below which repeated rows are accepted
 _STANDS_STILL = 20  # equal rows that are a rest, not a slow source
-_MAX_REFINEMENT = 20  # a grid so many times finer than the log holds nothing more than it
+_MAX_REFINEMENT = 20  # a finer grid contains no more information
 
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
-    """Signals of a recording on a uniform grid: t (samples,), q, tau, dq (samples, joints).
+    """Signals of a recording on a uniform grid: t (samples,), s, and q, tau, dq (samples, joints).
 
     Attributes:
         measured: (samples,), rows on or close to a measurement.
         segments: (k, 2), row ranges without gaps.
+        rate: Hz.
         gap: longest interpolated interval, s.
         steps: processing steps, one sentence each.
     """
@@ -78,7 +78,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     steps = [timing_sentence(intervals, widest)]
     if rate is not None and rate < 0.9 / typical:
         raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is coarser than the log's own "
-                             f"{1 / typical:.4g} Hz; leave 'rate' out and use 'thin' or 'decimate' to reduce the "
+                             f"{1 / typical:.4g} Hz; remove 'rate' and use 'thin' or 'decimate' to reduce the "
                              "number of rows", code="grid-too-coarse")
     if rate is not None and rate > _MAX_REFINEMENT / typical:
         raise RecordingError(
@@ -131,8 +131,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
 
 
 def means(x: Array | Rows, times: int, segments: Segments) -> Array:
-    """Return the means of `times` neighbouring rows of x (samples, ...), segment by segment; remaining rows are
-    dropped."""
+    """Return means of `times` neighbouring rows of x (samples, ...) in each segment; remaining rows are dropped."""
     parts = [np.asarray(x[start:start + (stop - start) // times * times], dtype=float) for start, stop in segments]
     return np.concatenate([part.reshape(-1, times, *x.shape[1:]).mean(axis=1) for part in parts])
 
@@ -151,8 +150,7 @@ def timing_sentence(intervals: Array, widest: float) -> str:
 def repeated_rows(x: Array, likely: bool) -> Rows:
     """Return rows (samples,) equal to the previous one in every column.
 
-    likely: equal neighbours are common (a coarse torque), so they are reported only if they are ten times as frequent
-    as by chance.
+    likely: equal neighbours are common (a coarse torque) and count only if ten times as frequent as by chance.
     """
     same = np.ones(len(x), dtype=bool)
     same[0] = False
@@ -167,8 +165,7 @@ def repeated_rows(x: Array, likely: bool) -> Rows:
 def stale_rows(q: Array, same: Rows) -> Rows:
     """Return which of the repeating rows `same` (samples,) are not new measurements.
 
-    If most repeated rows occur in steady motion, all of them count, except long intervals in which the robot was at
-    rest.
+    If most repeated rows occur in steady motion, all of them count, except long rests of the robot.
     """
     stale = advancing(q, same)
     if np.sum(stale) <= _FEW_REPEATS * len(q):
@@ -179,8 +176,7 @@ def stale_rows(q: Array, same: Rows) -> Rows:
 def advancing(q: Array, same: Rows) -> Rows:
     """Return which of the rows `same` (samples,) lie within steady motion of some joint.
 
-    Steady: the non-repeating rows among the ten before and after all step in the same direction, by different
-    amounts.
+    In steady motion the distinct rows among the ten before and after step in one direction, by different amounts.
     """
     out = np.zeros(len(q), dtype=bool)
     for j in range(q.shape[1]):
@@ -210,7 +206,7 @@ def frozen_positions(q: Array, rows: Rows) -> Rows:
         count = _count(size)
         still = np.concatenate([[False], step == 0.0, [False]])  # still[k]: row k equals row k - 1
         starts = np.flatnonzero(~still[:-1] & still[1:])
-        stops = np.flatnonzero(still[:-1] & ~still[1:]) + 1  # one past the run's last row
+        stops = np.flatnonzero(still[:-1] & ~still[1:]) + 1  # one past the last row
         long = (stops - starts >= 3) & (stops < len(column))
         starts, stops = starts[long], stops[long]
         jumps = size[stops - 1] >= 5.0 * count
@@ -281,8 +277,7 @@ def grid_of(t: Array, segments: Segments, rate: float) -> tuple[Array, Segments]
 
 
 def interpolate(t: Array, x: Array, good: Rows, grid: Array, segments: Segments, rows: Segments) -> Array:
-    """Return x (samples, joints) of the good rows interpolated to the grid's times, by one cubic spline per segment and
-    joint."""
+    """Return x (samples, joints) of the good rows interpolated to the grid's times, by cubic splines per segment."""
     out = like(x, (len(grid), x.shape[1]))
     filled = 0
     for start, stop in segments:

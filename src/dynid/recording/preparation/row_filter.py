@@ -27,17 +27,20 @@ from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, PolynomialK
 FilteredKind = Literal["kernel", "products", "energy", "power"]
 EquationsKind = Literal["torque", "kernel", "products", "energy", "power"]
 
-_BOX_HALF_GAIN = 0.603355  # periods a window at which sin(pi x) / (pi x) is one half
-_KERNEL_BAND_RATIO = 3.0  # how many times the rows' frequencies the motion's kernel lets through
-CUTOFF_SHARE_OF_NYQUIST = 0.8  # of the Nyquist frequency of the rows that the cut-off is
+_BOX_HALF_GAIN = 0.603355  # periods per window at which sin(pi x) / (pi x) is one half
+_KERNEL_BAND_RATIO = 3.0  # bandwidth of the motion's kernel relative to that of the rows
+CUTOFF_SHARE_OF_NYQUIST = 0.8  # cut-off relative to the Nyquist frequency of the rows
 
 
 @dataclass(frozen=True)
 class KernelOptions:
     """Options of the kernel.
 
-    They are the order N, the exponents, the delay (s; None for a zero of the next polynomial), the suppressed
-    frequencies (Hz), and the order N* of products.
+    Attributes:
+        order, product_order: order N of the kernel, and N* of products.
+        alpha, beta: exponents.
+        delay: s; None for a zero of the next polynomial.
+        suppress: suppressed frequencies, Hz.
     """
 
     order: int = 1
@@ -72,10 +75,11 @@ class RowFilter:
     """Filter of one log's rows.
 
     Attributes:
-        window: s.
-        kernel: kernel of the rows; None for energies, whose weight is one on the window.
-        motion: kernel of positions and velocities.
+        kind: kind of the equations.
+        window, rate: length of the window, s, and sampling rate, Hz.
         step: decimation factor.
+        motion: kernel of positions and velocities.
+        kernel: kernel of the rows; None for energies, whose weight is one on the window.
     """
 
     kind: FilteredKind
@@ -99,11 +103,11 @@ class RowFilter:
         order = options.product_order
         wide = PolynomialKernel(1.0, order, options.alpha, options.beta, 0.5)
         length = max(wide.cutoff / (_KERNEL_BAND_RATIO * cutoff), (order + MOST_DERIVATIVES + 5) / rate)
-        half = max(round(0.5 * length * rate), 1)  # samples: the delay stands exactly in the middle
+        half = max(round(0.5 * length * rate), 1)  # samples: the delay is exactly in the middle
         motion = PolynomialKernel(2 * half / rate, order, options.alpha, options.beta, half / rate)
         step = max(1, min(int(CUTOFF_SHARE_OF_NYQUIST * rate / (2.0 * cutoff)), rows // fewest))
         found = RowFilter(kind, window, rate, step, motion, kernel)
-        _ = found.taps, motion.taps(rate, 1)  # a window that is too short is refused here
+        _ = found.taps, motion.taps(rate, 1)  # raises for a window that is too short
         return found
 
     @property

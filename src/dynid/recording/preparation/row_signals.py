@@ -1,4 +1,4 @@
-"""Signals of filtered rows from a recording on its grid, and the limits of its torques."""
+"""Signals of filtered rows from a recording on its grid, and the torque limits of the recording."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from dynid.recording.preparation.row_filter import FilteredSignals, RowFilter
 from dynid.recording.preparation.selection import Mask
 from dynid.recording.recording import Recording
 
-_ROWS_LEFT = 400  # at least, however long the window
+_ROWS_LEFT = 400  # rows at least, for any window length
 
 
 def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,
                      chosen: Preparation) -> FilteredSignals | None:
-    """Return the signals for filtered equations; None for torque equations. moving (joints,): whether each joint moves;
-    the others get zero velocity."""
+    """Return the signals for filtered equations; None for torque equations. moving: (joints,)."""
     kind, options = chosen.filtered, chosen.kernel_options
     if kind is None:
         return None

@@ -11,15 +11,14 @@ from dynid.recording.preparation.filters import Segments
 
 Mask = NDArray[np.bool_]
 
-AT_REST = 1e-3  # rad or m: a joint whose whole range is below this stands still, what moves is its gear that bends
-_AT_LIMIT = 1e-3  # relative distance from a given torque limit that counts as being at it
-_SLOW_SHARE = 0.01  # of a joint's top speed
-_MIN_SAMPLES_AT_LIMIT = 10  # samples at the very extreme value, at least, to call it a limit
+AT_REST = 1e-3  # rad or m: a joint with a smaller range is at rest; only its gear deflects
+_AT_LIMIT = 1e-3  # relative distance from a given torque limit that counts as saturated
+_SLOW_SHARE = 0.01  # share of a joint's top speed
+_MIN_SAMPLES_AT_LIMIT = 10  # samples at the extreme value for it to be a limit
 
 
 def moving_joints(q: Array) -> Mask:
-    """Return whether each joint moves (joints,): its range is well above its noise, its encoder step and 1 mrad (or 1
-    mm)."""
+    """Return whether each joint moves (joints,): its range is well above noise, encoder step and 1 mrad (or 1 mm)."""
     return np.ptp(q, axis=0) > least_ranges(q) if len(q) > 2 else np.zeros(q.shape[1], dtype=bool)
 
 
@@ -39,9 +38,9 @@ def least_ranges(q: Array) -> Array:
 def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
     """Return the row ranges in which some joint of q (samples, joints) moves, half-open and in order.
 
-    An interval of `rows` rows moves if the range of a joint within it does. Rests of up to about two intervals
-    between motions, and one before and after, are included, since filters need them and static torques are
-    informative. Without motion everything is one range.
+    An interval of `rows` rows moves if the range of a joint within it does. Rests of up to about two intervals between
+    motions, and one before and after, are included, since filters need them and static torques are informative. Without
+    motion everything is one range.
     """
     starts = np.arange(0, len(q), max(rows, 1))
     active = np.any(np.maximum.reduceat(q, starts, axis=0) - np.minimum.reduceat(q, starts, axis=0)
@@ -55,8 +54,7 @@ def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
 
 
 def held_still(q: Array, dq: Array, ddq: Array, moving: Mask) -> tuple[Array, Array, Array]:
-    """Return the motion (samples, joints) with every joint at rest at its mean position, without velocity and
-    acceleration."""
+    """Return the motion (samples, joints) with resting joints at their mean position, without velocity."""
     if np.all(moving):
         return q, dq, ddq
     out = tuple(like(x) for x in (q, dq, ddq))
@@ -133,8 +131,7 @@ def at_limit(tau: Array, lower: Array, upper: Array, rows: int) -> Mask:
 
 def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int, margin: int, segments: Segments,
                    names: tuple[str, ...]) -> list[str]:
-    """Exclude rows with a saturated torque, and `margin` rows around them, from keep (samples, joints); return the
-    steps."""
+    """Exclude saturated torques and `margin` rows around them from keep (samples, joints); return sentences."""
     steps = []
     hit = at_limit(tau, lower, upper, rows)
     for j in np.flatnonzero(np.any(hit, axis=0)):
@@ -165,7 +162,7 @@ def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
 
 
 def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...], all_joints: bool = False) -> list[str]:
-    """Exclude a joint's own rows below its speed `slow` (joints,) from keep (samples, joints); return the steps.
+    """Exclude a joint's rows below its speed `slow` (joints,) from keep (samples, joints); return sentences on this.
     all_joints: exclude the rows of all joints if one is slow."""
     before = keep.sum(axis=0)
     fast = np.abs(dq) >= slow

@@ -23,9 +23,9 @@ from dynid.arrays import Array, like
 from dynid.kernel_store import njit
 from dynid.recording.preparation.filters import Segments
 
-EQUIVALENT_ORDER = 3  # of the Butterworth run both ways that has the smoother's gain
-_UNKNOWN_START = 1e8  # variance of the state before the first sample, in measurement variances
-_SETTLED_CHANGE = 1e-14  # relative change of the covariance below which it is taken as constant
+EQUIVALENT_ORDER = 3  # order of the forward-backward Butterworth filter with the smoother's gain
+_UNKNOWN_START = 1e8  # variance of the initial state, in measurement variances
+_SETTLED_CHANGE = 1e-14  # relative change of the covariance below which it is constant
 
 
 def smooth(q: Array, cutoff: float, rate: float, segments: Segments, dq: Array | None = None,
@@ -63,8 +63,7 @@ def model(a: float, velocity_noise: float = np.inf) -> tuple[Array, Array]:
 
 
 def gains(a: float, velocity_noise: float, samples: int) -> tuple[Array, Array, Array]:
-    """Return the filter gains on position and velocity (steps, 3) and the smoother gain (steps, 3, 3), until they
-    converge."""
+    """Return filter gains on position and velocity (steps, 3) and smoother gains (steps, 3, 3), to convergence."""
     f, noise = model(a, velocity_noise)
     p = np.eye(3) * _UNKNOWN_START
     on_q: list[Array] = []
@@ -77,7 +76,7 @@ def gains(a: float, velocity_noise: float, samples: int) -> tuple[Array, Array, 
             gain = p[:, i] / (p[i, i] + variance)
             keep = np.eye(3)
             keep[:, i] -= gain
-            p = keep @ p @ keep.T + variance * np.outer(gain, gain)  # Joseph: stays symmetric and positive
+            p = keep @ p @ keep.T + variance * np.outer(gain, gain)  # Joseph form: stays positive definite
             where.append(gain)
         after = f @ p @ f.T + noise
         back.append(np.asarray(np.linalg.solve(after, f @ p).T, dtype=float))

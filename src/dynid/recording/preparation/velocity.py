@@ -13,11 +13,11 @@ from dynid.quantities import percent_text
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass
 from dynid.signals import at_times, cubic_spline
 
-MAX_COMPARED_ROWS = 200_000  # of the longest segment that are looked at
-_SCALE_OFF = 0.02  # largest error of scale
-_MAX_UNEXPLAINED = 0.05  # largest part of the velocity that scale and delay do not explain
-_NEARLY_PARALLEL = 1e-6  # squared sine of the angle of two signals below which their normal equations lose digits
-_NO_SHIFT = 0.05  # delays below this part of a sample are left
+MAX_COMPARED_ROWS = 200_000  # rows of the longest segment that are compared
+_SCALE_OFF = 0.02  # largest scale error
+_MAX_UNEXPLAINED = 0.05  # largest share of the velocity that scale and delay do not explain
+_NEARLY_PARALLEL = 1e-6  # squared sine of the angle of two signals below which normal equations are inaccurate
+_NO_SHIFT = 0.05  # samples: shorter delays are not corrected
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +29,11 @@ class Comparison:
     Attributes:
         scale: measured velocity over derivative.
         rest: remaining difference relative to the velocity.
-        noise: variance of the measured velocity above the cut-off.
-        own_noise: that of the differentiated position.
-        position_noise: variance of the position's noise.
+        noise, own_noise: variance above the cut-off of the measured velocity, and of the differentiated position.
+        position_noise: variance of the position noise.
         delay: median over the good joints, s.
         good: joints whose measured velocity is to be used.
+        reason: sentence on the result.
     """
 
     scale: Array
@@ -106,9 +106,9 @@ def _later(x: Array, rows: float) -> Array:
 
 
 def _two_values(both: Array, measured: Array) -> Array:
-    """Return the values (2,) of two signals (2, samples) in a measured one (samples,), by least squares.
+    """Return the coefficients (2,) of two signals (2, samples) fitted to a measured one (samples,).
 
-    Velocity and acceleration are nearly orthogonal, so that their normal equations lose no digits that matter.
+    Velocity and acceleration are nearly orthogonal, so normal equations are accurate.
     """
     normal, along = both @ both.T, both @ measured
     rest = normal[0, 0] * normal[1, 1] - normal[0, 1] ** 2
@@ -120,22 +120,21 @@ def _two_values(both: Array, measured: Array) -> Array:
 
 def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, cutoff: float, moving: Bools,
              names: tuple[str, ...]) -> tuple[Bools, float, str]:
-    """Return which joints have a usable measured velocity (joints,), its delay, s, and the reasons; joints at rest
-    count as usable."""
+    """Return which joints have a usable or irrelevant measured velocity (joints,), its delay, s, and reasons."""
     good, why = np.zeros(len(names), dtype=bool), list[str]()
     louder = np.sqrt(noise / np.maximum(own, 1e-300))
     for j in np.flatnonzero(moving):
         if not abs(scale[j] - 1.0) <= _SCALE_OFF:
-            why.append(f"that of {names[j]} is {scale[j]:.3g} times the derivative of its position (check its unit "
-                       "and gear ratio)")
+            why.append(f"the velocity of {names[j]} is {scale[j]:.3g} times the derivative of its position (check "
+                       "its unit and gear ratio)")
         elif not rest[j] <= _MAX_UNEXPLAINED:
-            why.append(f"that of {names[j]} differs from the derivative of its position "
+            why.append(f"the velocity of {names[j]} differs from the derivative of its position "
                        f"by {percent_text(100 * rest[j])}")
         elif not abs(delay[j]) <= 0.25 / cutoff:
-            why.append(f"that of {names[j]} lags the position by {1000.0 * delay[j]:.3g} ms, more than a filter at "
-                       f"{cutoff:.3g} Hz can correct")
+            why.append(f"the velocity of {names[j]} lags the position by {1000.0 * delay[j]:.3g} ms, more than a "
+                       f"filter at {cutoff:.3g} Hz can correct")
         elif not louder[j] < 1.0:
-            why.append(f"that of {names[j]} is too noisy: its noise is {louder[j]:.2g} times that of the "
+            why.append(f"the velocity of {names[j]} is too noisy: its noise is {louder[j]:.2g} times that of the "
                        "differentiated position")
         else:
             good[j] = True
@@ -149,9 +148,9 @@ def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, 
 
 
 def advance(x: Array, delay: float, rate: float, segments: Segments) -> Array:
-    """Return x (samples, joints) with a delay (s) removed: its value `delay` later, by cubic splines.
+    """Return x (samples, joints) with a delay (s) removed, by cubic splines.
 
-    The last rows of a segment, for which that is unknown, have the segment's last value.
+    At the end of a segment, where the advanced value is unknown, rows have the segment's last value.
     """
     if abs(delay) * rate < _NO_SHIFT:
         return x

@@ -1,2 +1,1 @@
-"""Tasks of a worker, one module per subject. Each function takes parameters, a progress channel and the worker's
-file limits, and returns plain data."""
+"""Tasks of a worker, one module per subject. Each function takes parameters, a progress channel and file limits."""

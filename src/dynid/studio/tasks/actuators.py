@@ -1,4 +1,4 @@
-"""Actuators from positions and commands as a job: settings of the page, estimate, and curves for its plots."""
+"""Identification of actuators from positions and commands as a job: settings, estimate, and curves for plots."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 
-_CURVE_POINTS, _CURVE_DIGITS = 3000, 6  # of the positions of a log
-_WORDS = ("law", "friction")  # settings of the page that are single words
-_COLUMNS = {"position": "position", "command": "reference"}  # of a log, by their names on the page and in [log]
+_CURVE_POINTS, _CURVE_DIGITS = 3000, 6  # points and digits of the positions of a log
+_WORDS = ("law", "friction")  # settings with a single word
+_COLUMNS = {"position": "position", "command": "reference"}  # columns of a log: name on the page -> name in [log]
 _PENDULUM_PARTS = ("mass", "length", "arm_mass")  # kg, m, kg
 
 
@@ -84,7 +84,7 @@ def _uploaded(name: str, bounds: Confinement) -> str:
 
 
 def _texts(given: Any, where: str) -> list[str]:
-    """Return a list of names of the page; empty ones are left out."""
+    """Return a list of names of the page, without empty ones."""
     if given is None:
         return []
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):

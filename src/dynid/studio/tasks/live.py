@@ -1,4 +1,4 @@
-"""Online identification, payload or contacts as a job: from a replayed log, datagrams or a growing file."""
+"""Online estimation of parameters, payload or contacts as a job: from a log, UDP datagrams or a growing file."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from dynid.studio.tasks.settings import run_settings
 from dynid.studio.tasks.use import loaded
 from dynid.studio.voice import ProgressChannel
 
-_MIN_LOOK_INTERVAL, _LOOK_INTERVAL_RATIO = 0.1, 3.0  # s between two looks at least, and in times that one takes
+_MIN_LOOK_INTERVAL, _LOOK_INTERVAL_RATIO = 0.1, 3.0  # s between updates, and ratio to the time of one
 _SILENCE_TIMEOUT = 15.0  # s after which a silent source has ended
-_SPEED_RANGE = (0.0, 1000.0)  # of a log that is replayed, in its own pace; 0: as fast as possible
+_SPEED_RANGE = (0.0, 1000.0)  # speed of a replay relative to real time; 0: as fast as possible
 _PORT_RANGE = (1024, 65535)
 WATCHES = ("parameters", "payload", "contact")
-_ROWS_FOR_LINK = 50  # rows that tell which link is touched
+_ROWS_FOR_LINK = 50  # rows from which the touched link is estimated
 
 
 def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _look(stream: StreamWatcher, robot: Robot, t: float, q: Array) -> dict[str, 
 
 
 class StreamWatcher(Protocol):
-    """An estimator that takes samples, and its present state for the page."""
+    """Protocol of an estimator that takes samples, with its present state for the page."""
 
     @property
     def samples(self) -> int: ...
@@ -143,7 +143,7 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
         free = list(read_logs(own.unloaded, own, robot))
     try:
         return Touch(ExternalWrench(estimate, frame, free=free))
-    except ModelError:  # a model without momentum, such as one with friction from load
+    except ModelError:  # a model without momentum form, such as one with load friction
         return Touch(ExternalWrench(estimate, frame, free=free, way="inverse"))
 
 
@@ -155,7 +155,7 @@ def _live(params: Mapping[str, Any], settings: RunSettings, robot: Robot, prior:
 
 
 class _Fed:
-    """Common part of `Online` and `LivePayload`: feeding samples, and reporting problems."""
+    """Common part of the watchers of `Online` and `LivePayload`: feeding samples and reporting problems."""
 
     def __init__(self, stream: LiveModel | LivePayload) -> None:
         self._fed = stream

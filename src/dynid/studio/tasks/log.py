@@ -32,19 +32,19 @@ from dynid.studio.tasks.robot import base_coordinates, tree_positions
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 
-# points of a plot, Hz and poses of a replay
+# points of a plot; rate, Hz, and number of postures of a replay
 _PLOT_POINTS, _REPLAY_HZ, _MAX_REPLAY_POSES, _PLOT_DIGITS = 4000, 50.0, 6000, 6
 _BASE_COLUMNS = {"pose": ("base x", "base y", "base z", *(f"base quaternion {axis}" for axis in "xyzw")),
                  "velocity": ("base velocity x", "base velocity y", "base velocity z",
                               *(f"base quaternion {axis}" for axis in "xyzw")),
                  "imu": (*(f"IMU specific force {axis}" for axis in "xyz"), *(f"IMU rate {axis}" for axis in "xyz"))}
 GAP_INTERVALS = 5.0  # intervals
-_MIN_SLOW_TIME = 0.1  # s below which slow motion is a turning point, no stretch
-_MIN_REST_TIME = 0.25  # s that every joint stands still
+_MIN_SLOW_TIME = 0.1  # s: shorter slow motion is a reversal
+_MIN_REST_TIME = 0.25  # s: shortest rest of all joints
 MAX_MARKS = 200  # marks of one kind
-# of a joint's largest torque that gravity has to make, for its torque at rest to say something
+# share of gravity in a joint's largest torque, above which its torque at rest is compared
 _MIN_GRAVITY_SHARE = 0.05
-# share of gravity in the torque at rest: hardly any, or with the wrong sign
+# share of gravity in the torque at rest: nearly none, or with the wrong sign
 _NO_GRAVITY_SHARE, _WRONG_SIGN_SHARE = 0.25, -0.25
 
 
@@ -72,7 +72,7 @@ def log(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) 
 
 
 def columns(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Return the names of a log's columns or arrays, regardless of the settings."""
+    """Return the names of a log's columns or arrays, independent of the settings."""
     settings = run_settings(bounds)
     chosen = chosen_log(params, settings)
     with bounds.trusting(*chosen.files):
@@ -188,9 +188,9 @@ def _replay_of(robot: Robot, recording: Recording) -> dict[str, Any]:
 
 
 def replay(robot: Robot, t: Array, q: Array, base_pose: Array | None = None) -> dict[str, Any]:
-    """Return positions of all joints of the tree at up to 50 Hz, one row per time, None where loops do not close.
+    """Return positions of all joints of the tree at up to 50 Hz, one row per time, None if loops do not close.
 
-    t and q have shapes (samples,) and (samples, dof); base_pose: of a free base (samples, 7), see `Samples`.
+    Shapes: t (samples,), q (samples, dof), base_pose (samples, 7) of a free base, see `Samples`.
     """
     step = max(1.0 / _REPLAY_HZ, (t[-1] - t[0]) / _MAX_REPLAY_POSES)
     at = np.unique(np.searchsorted(t, np.arange(t[0], t[-1], step)).clip(0, len(t) - 1))
@@ -278,9 +278,8 @@ def _dropped(one: Recording) -> list[dict[str, Any]]:
 
 
 def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] | None:
-    """Compare the torque at rest with the gravity of the nominal model, joint by joint; None without rest or
-    inertias. The ratio is near one for correct torques, negative for a wrong sign, and near zero for torques without
-    gravity."""
+    """Compare the torque at rest with the gravity of the nominal model, for each joint; None without rest or inertias.
+    The ratio is near one for correct torques, negative for a wrong sign, and near zero for torques without gravity."""
     if robot.bodies_without_inertia or robot.followers is not None or not len(recording):
         return None
     slow = np.maximum(moving_speeds(dq, np.ones(dq.shape, dtype=bool)), 1e-4)

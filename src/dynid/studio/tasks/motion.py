@@ -1,4 +1,4 @@
-"""The search for an exciting motion, as a job with live numbers."""
+"""Search for an exciting motion as a job with live numbers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class _Live:
         self._clock.join()
 
     def _tick(self) -> None:
-        """Report progress also while nothing better is found."""
+        """Report progress regularly, even without an improvement."""
         began = time.monotonic()
         while not self._over.wait(_PROGRESS_SECONDS):
             self.progress(self._sentence, min(0.99, (time.monotonic() - began) / self._budget))

@@ -143,8 +143,7 @@ def visual_facts(robot: Robot, source: str, bounds: Confinement) -> list[dict[st
 
 
 class _MeshPlaces:
-    """Folders that are searched for meshes, opened at first use: uploads, and the folder of a robot of the user's
-    own run file."""
+    """Folders that are searched for meshes, opened at first use: uploads, and the folder of the user's robot file."""
 
     def __init__(self, source: str, bounds: Confinement) -> None:
         own = (bounds.folder / source).resolve()

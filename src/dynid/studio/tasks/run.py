@@ -32,11 +32,11 @@ from dynid.validate import Reconstruction, cross_validate
 from dynid.validate.friction_shape import FrictionShape, friction_shapes
 from dynid.validate.grade import Grade
 
-_CURVE_POINTS = 3000  # of a log's curves
+_CURVE_POINTS = 3000  # points of a log's curves
 _CURVE_DIGITS = 6
 GRADES: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}  # colours of the page
-_BAND_STD = 2.0  # deviations on either side of friction
-_METHOD_TIMEOUT = 20.0  # s that cross-validation of one method may take
+_BAND_STD = 2.0  # standard errors on each side of a friction curve
+_METHOD_TIMEOUT = 20.0  # s: longest cross-validation of one method
 
 
 def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def repeat_command(folder: Path) -> str:
 
 
 def run_curves(found: Run) -> dict[str, Any]:
-    """Return everything that the page draws of a run."""
+    """Return all data that the page draws for a run."""
     logs = [(found.reconstruction, "identification"), *((one, "validation") for one in found.validations)]
     return {
         "logs": [facts for one, role in logs for facts in log_curves(found, one, role)],
@@ -150,8 +150,7 @@ def parameter_facts(found: Run) -> list[dict[str, Any]]:
 
 
 def friction_facts(one: FrictionShape) -> dict[str, Any]:
-    """Return the friction of a joint over its velocity with a band of two standard errors, and the medians of the
-    data."""
+    """Return the friction of a joint over velocity with a band of two standard errors, and medians of the data."""
     return {"joint": one.joint, "dq": plain(one.velocity, _CURVE_DIGITS), "torque": plain(one.torque, _CURVE_DIGITS),
             "low": plain(one.torque - _BAND_STD * one.deviation, _CURVE_DIGITS),
             "high": plain(one.torque + _BAND_STD * one.deviation, _CURVE_DIGITS),

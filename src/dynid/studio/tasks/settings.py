@@ -14,7 +14,7 @@ from dynid.runs.settings import RunSettings, read_table
 from dynid.studio.confinement import Confinement, looks_like_file, named_files
 from dynid.studio.voice import ProgressChannel
 
-_NOBODY, _NOTHING = "arm3r", "files/none.csv"  # in the place of a robot and a log that are not chosen yet
+_NOBODY, _NOTHING = "arm3r", "files/none.csv"  # placeholders for a robot and a log that are not selected yet
 _REPEAT_LINE = "Repeat with: dynid identify run.toml -o FOLDER"
 
 

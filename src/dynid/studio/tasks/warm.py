@@ -1,4 +1,4 @@
-"""Preparation: a small run loads and compiles everything, so that the user's first run need not wait."""
+"""Preparation: a small run loads and compiles all code, so that the user's first run does not wait."""
 
 from __future__ import annotations
 

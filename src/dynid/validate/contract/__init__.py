@@ -1,4 +1,4 @@
-"""The contract of methods: one list of checks that every method passes, built in or a user's own."""
+"""The contract of methods: a list of checks that every built-in or user-defined method has to pass."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def check_method(method: str | Callable[..., Estimate], *, checks: Sequence[str]
 
     Args:
         method: a name of `dynid.methods()`, or a function registered with `@dynid.estimate.method`.
-        checks: names of the checks to run, in their order; default: all.
+        checks: names of the checks to run, in this order; default: all.
         options: options of the method, the same in every check.
 
     Raises:
-        ContractError: a check failed; the message names the method, the check and what was found.
+        ContractError: a check failed; the message states the method, the check and the reason.
 
     >>> dynid.check_method("wls", checks=["refuses-unknown-options", "saves-and-loads"])
     """
@@ -36,7 +36,7 @@ def check_method(method: str | Callable[..., Estimate], *, checks: Sequence[str]
 
 
 def _registered(method: str | Callable[..., Estimate]) -> Method:
-    """Return a registered method, given by its name or by its function."""
+    """Return the registered method of a name or a function."""
     known = methods()
     if isinstance(method, str) and method in known:
         return known[method]
@@ -49,8 +49,7 @@ def _registered(method: str | Callable[..., Estimate]) -> Method:
 
 
 def _run(name: str, method: Method, options: dict[str, Any]) -> None:
-    """Run one check of the contract; any exception of the method becomes a failed check whose message names method and
-    check."""
+    """Run one check of the contract and convert any exception into a `ContractError` that names method and check."""
     start = f"method '{method.name}' fails the check '{name}'"
     try:
         CHECKS[name].run(MethodUnderTest(method, options))

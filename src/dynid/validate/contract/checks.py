@@ -16,15 +16,15 @@ from dynid.estimate import Estimate, Method, Problem, identify
 from dynid.regression import Regression
 from dynid.validate.contract.simulated_arm import Arm, arm, noise_free_arm
 
-ROUNDING = 1e-3  # standard errors: what another order of additions may change in a value
-SOLVER = 3e-2  # standard errors: what the absolute tolerances of a solver may change in a value
-ERROR_OF_ERROR = 5e-2  # share of a standard error, which is an estimate itself
-LONGEST_MESSAGE = 500  # characters of a sentence
-LENGTH, FORCE = 2.0, 8.0  # other units, as powers of two: they change no digit of a number
+ROUNDING = 1e-3  # standard errors: tolerance of a value for another order of summation
+SOLVER = 3e-2  # standard errors: tolerance of a value for iterative solvers with absolute tolerances
+ERROR_OF_ERROR = 5e-2  # relative tolerance of standard errors, which are estimates themselves
+LONGEST_MESSAGE = 500  # characters of a refusal
+LENGTH, FORCE = 2.0, 8.0  # scale factors of the other units; powers of two cause no rounding
 
 
 class ContractError(DynidError):
-    """A method violates the contract; the error names the method and the check."""
+    """A method violates the contract; the message names the method and the check."""
 
     code = "contract"
 
@@ -38,7 +38,7 @@ class MethodUnderTest:
 
     @property
     def shape(self) -> bool:
-        """Whether the method needs a model with free shape parameters."""
+        """Whether the method needs a model with unknown shape parameters, such as the Stribeck velocity."""
         return "shape" in self.method.needs
 
     def arm(self, **options: Any) -> Arm:
@@ -46,22 +46,21 @@ class MethodUnderTest:
         return arm(shape=self.shape, **options)
 
     def fit(self, problem: Problem) -> Estimate:
-        """Return the estimate of a problem, after the checks that apply to every estimate."""
+        """Return the estimate of a problem after the checks that apply to every estimate."""
         found = identify(problem, method=self.method.name, **self.options)
         _sound(found)
         return found
 
     def base_fit(self) -> Estimate:
-        """Return the estimate that other checks compare with, computed once for each method and options."""
+        """Return the reference estimate of the other checks, computed once for each method and options."""
         key = (self.method.name, repr(sorted(self.options.items())), id(self.method.function))
         if key not in _KNOWN_FITS:
-            _KNOWN_FITS.clear()  # of the method before
+            _KNOWN_FITS.clear()  # fits of the previous method
             _KNOWN_FITS[key] = self.fit(self.arm().problem(threads=2))
         return _KNOWN_FITS[key]
 
     def may_refuse(self, problem: Callable[[], Problem]) -> Estimate | None:
-        """Fit a problem that may have no solution: return the estimate, or None if the method raises an error of one
-        sentence."""
+        """Return the estimate, or None if the method refuses the problem with an error of one sentence."""
         try:
             return self.fit(problem())
         except ContractError:
@@ -78,7 +77,7 @@ _KNOWN_FITS: dict[tuple[str, str, int], Estimate] = {}
 
 
 def _sound(estimate: Estimate) -> None:
-    """Check that values are finite, and standard errors finite exactly where a parameter is called identified."""
+    """Check that values are finite, and standard errors finite exactly where a parameter is marked as identified."""
     for name, value, std, identified in zip(estimate.names, estimate.values, estimate.std, estimate.identified,
                                             strict=True):
         if not np.isfinite(value):
@@ -97,11 +96,11 @@ def _same(first: Estimate, second: Estimate, what: str, tolerance: float, factor
     """Check that two estimates agree in values, in standard errors, and in which parameters are identified.
 
     Args:
-        first: the estimate to compare with.
-        second: the other one, whose values are divided by `factor`.
-        what: the change between the two, for the message.
+        first: reference estimate.
+        second: other estimate, whose values are divided by `factor`.
+        what: difference between the two runs, for the message.
         tolerance: largest difference of a value, in standard errors.
-        factor: units of the second in units of the first (base,).
+        factor: (base,), ratio of the parameter units of the second estimate to those of the first.
     """
     if first.names != second.names or not np.array_equal(first.identified, second.identified):
         raise ContractError(f"other parameters are identified {what}")
@@ -129,7 +128,7 @@ def refuses_unknown_options(trial: MethodUnderTest) -> None:
 
 
 def repeats(trial: MethodUnderTest) -> None:
-    """The same problem gives the same result twice, to the last digit, and is not changed by the method."""
+    """The same problem gives the same result twice, to the last digit, and the method does not change the problem."""
     problem = trial.arm().problem(threads=2)
     before = [[np.array(x) for x in (log.q, log.dq, log.ddq, log.tau)] for log in problem.data]
     found, first = trial.fit(problem), trial.base_fit()
@@ -141,7 +140,7 @@ def repeats(trial: MethodUnderTest) -> None:
 
 
 def fits_the_data(trial: MethodUnderTest) -> None:
-    """The estimate explains more than half of the torques' variation on the data it was computed from."""
+    """The estimate explains more than half of the torque variance of the data it was computed from."""
     share = trial.base_fit().score(trial.arm().samples)
     if not share > 0.5:
         raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the data of the fit")
@@ -170,7 +169,7 @@ def _in_other_units(trial: MethodUnderTest, what: str, **units: float) -> None:
 
 def _factor(unit: str, length: float = 1.0, force: float = 1.0) -> float:
     """Return the factor that converts a number from this unit to the scaled units of the test."""
-    metres = 0 if unit == "kg" else 1 if unit == "kg m" else 2  # of kg m^2 and of all torques
+    metres = 0 if unit == "kg" else 1 if unit == "kg m" else 2  # 2: exponent of kg m^2, and of all torques
     return force * length ** metres
 
 
@@ -180,7 +179,7 @@ def any_number_of_threads(trial: MethodUnderTest) -> None:
 
 
 def any_blocks(trial: MethodUnderTest) -> None:
-    """The values do not depend on where blocks of time end. Tag: "blocks" in needs."""
+    """The values do not depend on the boundaries of the blocks of time. Tag: "blocks" in needs."""
     first, other = trial.base_fit(), trial.fit(trial.arm().problem(blocks=7))
     std = np.where(first.identified, first.std, 1.0)
     worst = np.max(np.where(first.identified, np.abs(other.values - first.values) / std, 0.0))
@@ -217,14 +216,13 @@ def saves_and_loads(trial: MethodUnderTest) -> None:
         back = Estimate.load(Path(folder, "estimate.npz"), trial.arm().model)
     same = all(np.array_equal(getattr(first, name), getattr(back, name), equal_nan=name == "covariance")
                for name in ("names", "values", "covariance", "identified", "std"))
-    # Without standard parameters both are the base values and zeros.
+    # Estimates without standard parameters are compared by their base values.
     if not same or back.method != first.method or not np.array_equal(first.full, back.full):
         raise ContractError("a saved estimate changes when it is loaded")
 
 
 def still_joint(trial: MethodUnderTest) -> None:
-    """For a joint that does not move, the method returns a result in which its friction is not identified, or raises an
-    error of one sentence."""
+    """For a joint at rest, the method raises an error of one sentence or returns its friction as not identified."""
     found = trial.may_refuse(lambda: trial.arm(still=True).problem())
     if found is not None and "prior" not in trial.method.depends_on:
         known = [name for name in ("Fv2", "Fc2") if name in found.names and found.identified[found.names.index(name)]]
@@ -248,8 +246,7 @@ def one_log(trial: MethodUnderTest) -> None:
 
 
 def constant_torque(trial: MethodUnderTest) -> None:
-    """For torques that never change, as from a disconnected sensor, the method returns a result or raises an error of
-    one sentence."""
+    """For constant torques, as of a disconnected sensor, the method returns a result or raises a one-sentence error."""
     trial.may_refuse(lambda: trial.arm().with_torques(0.0, 1.0).problem())
 
 

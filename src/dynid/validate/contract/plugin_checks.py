@@ -1,4 +1,4 @@
-"""The contract of plugins: checks on the object that an entry point refers to, and on every term."""
+"""The contract of plugins: checks of the object that an entry point refers to, and of every term."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.validate.contract import check_method
 from dynid.validate.contract.checks import ContractError
 
 _TEST_ROBOT = "arm3r"
-_RANDOM_STATES = 12  # random states the columns are computed for
+_RANDOM_STATES = 12  # number of random states at which columns are computed
 _DIFFERENCE_STEP = 1e-6  # rad, rad/s, rad/s^2: step of the central differences
 _SLOPE_ERROR = 1e-5  # largest error of a slope, relative to the largest difference
 
@@ -25,7 +25,7 @@ def check_plugin(group: str, name: str) -> None:
     """Run the checks of a group of `dynid.plugins.GROUPS` on one plugin.
 
     Raises:
-        DynidError: it fails; a `ContractError` names the check.
+        DynidError: the plugin fails a check; a `ContractError` names the check.
     """
     found = load_plugin(group, name)
     if group == "dynid.robots":
@@ -55,11 +55,11 @@ def check_plugin(group: str, name: str) -> None:
 def check_term(term: Term) -> None:
     """Check a term on a built-in arm with three joints, at random states.
 
-    It needs parameters with distinct names, finite columns, rows that do not depend on the other samples of a batch
-    (unless the term has memory), and, where it has `slopes`, slopes that agree with differences of its columns.
+    The parameters must have distinct names, and the columns must be finite. Unless the term has memory, rows must not
+    depend on the other samples of a batch. If the term has `slopes`, they must agree with differences of its columns.
 
     Raises:
-        ContractError: a check failed; the message names the term and what was found.
+        ContractError: a check failed; the message states the term and the reason.
     """
     robot = Robot.builtin(_TEST_ROBOT)
     model = Model(robot, (RigidBodies(), term))
@@ -80,7 +80,7 @@ def check_term(term: Term) -> None:
 
 
 def _check_slopes(start: str, model: Model, motion: tuple[Array, Array, Array], rng: np.random.Generator) -> None:
-    """Compare the gradient of a weighted sum of all columns with central differences."""
+    """Compare the slopes of a weighted sum of all columns of a term with central differences."""
     place = np.arange(model.dof * len(model.parameters)).reshape(model.dof, -1)
     weights = rng.normal(size=(place.size, _RANDOM_STATES))
 
@@ -100,4 +100,4 @@ def _check_slopes(start: str, model: Model, motion: tuple[Array, Array, Array], 
             found[signal, :, joint] = (weighted(signals + step) - weighted(signals - step)) / (2 * _DIFFERENCE_STEP)
     error = float(np.abs(stated - found).max())
     if error > _SLOPE_ERROR * (1.0 + float(np.abs(found).max())):
-        raise ContractError(f"{start} 'slopes': they differ from differences of its columns by {error:.2g}")
+        raise ContractError(f"{start} 'slopes': they differ from numerical derivatives of its columns by  {error:.2g}")

@@ -17,27 +17,27 @@ from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot, inertia
 from dynid.simulation import PD, Reference, VirtualRobot
 
-RATE = 100.0  # Hz, of the logs: accelerations of the motion end at 2 Hz
-SECONDS = 3.0  # of each log
-CUTOFF = 8.0  # Hz, of the low-pass of positions and torques
-POSITION_NOISE, TORQUE_NOISE = 1e-4, 0.05  # standard deviations, rad and N m
-LENGTHS = (0.4, 0.25)  # m, of the links
+RATE = 100.0  # Hz: sampling rate of the logs; the motion contains frequencies up to 2 Hz
+SECONDS = 3.0  # s: length of each log
+CUTOFF = 8.0  # Hz: low-pass cut-off of positions and torques
+POSITION_NOISE, TORQUE_NOISE = 1e-4, 0.05  # rad and N m: standard deviations
+LENGTHS = (0.4, 0.25)  # m: lengths of the links
 MASSES = (4.0, 2.0)  # kg
-CENTRES = ((-0.2, 0.02, 0.01), (-0.12, 0.01, -0.02))  # m, of mass, in the links' frames
-INERTIAS = ((0.02, 0.06, 0.07), (0.01, 0.02, 0.025))  # kg m^2, central
-GAINS = ((320.0, 25.0), (24.0, 1.9))  # of the controller: N m/rad and N m s/rad
+CENTRES = ((-0.2, 0.02, 0.01), (-0.12, 0.01, -0.02))  # m: centres of mass in the links' frames
+INERTIAS = ((0.02, 0.06, 0.07), (0.01, 0.02, 0.025))  # kg m^2: moments of inertia about the centres of mass
+GAINS = ((320.0, 25.0), (24.0, 1.9))  # N m/rad and N m s/rad: controller gains of each joint
 VISCOUS, COULOMB, STRIBECK = 0.5, 0.8, -0.4  # N m s/rad and N m
 
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """A planar arm of one or two joints in a vertical plane, and logs of it.
+    """A planar arm with one or two joints in a vertical plane, and its simulated logs.
 
     Attributes:
         model: rigid bodies and friction.
         theta: true values of the standard parameters (parameters,), SI units.
-        law: the controller it was simulated with.
-        recordings: its logs.
+        law: the control law of the simulation.
+        recordings: the simulated logs.
         samples: the same logs, prepared for regression.
     """
 
@@ -48,7 +48,7 @@ class Arm:
     samples: tuple[Samples, ...]
 
     def problem(self, **options: Any) -> Problem:
-        """Return the problem of these logs; options of `Problem.of`."""
+        """Return the identification problem of the arm's logs; options of `Problem.of`."""
         return Problem.of(self.model, self.samples, recordings=self.recordings, controller=self.law,
                           nominal=self.theta, **options)
 
@@ -72,17 +72,17 @@ def arm(joints: int = 2, *, length: float = 1.0, force: float = 1.0, still: bool
 
     Args:
         joints: 1 or 2.
-        length: size of the length unit in metres, in which geometry, gravity, torques and parameters are given.
-        force: size of the mass unit in kilograms.
-        still: the last joint keeps its position.
-        shape: with Stribeck friction whose shape is to be found.
+        length: length unit in metres; geometry, gravity, torques and parameters are in this unit.
+        force: mass unit in kilograms.
+        still: whether the last joint is at rest.
+        shape: whether the model has Stribeck friction with an unknown shape parameter.
     """
     model, theta = _model(joints, length, force, shape)
     kp, kd = force * length ** 2 * np.array(GAINS[:joints]).T
     law = PD(kp=kp, kd=kd)
     noise = force * length ** 2 * TORQUE_NOISE
     machine = VirtualRobot(model, theta, law, position_noise=POSITION_NOISE, torque_noise=noise)
-    recordings = tuple(_held(machine, seed) if still else machine.record(_reference(seed, joints), seed=seed)
+    recordings = tuple(_still_log(machine, seed) if still else machine.record(_reference(seed, joints), seed=seed)
                        for seed in range(2))
     return Arm(model, theta, law, recordings, tuple(prepare(log, cutoff=CUTOFF) for log in recordings))
 
@@ -103,7 +103,7 @@ def noise_free_arm(shape: bool = False) -> Arm:
 
 
 def _model(joints: int, length: float, force: float, shape: bool) -> tuple[Model, Array]:
-    """Return the model and its true parameters."""
+    """Return the model of the arm and its true parameters."""
     bodies = inertia.from_central(force * np.array(MASSES), length * np.array(CENTRES),
                                   force * length ** 2 * np.array([np.diag(row) for row in INERTIAS]))
     robot = Robot.from_dh([(0.0, length * a, 0.0, 0.0) for a in LENGTHS[:joints]], name="contract",
@@ -127,8 +127,8 @@ def _reference(seed: int, joints: int) -> Reference:
     return Reference.of(np.ascontiguousarray(q[:, :joints]), rate=RATE)
 
 
-def _held(machine: VirtualRobot, seed: int) -> Recording:
-    """Return a log in which the last joint keeps its position, except for the noise of its encoder."""
+def _still_log(machine: VirtualRobot, seed: int) -> Recording:
+    """Return a log in which the last joint is at rest, except for the noise of its encoder."""
     reference, rng = _reference(seed, machine.model.dof), np.random.default_rng(seed)
     q, dq, ddq = (np.array(x) for x in (reference.q, reference.dq, reference.ddq))
     q[:, -1] = dq[:, -1] = ddq[:, -1] = 0.0

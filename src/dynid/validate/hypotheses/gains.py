@@ -33,11 +33,12 @@ from dynid.validate.thresholds import (
 
 @dataclass(frozen=True)
 class Scales:
-    """Joints (from 0) whose torque has another scale than the others'.
+    """Joints (from 0) whose torque has another scale than those of the other joints.
 
     Attributes:
+        joints: indices of the joints.
         gains, std: measured over correct torque, and standard errors.
-        removed: share of the inconsistency between joints that their correction removes.
+        removed: share of the inconsistency between joints that correcting these scales removes.
         rivals: other joints that could equally be the wrong ones, with the inverse scale.
     """
 
@@ -49,8 +50,8 @@ class Scales:
 
 
 def between_joints(regression: Regression, noise: Array) -> Array:
-    """Return T (dof, dof) with |T c|^2 the inconsistency between joints, in units of their noise (dof,), for torques
-    multiplied by c; zero if each joint's own parameters agree with those of all."""
+    """Return T (dof, dof) such that |T c|^2 is the inconsistency between joints if torques are multiplied by c (dof,).
+    Its unit is the joints' noise (dof,); it is zero if each joint's own parameters agree with those of all joints."""
     b, dof = len(regression.base), regression.dof
     tall = np.zeros((sum(len(f.columns) for f in regression.factors), b + dof))
     at = 0
@@ -72,10 +73,12 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
                  nominal: Sequence[float | None] | None = None) -> Scales | None:
     """Return the smallest set of joints whose scales explain the inconsistency between joints, or None.
 
-    Each joint in turn is assumed to be correct and the others are measured relative to it; the joint with which most
-    others agree is correct. If there are several, those whose scale the nominal model (dof entries) confirms. Two
-    joints that contradict each other do not show which of them is wrong, nor that it is a scale: a second joint has to
-    agree with the correct one, or the nominal model with the scales, or the scales leave no contradiction.
+    Each joint in turn is assumed to be correct, and the others are measured relative to it; the joint with which most
+    others agree is correct. Among several such sets, one whose scales the nominal model (dof entries) confirms is
+    chosen.
+    If two joints contradict each other, this shows neither which one is wrong nor that the cause is a scale. So a
+    second
+    joint has to agree with the correct one, or the nominal model with the scales, or no contradiction may remain.
     """
     t, dof = between_joints(regression, noise), regression.dof
     total = float(np.sum(t.sum(axis=1) ** 2))
@@ -90,7 +93,7 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
         agree = [j for j in range(dof) if std[j] * inflation < SCALE_KNOWN and not off[j]]
         if wrong:
             found.append((len(agree), -_contradiction(agree, nominal), right, wrong))
-    # The nominal model may contradict the set that most joints agree with; the next one is asked then.
+    # If the nominal model contradicts the set that most joints agree with, the next set is tried.
     for most in sorted(found, reverse=True):
         scales = _measured(t, most[3], inflation, total)
         if scales is not None and not _denied(scales, nominal) and (
@@ -102,20 +105,19 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
 
 
 def _denied(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
-    """Whether the nominal model contradicts the scale of some joint by more than the usual error of a robot file."""
+    """Whether the nominal model contradicts the scale of a joint by more than the usual error of a robot file."""
     pairs = [(gain, nominal[j]) for j, gain in zip(scales.joints, scales.gains, strict=True)] if nominal else []
     return any(value is not None and (value * gain <= 0 or abs(np.log(value / gain)) > np.log(NOMINAL_DENIES))
                for gain, value in pairs)
 
 
 def _is_confirmed(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
-    """Whether the nominal model knows some of the joints, or all scales are negative: no coupling inverts a torque."""
+    """Whether the nominal model determines some scale, or all scales are negative: no coupling inverts a torque."""
     return max(scales.gains) < 0.0 or (nominal is not None and any(nominal[j] is not None for j in scales.joints))
 
 
 def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) -> Scales | None:
-    """Return the scales of some joints if all others are correct, without joints that need none. None if they
-    explain too little."""
+    """Return the scales of the joints that are wrong if all others are correct; None if they explain too little."""
     dof = t.shape[1]
     while wrong:
         right = tuple(j for j in range(dof) if j not in wrong)
@@ -129,14 +131,13 @@ def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) 
             gains = 1.0 / c[list(wrong)]
             return Scales(wrong, tuple(map(float, gains)),
                           tuple(map(float, std[list(wrong)] * inflation * gains ** 2)), float(removed))
-        left = {j: float(np.sum((t @ _against(t, (*right, j), dof)[0]) ** 2)) for j in weak}  # if j were right
+        left = {j: float(np.sum((t @ _against(t, (*right, j), dof)[0]) ** 2)) for j in weak}  # if joint j is correct
         wrong = tuple(j for j in wrong if j != min(left, key=left.__getitem__))
     return None
 
 
 def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
-    """Return correction factors (dof,) of the torques if those of some joints are correct, and standard errors
-    (dof,)."""
+    """Return correction factors of the torques and standard errors (dof,), given which joints are correct."""
     free = [j for j in range(dof) if j not in right]
     c, std = np.ones(dof), np.zeros(dof)
     if not free:
@@ -153,12 +154,12 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 
 def _off(c: Array, std: Array) -> Bools:
-    """Return which factors are known and differ from one (dof,)."""
+    """Return which correction factors are determined and differ from one (dof,)."""
     return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, CERTAIN_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
 
 
 def _contradiction(joints: Sequence[int], nominal: Sequence[float | None] | None) -> float:
-    """Return by how much the nominal model contradicts the scale of joints that are assumed correct, as a logarithm."""
+    """Return the contradiction between the nominal model and the scales of joints assumed correct, as a logarithm."""
     known = [abs(np.log(abs(value))) + (1.0 if value < 0 else 0.0) for j in joints
              if nominal is not None and (value := nominal[j]) is not None and value != 0]
     return float(np.round(median(known), 2)) if known else 0.0

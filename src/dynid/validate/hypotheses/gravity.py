@@ -25,12 +25,12 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.validate.hypotheses.screen import solved
 from dynid.validate.thresholds import GRAVITY_MISFIT_RATIO, NOISE_FLOOR
 
-_DIFFERENCE_ANGLE = 0.03  # rad, of the slopes by differences
+_DIFFERENCE_ANGLE = 0.03  # rad: step of the finite differences
 _MAX_ROUNDS = 6
-_MIN_STEP_GAIN = 0.002  # share of the misfit that a step has to take away for another one
-_EARTH_GRAVITY = 9.81  # m/s^2, where the robot's file has no gravity
-_NOMINAL_DECIDES = 0.5  # correlation of measured torques and nominal gravity torques from which its sign is known
-_SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a robot
+_MIN_STEP_GAIN = 0.002  # share by which a step has to reduce the misfit for the iteration to continue
+_EARTH_GRAVITY = 9.81  # m/s^2: default if the robot file has no gravity
+_NOMINAL_DECIDES = 0.5  # correlation of measured and nominal gravity torques above which the sign of gravity is known
+_SLANTING = np.array([0.48, 0.6, -0.64])  # unit vector that is parallel to no coordinate axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,9 @@ class Gravity:
 
     Attributes:
         vector: (3,), m/s^2.
-        angle: from the given direction, degrees.
+        angle: angle from the given direction, degrees.
         std: (2,), standard errors of the direction along its two axes, degrees.
-        misfit, given: mean squared residuals in units of the joints' noise, with it and with the given gravity.
+        misfit, given: mean squared residuals in units of the joints' noise, with this and with the given gravity.
         consistent: relative error of the best physically consistent robot, percent; None if the opposite direction did
             not fit equally well.
     """
@@ -67,7 +67,8 @@ def with_gravity(model: Model, gravity: Array) -> Model:
 class _Misfits:
     """Mean squared residuals as a function of gravity.
 
-    As tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, they follow from the normal equations of all four parts: normal
+    Since tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, they follow from the normal equations of all four parts:
+    normal
     (4, base + 1, 4, base + 1), summed over the joints in units of their noise (dof,).
     """
 
@@ -78,11 +79,10 @@ class _Misfits:
     @staticmethod
     def of(model: Model, logs: tuple[Samples, ...], base: BaseParameters, given: Array, noise: Array | None
            ) -> _Misfits:
-        """Compute the normal equations. given (3,): gravity for the fits of single joints that give their noise, if
-        it is unknown."""
-        corners = _SLANTING + np.vstack([np.zeros(3), 0.3 * np.eye(3)])  # no column vanishes under any of them
+        """Compute the normal equations. given (3,): gravity of the single-joint fits that estimate an unknown noise."""
+        corners = _SLANTING + np.vstack([np.zeros(3), 0.3 * np.eye(3)])  # each column is excited
         each = [TorqueEquations(with_gravity(model, corner), logs, base) for corner in corners]
-        apart = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # from torques at the corners to (0, x, y, z)
+        apart = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # to the parts (0, x, y, z)
         columns, b = each[0].layout.columns, len(base)
         own = [np.zeros((4, len(c) + 1, 4, len(c) + 1)) for c in columns]
         rows = np.zeros(len(own))
@@ -110,7 +110,7 @@ class _Misfits:
 
 
 def _normal(entries: Array) -> Array:
-    """Return products (4, k, 4, k) of the four parts of a joint's entries (4, k, rows); gravity affects few columns."""
+    """Return products (4, k, 4, k) of the four parts of a joint's entries (4, k, rows)."""
     flat = entries.reshape(entries.shape[0] * entries.shape[1], entries.shape[2])
     size = np.einsum("im,im->i", flat, flat).reshape(entries.shape[:2])
     seen = np.flatnonzero((size > 1e-18 * (size.max(axis=0) + 1e-300)).ravel())
@@ -130,15 +130,16 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
                      worth: float = 1.0) -> Gravity:
     """Return the direction of gravity that explains the problem's logs, with the magnitude of the robot's gravity.
 
-    The axes, the directions between them and the given one are tried, and the best is refined by Newton steps on the
-    sphere. If it and its opposite fit equally well, the nominal model decides, or physical consistency. worth: ratio to
-    the residual with the given gravity, above which a direction is not tested for consistency.
+    The coordinate axes, the directions between them and the given one are tried, and the best is refined by Newton
+    steps
+    on the sphere. If it and its opposite fit equally well, the nominal model decides, or physical consistency. worth:
+    ratio to the residual with the given gravity, above which a direction is not tested for consistency.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)
     size = float(np.linalg.norm(own)) or _EARTH_GRAVITY
     start = own / size if np.any(own) else np.array([0.0, 0.0, -1.0])
-    # In a slanting gravity every joint sees all that it can see in any; what a direction hides is left at zero.
+    # Under an oblique gravity all observable columns are excited; columns that vanish under a direction stay at zero.
     base = base_parameters(with_gravity(model, size * _SLANTING), unmeasured=unmeasured_joints(data))
     misfits = _Misfits.of(model, data, base, size * start, noise)
 
@@ -167,8 +168,8 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
 
 
 def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[Array, float, Array]:
-    """Return the best direction, its mean squared residual, and standard errors (2,), rad, along the axes orthogonal
-    to it: Newton steps on a paraboloid through six points around it."""
+    """Return the best direction, its mean squared residual, and standard errors (2,), rad, along two orthogonal axes,
+    by Newton steps on a paraboloid through six points around the direction."""
     step, std = _DIFFERENCE_ANGLE, np.full(2, np.nan)
     for _ in range(_MAX_ROUNDS):
         across = np.linalg.svd(direction[None])[2][1:]
@@ -200,7 +201,7 @@ def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[A
 
 
 def nominal_bodies(problem: Problem) -> Array:
-    """Return the nominal parameters (parameters,) of the rigid bodies; zero where there is none."""
+    """Return the nominal parameters (parameters,) of the rigid bodies; zero for parameters without a nominal value."""
     items = problem.model.parameters
     values = [p.nominal for p in items] if problem.nominal is None else problem.nominal.tolist()
     return np.array([float(value) if p.body is not None and value is not None else 0.0
@@ -208,7 +209,7 @@ def nominal_bodies(problem: Problem) -> Array:
 
 
 def _nominal_agreement(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> float:
-    """Return the correlation of the measured torques, in units of each joint's own, with the nominal torques of some
+    """Return the correlation of the measured torques, scaled by each joint's RMS, with the nominal torques under a
     gravity (3,); zero without a nominal model."""
     theta, part = nominal_bodies(problem), max(logs, key=len)
     if not np.any(theta):
@@ -221,8 +222,7 @@ def _nominal_agreement(problem: Problem, logs: tuple[Samples, ...], gravity: Arr
 
 
 def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> float | None:
-    """Return the relative error, percent, of the best physically consistent robot under some gravity; None if there is
-    none."""
+    """Return the relative error, percent, of the best physically consistent robot under a gravity; None without one."""
     model = with_gravity(_robotic(problem), gravity)
     try:
         return float(identify(Problem.of(model, logs, threads=problem.threads), method="pc-wls")

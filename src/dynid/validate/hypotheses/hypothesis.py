@@ -1,4 +1,4 @@
-"""Hypothesis: a possible fault of a log or a model, its correction, and the evidence for it."""
+"""Hypotheses: possible faults of a log or a model, with their corrections and evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Change = Callable[[LinearModel, tuple[Samples, ...]], tuple[LinearModel, tuple[S
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A cause, and the model and data if it is true.
+    """A possible cause, with model and data corrected for it.
 
     Attributes:
         cause: its name, the code of the finding.
@@ -28,7 +28,8 @@ class Hypothesis:
         change: returns model and samples with the fault corrected.
         torque: (dof,), correction factors of the torques, so that residuals are compared in logged torques.
         values: numbers of the hypothesis, one per joint.
-        parameters: how many of them were fitted.
+        parameters: number of fitted values.
+        details: further numbers for the text of the finding.
         between_rows: whether the correction uses neighbouring rows, so that it cannot be applied to decimated logs.
     """
 
@@ -47,11 +48,12 @@ class Weighed:
     """A hypothesis with its evidence.
 
     Attributes:
-        cause, joints, values: what it claims.
-        misfit: weighted squares in cross-validation over blocks of time, in units of the joints' own noise (1 is the
-            smallest that can be reached).
-        without: the misfit of the data as they are.
-        weight: posterior weight among all that were compared, the data as they are included.
+        cause, joints, values: name of the cause, affected joints and numbers.
+        misfit: weighted squared residuals in cross-validation over blocks of time, in units of the joints' own noise; 1
+            is
+            the smallest possible value.
+        without: misfit of the uncorrected data.
+        weight: posterior weight among all hypotheses, including that of correct data.
     """
 
     cause: str
@@ -72,7 +74,7 @@ class Weighed:
 
 
 def scaled_torques(factors: Sequence[float] | Array) -> Change:
-    """Return the correction that multiplies each joint's torque."""
+    """Return the correction of samples that multiplies each joint's torque by its factor."""
     scale = np.asarray(factors, dtype=float)
 
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:

@@ -15,20 +15,20 @@ from dynid.recording.preparation.filters import differentiate, differentiate_twi
 from dynid.validate.hypotheses.hypothesis import Change, Hypothesis
 from dynid.validate.thresholds import COMMAND_PERIODS, SHORT_DELAY_WORTH
 
-RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # times that the clock may have run too fast
+RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # factors by which the clock may run too fast
 GEARS = (0.8, 1.25)
-OFFSETS = (-0.05, 0.05)  # rad or m from the zero position of the robot file; refined up to four times as far
+OFFSETS = (-0.05, 0.05)  # rad or m: offset from the zero position of the robot file; refined up to four times as far
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
-GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m, of a gear: reversals fall apart where a gap is half off
-# Causes with a number.
+GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m: backlash of a gear, in small steps
+# Causes with a fitted number.
 _NUMBERED_CAUSES = {"time-scale", "gear-ratio", "position-offset", "residual-follows-delay",
                     "residual-follows-backlash"}
-_FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # those found on a logarithmic scale
-_HARDLY_FILTERED = 0.05  # of the rate: cut-off where the samples name none
+_FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
+_HARDLY_FILTERED = 0.05  # share of the sampling rate: cut-off if the samples state none
 
 
 def stretched(factor: float) -> Change:
-    """Return samples with time stamps multiplied by a factor."""
+    """Return the correction that multiplies the time stamps of samples by a factor."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(replace(log, t=log.t * factor, dq=log.dq / factor, ddq=log.ddq / factor ** 2,
                                     rate=log.rate / factor, settings={**log.settings, **{
@@ -45,8 +45,7 @@ def time_scale(factor: float) -> Hypothesis:
 
 
 def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
-    """Return the hypothesis that the position of joint j is `factor` times the logged one, and with `torque` its torque
-    the inverse."""
+    """Return the hypothesis that joint j moves `factor` times the logged position, and `torque` is 1/factor times."""
     scale, inverse = np.ones(dof), np.ones(dof)
     scale[j] = factor
     inverse[j] = 1.0 / factor if torque else 1.0
@@ -84,7 +83,7 @@ def position_sign(j: int, dof: int) -> Hypothesis:
 
 
 def position_offset(j: int, offset: float, dof: int) -> Hypothesis:
-    """Return the hypothesis that the position of joint j is `offset` (rad or m) more than the logged one."""
+    """Return the hypothesis that the position of joint j exceeds the logged one by `offset` (rad or m)."""
     more = np.zeros(dof)
     more[j] = offset
 
@@ -95,7 +94,7 @@ def position_offset(j: int, offset: float, dof: int) -> Hypothesis:
 
 
 def delay(late: float) -> Hypothesis:
-    """Return the hypothesis that all torques are `late` seconds after the motion they belong to."""
+    """Return the hypothesis that all torques are logged `late` seconds after their motion."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(replace(log, tau=_advanced(log, late)) for log in logs)
 
@@ -108,12 +107,12 @@ def held_for(log: Samples) -> float:
 
 
 def worth_of_delay(late: float, held: float) -> float:
-    """Return the factor by which a delay of `late` seconds must explain more than a delay longer than one sample."""
+    """Return by which factor a delay of `late` seconds has to explain more torque if it is below `held` seconds."""
     return 1.0 if abs(late) > held else SHORT_DELAY_WORTH
 
 
 def _advanced(log: Samples, late: float) -> np.ndarray:
-    """Return torques (samples, dof) `late` seconds after each row, inside each segment."""
+    """Return the torques (samples, dof) logged `late` seconds after each row, inside each segment."""
     out = np.empty_like(log.tau)
     for start, stop in log.segments:
         t = log.t[start:stop]
@@ -123,7 +122,7 @@ def _advanced(log: Samples, late: float) -> np.ndarray:
 
 
 def backlash(j: int, gap: float) -> Hypothesis:
-    """Return the hypothesis that the gear of joint j has backlash (rad or m), with its encoder on the motor side."""
+    """Return the hypothesis that the gear of joint j has backlash `gap` (rad or m), with a motor-side encoder."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(_without_gap(log, j, gap) for log in logs)
 
@@ -131,9 +130,9 @@ def backlash(j: int, gap: float) -> Hypothesis:
 
 
 def presliding(j: int, width: float) -> Hypothesis:
-    """The friction of joint j changes its sign gradually, over a displacement (rad or m) after each reversal.
+    """Return the hypothesis that friction of joint j changes sign over a displacement (rad or m) after a reversal.
 
-    The link follows its encoder, so that inertia and gravity are as logged: this distinguishes it from backlash.
+    The link follows its encoder, so inertia and gravity torques are as logged; this distinguishes it from backlash.
     """
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(replace(log, dq=_without_gap(log, j, width).dq) for log in logs)
@@ -150,9 +149,10 @@ def _without_gap(log: Samples, j: int, gap: float) -> Samples:
 
 
 def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) -> Iterator[Hypothesis]:
-    """Return all hypotheses that are tried without fitting a number.
+    """Return all hypotheses about the motion that need no fitted number.
 
     Args:
+        dof: number of joints.
         doubted: joints whose motion may be wrong.
         mixed: joints whose own equations leave large residuals, as with backlash or wrong columns.
     """
@@ -161,7 +161,7 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
     yield from (backlash(j, gap) for j in mixed for gap in GAPS)
     for j in doubted:
         yield position_sign(j, dof)
-        # The inertias of the last body absorb an offset of its joint.
+        # The inertias of the last body absorb a position offset of its joint.
         yield from (position_offset(j, offset, dof) for offset in OFFSETS if j < dof - 1)
         for factor in GEARS:
             yield gear_ratio(j, factor, dof, torque=True)
@@ -170,8 +170,8 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
 
 
 def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
-    """Return the smallest possible residual ratio of hypotheses of one kind: that of the best tried, or of a
-    parabola through those on both sides of the uncorrected data, whose ratio is 1."""
+    """Return the smallest possible residual ratio of hypotheses of one kind: that of the best tried number, or of a
+    parabola through numbers on both sides of the uncorrected data, whose ratio is 1."""
     least = min(value for value, _ in tried)
     if tried[0][1].cause not in _NUMBERED_CAUSES:
         return least
@@ -187,8 +187,7 @@ def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
 
 
 def refined(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
-    """Return the hypothesis with the best number: golden section around its initial value, then a parabola, on a
-    logarithmic scale for factors."""
+    """Return the hypothesis with the best number: golden section around its initial value, then a parabola."""
     if start.cause not in _NUMBERED_CAUSES:
         return start
     first = start.values[0]
@@ -224,22 +223,22 @@ def _lowest(tried: Mapping[float, float]) -> float:
     k = min(max(order.index(min(tried, key=lambda x: tried[x])), 1), len(order) - 2)
     left, middle, right = order[k - 1:k + 2]
     low, high = ((tried[b] - tried[a]) / (b - a) for a, b in ((left, middle), (middle, right)))
-    curve = (high - low) / (right - left)  # divided differences: exact, however near the points are
+    curve = (high - low) / (right - left)  # divided differences are accurate for close points too
     if not curve > 0:
         return min(order, key=lambda value: tried[value])
     return float(np.clip(0.5 * (left + middle) - 0.5 * low / curve, left, right))
 
 
 def position_cutoff(log: Samples) -> float:
-    """Return the cut-off (Hz) of the positions of samples, or one that hardly filters if they have none."""
+    """Return the cut-off (Hz) of the positions of samples, or a very high one if they have none."""
     cutoff = log.settings.get("cutoff")
     return float(cutoff) if isinstance(cutoff, float | int) and 0 < cutoff < 0.45 * log.rate \
         else _HARDLY_FILTERED * log.rate
 
 
 def lag_of_link(q: Array, gap: float, rate: float, cutoff: float, segments: Ints) -> tuple[Array, Array, Array]:
-    """Return the difference of a link's position from its motor's q (samples,), with two derivatives, for a gap in
-    the gear (rad or m). The logged position is the motor's. Low-passed at the cut-off (Hz) of the positions."""
+    """Return the difference of a link's position from its motor's position q (samples,), with two derivatives, for a
+    gap in the gear (rad or m). The result is low-passed at the cut-off (Hz) of the positions."""
     off = np.zeros((len(q), 1))
     for start, stop in segments:
         off[start:stop, 0] = _play(q[start:stop], 0.5 * abs(gap)) - q[start:stop]
@@ -248,7 +247,7 @@ def lag_of_link(q: Array, gap: float, rate: float, cutoff: float, segments: Ints
 
 
 def _play(motor: Array, half: float) -> Array:
-    """Return the position of the link (samples,): unchanged unless the motor pushes it at one end of the gap."""
+    """Return the link position (samples,): it changes only while the motor is in contact at one end of the gap."""
     link = np.array(motor)
     _follow(link, float(half))
     return link
@@ -256,7 +255,7 @@ def _play(motor: Array, half: float) -> Array:
 
 @njit(cache=True, nogil=True)
 def _follow(x: Array, half: float) -> None:
-    """Replace the motor's positions x (samples,) by the link's."""
+    """Replace the motor positions x (samples,) by the link positions, in place."""
     link = x[0] if len(x) else 0.0
     for k in range(len(x)):
         link = min(max(link, x[k] - half), x[k] + half)

@@ -21,7 +21,7 @@ from dynid.validate.thresholds import (
     WRONG_UNIT,
 )
 
-_NOMINAL_ROWS = 600  # of each log that the nominal model is held against
+_NOMINAL_ROWS = 600  # rows of each log that are compared with the nominal model
 _NOMINAL_BLOCKS = 8
 
 
@@ -30,9 +30,10 @@ class NominalLoad:
     """A load on the last body.
 
     Attributes:
+        body: name of the body.
         explained: share of the nominal model's residual that it explains in cross-validation.
         mass, std: kg, with standard error; None if the motion does not determine it.
-        share: of the torque of the joint that it affects most.
+        share: load torque over total torque, of the joint that the load affects most.
     """
 
     body: str
@@ -44,7 +45,7 @@ class NominalLoad:
 
 @dataclass(frozen=True, eq=False)
 class _LoadFit:
-    """The load's torque (rows,), its mass and standard error."""
+    """Torque of a load (rows,), its mass (kg) and the standard error of the mass."""
 
     torque: Array
     mass: float | None
@@ -53,8 +54,15 @@ class _LoadFit:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Rows of all joints in units of their noise, one joint after the other: torque tau, torque of the nominal
-    bodies and of the last of them, and free columns (not of bodies); block: of time, joint: of each row."""
+    """Rows of all joints in units of their noise, one joint after the other.
+
+    Attributes:
+        tau: (rows,), measured torque.
+        nominal, last: (rows,), torque of the nominal bodies, and of the last of them.
+        free: (rows, k), columns that do not belong to bodies.
+        bodies: columns of each body.
+        block, joint: (rows,), block of time and joint of each row.
+    """
 
     tau: Array
     nominal: Array
@@ -94,10 +102,9 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
 
 
 def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
-    """Return the factors of the joints that the nominal model determines, if they exceed the errors of any drive or
-    file.
+    """Return the torque factors of the joints if they exceed the errors of any drive or robot file.
 
-    Errors of a file differ between bodies, so the fewer joints it explains, the larger the factors have to be.
+    The fewer joints the nominal model determines, the larger the factors have to be.
     """
     known = np.array([value for value in factors if value is not None])
     if not len(known):
@@ -111,8 +118,7 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
     """Return a load on the last body that explains why torques differ from the nominal model; None if none does.
 
     The nominal bodies are fixed, friction and rotors are free. The residual is fitted by the inertial parameters of the
-    last body, and for comparison by those of every other one, because a file that is inaccurate everywhere is not
-    explained by its last body alone.
+    last body and, for comparison, of every other body: an inaccurate file is not explained by its last body alone.
     """
     robot = complete(problem.model).robot
     if sheet is None or robot is None or len(sheet.bodies) < 2:
@@ -130,7 +136,7 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
         return None
     others = [_left_out(np.column_stack([sheet.free, columns]), rest, sheet.block)
               for body, columns in sheet.bodies.items() if body != last]
-    # A link of the file that is wrong by one factor explains as much: a load has a centre and moments of its own.
+    # A link of the file that is wrong by a factor explains as much, but a load has its own centre and moments.
     others.append(_left_out(np.column_stack([sheet.free, sheet.last]), rest, sheet.block))
     if left > MAX_LOAD_EXCESS * min(others):
         return None
@@ -142,12 +148,12 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
 
 
 def _share(part: Array, whole: Array) -> float:
-    """Return the root mean square of a part of a torque over that of the torque, both about their means."""
+    """Return the ratio of root mean squares of a part of a torque and of the whole torque, both about their means."""
     return float(np.std(part) / np.std(whole)) if len(whole) and np.std(whole) > 0 else 0.0
 
 
 def compare_with_nominal(problem: Problem) -> Sheet | None:
-    """Return the rows of the longest log, at most _ROWS of them; None if the model has no nominal bodies."""
+    """Return the rows of the longest log, at most _NOMINAL_ROWS; None if the model has no nominal bodies."""
     model = problem.model
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
     body = np.array([p.body is not None and value is not None for p, value in
@@ -194,14 +200,13 @@ def _bodies(problem: Problem, body: Bools) -> dict[str, Array]:
 
 
 def _noise(problem: Problem) -> Array:
-    """Return a unit for each joint's torque (dof,): a twentieth of its root mean square, because nominal models are
-    inaccurate."""
+    """Return the assumed noise of each joint's torque (dof,): a twentieth of its RMS, the usual model error."""
     power = np.array([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
     return np.maximum(0.05 * np.sqrt(power), 1e-12)
 
 
 def _left_out(columns: Array, target: Array, block: Array) -> float:
-    """Return the sum of squares of a fit in cross-validation."""
+    """Return the sum of squared residuals of a least-squares fit in cross-validation over blocks."""
     size = np.linalg.norm(columns, axis=0)
     unit = columns[:, size > 0] / size[size > 0]
     basis, r = np.linalg.qr(unit)

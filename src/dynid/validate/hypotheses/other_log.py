@@ -1,11 +1,11 @@
 """Why an estimate does not predict another log: its parameters were poorly determined, or the machine is different.
 
-Both logs are compressed on the same model. The excess of a split is the increase of the residual with one set of
-parameters for both parts over that with one set each, as a share of the latter. The excess between the two logs is
-compared with the largest between contiguous parts of either log, because a model that is too simple gives those an
+Both logs are compressed with the same model. The excess of a split is the increase of the squared residual with one
+set of parameters for both parts over that with one set each, as a share of the latter. The excess between the two logs
+is compared with the largest between contiguous parts of either log, because a model that is too simple gives those an
 excess as well. Each cause is tried as columns for the other log only: inertial parameters of the last body (a load), a
-joint's torque scale, friction. If none of them explains it, the machine is different if the excess is far above that
-within logs; otherwise it is not explained.
+joint's torque scale, friction. If none of them explains the excess, and it is far above that within logs, the machine
+is different; otherwise the excess is not explained.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ Change = Literal["overfit", "load", "gain", "friction", "machine", "unexplained"
 
 @dataclass(frozen=True)
 class Changed:
-    """What changed between a log and another one.
+    """Change between a log and another one.
 
     Attributes:
         what: see `Change`.
         explained: share of the excess between the logs that each cause alone removes; that of a load is adjusted for
             the number of directions in which it moves the base parameters.
-        errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, of
-            a set of its own.
-        excess: between the logs, friction free to differ; honest: the largest between parts of one log.
-        joint: of a changed scale, from 0; gain: that scale.
+        errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, and
+            of
+            a separate set.
+        excess, honest: excess between the logs with free friction, and the largest between parts of one log.
+        joint, gain: joint with a changed torque scale, from 0, and that scale.
     """
 
     what: Change
@@ -61,8 +62,13 @@ class Changed:
 
 @dataclass(frozen=True)
 class LoadStep:
-    """A load that changed within a log, between two times (s). excess: between the parts before and after it;
-    explained: share of the excess that the inertial parameters of the last body explain."""
+    """A load that changed within a log.
+
+    Attributes:
+        start, stop: interval that contains the change, s.
+        excess: excess between the parts before and after the change.
+        explained: share of the excess that the inertial parameters of the last body explain.
+    """
 
     start: float
     stop: float
@@ -112,8 +118,7 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...], here
 def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
     """Return where in a log the robot took up or set down a load; None if it did not.
 
-    The blocks of time before and after some block are compared like two logs. The block between them may contain the
-    change and is not used.
+    The parts before and after a block of time are compared like two logs. The block itself is not used.
     """
     blocks, found = problem.regression.blocks, list[LoadStep]()
     if any(len(block.spans) != 1 for block in blocks) or len({block.spans[0].log for block in blocks}) > 1:
@@ -148,8 +153,7 @@ def largest_excess(folds: Sequence[Regression], noise: Array, free: Array | None
 
 
 def excess_between(parts: Sequence[Regression], noise: Array, free: Array | None = None) -> float:
-    """Return the increase of the residual with one set of parameters over that with one set for each of two parts,
-    as a share of the latter."""
+    """Return the relative increase of the residual with one set of parameters over that with one set per part."""
     apart = sum(_Stack.of([part], noise).left() for part in parts)
     return _Stack.of(list(parts), noise).left(free) / max(apart, 1e-300) - 1.0
 
@@ -158,8 +162,10 @@ def excess_between(parts: Sequence[Regression], noise: Array, free: Array | None
 class _Stack:
     """Weighted rows of all joints of one or two logs.
 
-    They are the matrix (rows, base), the target (rows,), which rows belong to the second log, and the joint of each
-    row.
+    Attributes:
+        matrix, target: (rows, base) and (rows,).
+        second: (rows,), whether a row belongs to the second log.
+        joint: (rows,), joint of each row.
     """
 
     matrix: Array
@@ -183,8 +189,7 @@ class _Stack:
         return _Stack(matrix, target, second, joint)
 
     def left(self, directions: Array | None = None) -> float:
-        """Return the squared residuals of the best parameters; directions (base, k): along which those of the second
-        log may differ."""
+        """Return the squared residuals; the second log's parameters may differ along directions (base, k)."""
         matrix = self.matrix
         if directions is not None and directions.shape[1]:
             matrix = np.hstack([matrix, (matrix @ directions) * self.second[:, None]])
@@ -225,8 +230,8 @@ def _last_body(problem: Problem) -> Array:
 
 
 def _adjusted_load(problem: Problem, explained: float) -> float:
-    """Return the share that a load explains, adjusted like R squared for the number of its directions: on an arm of
-    two joints it changes most base parameters, so that it also explains much of a different machine."""
+    """Return the share that a load explains, adjusted like R squared for the number of its directions. On an arm with
+    two joints a load changes most base parameters, so that it also explains much of a different machine."""
     bodies = [i for i, p in enumerate(problem.model.parameters) if p.body is not None]
     moved, every = (int(np.linalg.matrix_rank(x)) if x.size else 0
                     for x in (_last_body(problem), problem.base.matrix[:, bodies]))
@@ -234,7 +239,7 @@ def _adjusted_load(problem: Problem, explained: float) -> float:
 
 
 def _friction(problem: Problem) -> Array:
-    """Return the directions (base, k) of base parameters that are friction or offsets alone."""
+    """Return the directions (base, k) of base parameters that contain only friction or offsets."""
     items = problem.model.parameters.items
     own = [i for i, row in enumerate(problem.base.matrix)
            if all(items[c].kind.group in ("friction", "offset") for c in np.flatnonzero(row))]

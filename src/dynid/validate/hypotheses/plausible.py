@@ -1,4 +1,4 @@
-"""Torques that no machine of the robot's size can need, which indicates a wrong unit without a nominal model."""
+"""Torques too large for a robot of this size, which indicate a wrong unit even without a nominal model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dynid.model import complete
 from dynid.robot import Robot
 
 _STEEL_DENSITY = 7850.0  # kg/m^3
-_LINK_THICKNESS = 1.0 / 6.0  # of the length
-_CHECKED_ROWS = 200  # of the longest log
+_LINK_THICKNESS = 1.0 / 6.0  # thickness over length of a link
+_CHECKED_ROWS = 200  # rows of the longest log
 
 
 def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:

@@ -21,36 +21,35 @@ from dynid.regression.equations import Layout, Rows
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.thresholds import NOISE_FLOOR
 
-ROWS = 300  # of all logs
-# Share of the sum of all squares that is added to each column's, so that what hardly shows stays small.
+ROWS = 300  # number of rows of all logs
+# Share of the sum of all squares added to each column's square, so that weakly excited values stay small.
 _RIDGE_SHARE = 1e-8
 
 
 def solved(normal: Array) -> tuple[Array, float]:
     """Return values (k,) and the sum of squared residuals from [X y]'[X y] (k + 1, k + 1)."""
-    size = np.sqrt(np.maximum(normal.diagonal()[:-1], 0.0))  # rounding may leave less than nothing
+    size = np.sqrt(np.maximum(normal.diagonal()[:-1], 0.0))  # rounding may give negative squares
     scale = np.where(size > 0, size, 1.0)
     inner = normal[:-1, :-1] / (scale[:, None] * scale)
     inner.ravel()[::len(inner) + 1] += _RIDGE_SHARE * max(len(inner), 1)
     along = normal[:-1, -1] / scale
     try:
         value = np.linalg.solve(inner, along)
-    except np.linalg.LinAlgError:  # a motion under which columns are rounding only
+    except np.linalg.LinAlgError:  # all columns are rounding errors under this motion
         value = np.linalg.lstsq(inner, along, rcond=None)[0]
     return value / scale, max(float(normal[-1, -1] - along @ value), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class HypothesisScreen:
-    """A few rows of logs, and the noise of each joint (dof,) as the unit of residuals. whole: the unchanged logs;
-    step: decimation of their rows."""
+    """A few rows of logs for a fast comparison of hypotheses. noise: (dof,); whole: the logs; step: decimation."""
 
     model: LinearModel
     base: BaseParameters
     whole: tuple[Samples, ...]
     step: int
     noise: Array
-    # By motion, of the first and the last: the equations of each joint in each piece.
+    # Equations of each joint in each piece, kept for the first and the last motion.
     seen: dict[bytes, list[list[_JointRows]]] = field(default_factory=dict, repr=False)
     own_misfits: dict[tuple[int, bytes], float] = field(default_factory=dict, repr=False)  # by joint and its equations
 
@@ -64,14 +63,14 @@ class HypothesisScreen:
         return self._few(self.whole)
 
     def _few(self, logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
-        # Torques that a hypothesis leaves as they are need not be filtered again.
+        # Torques that a hypothesis does not change are not filtered again.
         few = tuple(decimated(log).every(self.step) if log is one or log.tau is not one.tau else
                     replace(log.every(log.decimated_by * self.step), tau=known.tau, raw_tau=known.raw_tau)
                     for log, one, known in zip(logs, self.whole, self.logs if logs is not self.whole else logs,
                                                strict=True))
         if complete(self.model).channels:
             return few
-        # Columns that depend on one sample alone need no borders: one piece of work a log is faster than many.
+        # Columns that depend on one sample alone need no borders: one piece per log is faster than many.
         return tuple(replace(log, segments=np.array([[0, len(log)]])) for log in few)
 
     @cached_property
@@ -91,12 +90,11 @@ class HypothesisScreen:
 
     def share(self, hypothesis: Hypothesis) -> float:
         """Return the residual under a hypothesis, relative to that of the unchanged data."""
-        before = self.before  # first, as many hypotheses have the motion of the data
+        before = self.before  # computed first, because many hypotheses have the motion of the data
         return self.left(hypothesis) / max(before, 1e-300)
 
     def relative_left(self, hypothesis: Hypothesis) -> float:
-        """Return the mean logarithm of each joint's relative residual under a hypothesis, with joints weighted by
-        their own noise, which changes with the columns."""
+        """Return the mean logarithm of each joint's relative residual under a hypothesis, weighted by its noise."""
         width, columns = len(self.base) + 1, self._layout.columns
         own = [np.zeros((len(one) + 1,) * 2) for one in columns]
         for j, normal, _ in self._normal_equations(hypothesis):
@@ -113,7 +111,7 @@ class HypothesisScreen:
         return float(np.mean(np.log(misfit / power + NOISE_FLOOR ** 2)))
 
     def _own_misfit(self, j: int, normal: Array) -> float:
-        """Return the residual of joint j's own equations; an exchange of two torques changes those of two joints."""
+        """Return the residual of joint j's own equations; exchanging two torques changes only those of two joints."""
         key = j, normal.tobytes()
         if key not in self.own_misfits:
             self.own_misfits[key] = solved(normal)[1]
@@ -121,20 +119,19 @@ class HypothesisScreen:
 
     @cached_property
     def _layout(self) -> Layout:
-        """Columns of each joint, which are the same for all hypotheses, because these change the data and not the
-        model."""
+        """Columns of each joint. They are the same for all hypotheses, which change the data and not the model."""
         return Layout.of(self.model, self.base)
 
     @cached_property
     def _places(self) -> list[Ints]:
-        """Indices of each joint's normal equations among those of all joints, in the order of memory."""
+        """Indices of each joint's normal equations among those of all joints, in memory order."""
         width = len(self.base) + 1
         columns = (np.append(one, width - 1) for one in self._layout.columns)
         return [(width * one[:, None] + one).ravel() for one in columns]
 
     def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Array, int]]:
-        """Return for each joint in each piece: the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and its number of
-        rows. Hypotheses about torques alone reuse the columns of the same motion, and their products."""
+        """Return the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and number of rows for each joint in each piece.
+        Hypotheses about torques alone reuse the columns of the same motion and their products."""
         equations = self._changed(hypothesis)
         motion = b"".join(x.tobytes() for log in equations.logs for x in (log.t, log.q, log.dq, log.ddq))
         pieces, found = equations.pieces(), self.seen.get(motion)
@@ -146,7 +143,8 @@ class HypothesisScreen:
         for piece, joints in zip(pieces, found, strict=True):
             tau = equations.logs[piece.log].tau[piece.rows.start:piece.rows.stop:piece.rows.step]
             for j, one in enumerate(joints):
-                # Products with the torque also if new: results do not depend on the order.
+                # Products with the torque are computed here too, so that results do not depend on the order of
+                # hypotheses.
                 yield j, one.normal_equations(None if is_new else tau[:, j]), one.entries.shape[1]
 
     def _changed(self, hypothesis: Hypothesis) -> TorqueEquations:
@@ -189,7 +187,7 @@ class _JointRows:
         return found
 
     def normal_equations(self, tau: Array | None) -> Array:
-        """Return the products with a torque (rows,), or with the present one."""
+        """Return the normal equations with a torque (rows,); default: the stored one."""
         if tau is not None:
             torque = tau - self.known
             self.entries[-1] = torque if self.keep is None else torque[self.keep]

@@ -1,4 +1,4 @@
-"""Signs of torques: parameters that must be positive are negative in the joint's own equations."""
+"""Signs of torques: a torque with the wrong sign makes parameters negative that must be positive."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
     z = own_evidence(factor.r, factor.rows, inflation)
     rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
     if rubs.any() and (np.any(z[rubs] > CERTAIN_STANDARD_ERRORS) or not np.any(z[rubs] < -CERTAIN_STANDARD_ERRORS)):
-        return False  # friction that does not push: whatever else comes out below zero, the sign is right
+        return False  # friction dissipates energy, so the sign is right, even if other values are negative
     z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
     known = z[np.abs(z) > CERTAIN_STANDARD_ERRORS]
     if not len(known) or rest > MAX_SIGN_MISFIT ** 2:
         return False
     weight = np.log1p(known ** 2)
-    # Friction that pushes is nearly proof; inertias of a joint alone are less sure than they look.
+    # Friction that adds energy is nearly proof; inertias of a joint fitted alone are less certain than they look.
     return bool(
         np.sum(weight[known < 0]) > (WRONG_FRICTION_SIGN_SHARE if rubs.any() else WRONG_SIGN_SHARE) * np.sum(weight)
     )
@@ -54,8 +54,7 @@ def _rubs(regression: Regression, column: int, j: int) -> bool:
 
 
 def own_evidence(r: Array, rows: int, inflation: float) -> Array:
-    """Return values over their standard errors (columns,) of a joint fitted alone; zero if it does not determine
-    them."""
+    """Return values over standard errors (columns,) of a joint fitted alone; zero if not determined."""
     size = np.linalg.norm(r[:, :-1], axis=0)
     scale = np.where(size > 0, size, 1.0)
     u, s, vt = np.linalg.svd(r[:-1, :-1] / scale)

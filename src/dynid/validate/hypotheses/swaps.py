@@ -8,15 +8,14 @@ from dynid.arrays import Array, Ints
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import SWAP_RATIO
 
-_EXACT_FIT_SHARE = 1e-4  # share of a torque's variation below which a fit counts as exact
+_EXACT_FIT_SHARE = 1e-4  # a fit that leaves less than this share of the torque's variation is exact
 
 
 def swapped_torques(rows: SampledRows) -> Ints | None:
-    """Return for each joint the joint (from 0) whose torque its equations explain best (dof,), or None if the log's own
-    order is as good.
+    """Return for each joint the joint (from 0) whose torque its equations explain best (dof,); None if all explain
+    their own.
 
-    The order minimises the sum of residuals over all assignments; residuals are relative to each torque's variance, so
-    that large torques do not dominate.
+    The order minimises the sum of residuals over all assignments. Residuals are relative to each torque's variance.
     """
     left = _left(rows)
     if left is None:
@@ -38,7 +37,7 @@ def assignment(cost: Array) -> Ints:
     """Return for each row of costs (n, n) its column (n,) in the assignment with the smallest sum, by the Hungarian
     method. scipy.optimize has it too, but importing that takes longer than the whole verdict."""
     n = len(cost)
-    rows, columns = np.zeros(n + 1), np.zeros(n + 1)  # prices; the column n stands for the row that comes in
+    rows, columns = np.zeros(n + 1), np.zeros(n + 1)  # dual variables; column n is the row that is added
     owner = np.full(n + 1, -1)
     for new in range(n):
         owner[n], at = new, n

@@ -1,4 +1,4 @@
-"""Trial: a model fitted to some logs, and its cross-validation over blocks of time."""
+"""Trials: a model fitted to some logs, and its cross-validation over blocks of time."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from dynid.regression.derived import CachedEquations
 from dynid.validate.thresholds import NOISE_FLOOR
 
 BLOCKS = 8
-_DEPENDENT_SHARE = 1e-9  # share of the largest singular value below which a joint's own columns are dependent
-_MIN_DIRECTION = 1e-4  # directions weaker than this share of the strongest are not used to predict with
+_DEPENDENT_SHARE = 1e-9  # singular values of a joint's own columns below this share of the largest are zero
+_MIN_DIRECTION = 1e-4  # directions with a smaller singular value, relative to the largest, are not used for predictions
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Sums of squared residuals of each joint (dof,), with the fit to all data.
+    """Fit of a model to all data, and sums of squared residuals of each joint.
 
-    They are computed in the fit, in cross-validation, and for each joint fitted alone; rows and squared torques are
-    stored too. beta (base,): the fit to all data. by_block (blocks, dof): residuals in cross-validation on each block.
+    Attributes:
+        regression: the compressed data.
+        beta: (base,), base parameters.
+        inside, alone: (dof,), squared residuals in the fit, and of each joint fitted alone.
+        by_block: (blocks, dof), squared residuals in cross-validation on each block.
+        rows, power: (dof,), number of rows and squared torques.
     """
 
     regression: Regression
@@ -47,12 +51,12 @@ class Trial:
     def typical(self) -> Array:
         """Squared residuals in cross-validation (dof,) if every block had the error of the median block.
 
-        A block with a unique motion, which no fit to the others predicts, thus has no effect.
+        So a block with a unique motion, which no fit to the other blocks predicts, has no effect.
         """
         return np.asarray(median(self.by_block, axis=0) * len(self.by_block))
 
     def noise(self) -> Array:
-        """Standard deviation of each joint's own fit (dof,), at least a share NOISE_FLOOR of its torque."""
+        """Standard deviation of the residual of each joint fitted alone (dof,), at least NOISE_FLOOR of its torque."""
         rows = np.maximum(self.rows, 1.0)
         size = np.sqrt(self.power / rows)
         noise = np.sqrt(self.alone / rows + (NOISE_FLOOR * size) ** 2)
@@ -60,21 +64,21 @@ class Trial:
 
 
 def solve_stacked(regression: Regression, weights: Array) -> Array:
-    """Return base values (base,) by weighted least squares, zero along directions that the data hardly excite."""
+    """Return base values (base,) by weighted least squares; zero along weakly excited directions."""
     return solve_directions(regression.stack(weights))
 
 
 def solve_directions(stacked: Stacked) -> Array:
-    """Return base values (base,) by least squares, zero along directions that the data hardly excite."""
+    """Return base values (base,) by least squares from stacked rows; zero along weakly excited directions."""
     size = np.linalg.norm(stacked.r, axis=0)
     scale = np.where(size > 0, size, 1.0)
     return least_squares(stacked.r / scale, stacked.rho, _MIN_DIRECTION) / scale
 
 
 def try_out(regression: Regression, noise: Array | None = None) -> Trial:
-    """Fit a compressed regression with joints weighted by their noise (dof,); default: that of their own fits."""
+    """Fit a compressed regression with joints weighted by their noise (dof,); default: residuals of their own fits."""
     factors = regression.factors
-    # What joints leave by themselves is asked of a fit without a hypothesis, where their noise comes from.
+    # Residuals of single joints are only needed for the fit without a hypothesis, which defines the noise.
     alone = np.array([_alone(factor.r) for factor in factors]) if noise is None else np.full(len(factors), np.nan)
     rows = np.array([factor.rows for factor in factors], dtype=float)
     power = np.array([factor.power for factor in factors])
@@ -89,7 +93,7 @@ def try_out(regression: Regression, noise: Array | None = None) -> Trial:
 
 
 def _alone(r: Array) -> float:
-    """Return the residual of a joint's torque with its own columns, from its triangular factor."""
+    """Return the squared residual of a joint fitted alone, from its triangular factor."""
     size = np.linalg.norm(r[:, :-1], axis=0)
     if np.all(size > 0) and is_full_rank(r[:-1, :-1] / size, _DEPENDENT_SHARE):
         return float(r[-1, -1] ** 2)
@@ -102,7 +106,7 @@ def _alone(r: Array) -> float:
 
 def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None,
               threads: int | None = None, blocks: int = BLOCKS) -> Regression:
-    """Compress logs in some blocks of time."""
+    """Compress logs into triangular factors, one per joint and block of time."""
     equations = TorqueEquations.of(model, tuple(logs), base)
     return fold(CachedEquations(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
 
@@ -110,15 +114,15 @@ def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters 
 def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
     """Return the mean squared residual in cross-validation on typical blocks, in units of the noise (dof,).
 
-    torque: (dof,), correction factors of the torques. Without the restriction to typical blocks, a block that no fit to
-    the others predicts would decide between hypotheses: a wrong one may extrapolate to it less badly than the right
-    one.
+    torque: (dof,), correction factors of the torques. Unpredictable blocks are excluded: a wrong hypothesis may
+    extrapolate
+    to such a block less badly than the right one.
     """
     return _per_row(trial, trial.typical, noise, torque)
 
 
 def mean_score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
-    """Return the same over all blocks, including those that no fit to the others predicts."""
+    """Return `score` over all blocks, including those that no fit to the others predicts."""
     return _per_row(trial, trial.left_out, noise, torque)
 
 
@@ -136,9 +140,9 @@ def block_scores(trial: Trial, noise: Array, torque: Array | None = None) -> Arr
 def posterior_weights(scores: Sequence[Array]) -> list[float]:
     """Return the posterior weights of hypotheses from their squared residuals on the same blocks (blocks,).
 
-    The odds of a hypothesis against the best are those that it predicts a further block better, from the mean and the
-    standard error of the logarithmic ratio of their residuals. Rows of a block have a common model error, so blocks are
-    the independent observations.
+    The odds of a hypothesis against the best are the odds of predicting a further block better, from the mean and
+    standard
+    error of the logarithmic residual ratio. Rows of a block share model errors, so blocks are the observations.
     """
     logs = [np.log(np.maximum(one, 1e-300)) for one in scores]
     best = min(logs, key=lambda one: float(one.mean()))
@@ -151,7 +155,7 @@ def posterior_weights(scores: Sequence[Array]) -> list[float]:
             odds.append(1.0)
             continue
         t = float(behind.mean()) / max(spread, 1e-9)
-        # Student's t as a normal deviate (Wallace), for count - 1 degrees of freedom.
+        # Normal quantile of Student's t with count - 1 degrees of freedom (Wallace).
         z = math.sqrt(max(count - 1, 1) * math.log1p(t * t / max(count - 1, 1)))
         chance = 0.5 * math.erfc(z / math.sqrt(2.0))
         odds.append(chance / (1.0 - chance))
@@ -159,7 +163,8 @@ def posterior_weights(scores: Sequence[Array]) -> list[float]:
 
 
 def contradiction(trial: Trial) -> tuple[float, float]:
-    """Return how much worse one set of parameters for all joints predicts blocks of time than each joint's own fit.
+    """Return how much worse one set of parameters for all joints predicts blocks of time than a separate fit of each
+    joint.
 
     Returns:
         The ratio of their squared residuals in cross-validation (geometric mean over the blocks), and the posterior
@@ -181,12 +186,11 @@ def contradiction(trial: Trial) -> tuple[float, float]:
 
 
 def own_score(trial: Trial, noise: Array) -> float:
-    """Return the same for each joint fitted alone, which is independent of wrong scales of other joints."""
+    """Return `score` of joints fitted alone, which does not depend on wrong scales of other joints."""
     return float(np.sum(trial.alone / noise ** 2) / max(float(trial.rows.sum()), 1.0))
 
 
 def mean_log_share(trial: Trial) -> float:
-    """Return the mean over joints of the logarithm of the relative squared residual in cross-validation, which is
-    invariant to scales and exchanged columns."""
+    """Return the mean log of the joints' relative squared residuals in cross-validation, which scales do not change."""
     share = trial.typical / np.where(trial.power > 0, trial.power, 1.0)
     return float(np.mean(np.log(share + NOISE_FLOOR ** 2)))

@@ -56,9 +56,9 @@ from dynid.validate.thresholds import (
     TORQUE_WORTH,
 )
 
-EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
-EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
-MOTIONS_REFINED = 4  # of the motion hypotheses, the most promising ones
+EXCERPT_ROWS = 16000  # largest number of full-rate rows of all logs on which motions are tried
+EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: about a dozen per parameter of a usual arm
+MOTIONS_REFINED = 4  # number of most promising motion hypotheses that are tested
 SCALE_CAUSES = ("drive-gain", "torque-sign")
 BACKLASH_CAUSE = "residual-follows-backlash"
 
@@ -68,8 +68,8 @@ class Clues:
     """Evidence before the comparison of hypotheses.
 
     Attributes:
-        inflation: of standard errors by autocorrelation.
-        nominal: (dof entries), scale of each torque by the nominal model.
+        inflation: ratio of standard errors with autocorrelation to those without.
+        nominal: (dof entries), scale of each torque relative to the nominal model.
         followed: (dof entries), share of each joint's own residual that some candidate explains; a hypothesis about all
             joints has to explain more.
         gaps: joints (from 0) whose residual is consistent with backlash.
@@ -85,8 +85,14 @@ class Clues:
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """Result of the comparison: the best hypothesis, or None if none is significant; other causes with a posterior
-    weight above RIVAL_WEIGHT; and all hypotheses, the most probable first. gravity: its direction, if estimated."""
+    """Result of the comparison of hypotheses.
+
+    Attributes:
+        best: the best hypothesis, or None if none is significant.
+        rivals: other causes with a posterior weight above RIVAL_WEIGHT.
+        weighed: all hypotheses, the most probable first.
+        gravity: direction of gravity, if estimated.
+    """
 
     best: Hypothesis | None
     rivals: tuple[tuple[Hypothesis, float], ...]
@@ -107,14 +113,15 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
     logs, gravity, mixed = hypothesis_excerpt(problem.data), None, np.flatnonzero(rough > MIXED_JOINT).tolist()
     if before > CONTRADICTION_ASKED * own or np.any(rough > ROUGH_JOINT):
-        # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
+        # If joints do not contradict each other, only the motion of a joint with a large residual of its own can be
+        # wrong.
         screen, loose = HypothesisScreen.of(problem, logs, noise), np.flatnonzero(rough > ROUGH_JOINT).tolist()
         likely = _motions(screen, range(dof) if before > CONTRADICTION_ASKED * own else loose, mixed)
         gravity = _gravity(problem, screen)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), (), gravity)
-    if logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # all are compared on the same blocks
+    if logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # the same blocks for all
         null = try_out(_unchanged(problem, logs))
         noise = null.noise()
         before, own = score(null, noise), own_score(null, noise)
@@ -130,7 +137,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         if judged[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
             material.add(id(one))
         elif one.cause not in SCALE_CAUSES:
-            break  # what explains less of the screen's rows will not matter either
+            break  # hypotheses that explain less on the screening rows are not tested
     judged.sort(key=lambda one: one.misfit)
     joints = problem.regression.joints
     weights = posterior_weights([one.blocks for one in judged] + [block_scores(null, noise)])
@@ -138,7 +145,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                             one.hypothesis.values, one.misfit, before, weight)
                     for one, weight in zip(judged, weights, strict=False))
     least, best = (judged[0].misfit, judged[0].hypothesis) if judged else (np.inf, Hypothesis(""))
-    # Scales have thresholds of their own, which are met. Nothing is stated where the data as they are may be right.
+    # Scales have passed their own thresholds. Nothing is reported if the unchanged data may be right.
     is_likely = (weights[-1] < RIVAL_WEIGHT and least < REMAINING_MISFIT * own
                  and _explains(before, least, own) and _explains(mean_score(null, noise), judged[0].mean, own)
                  and (before > own or best.cause not in SCALE_CAUSES)
@@ -153,7 +160,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """A hypothesis with its residual in cross-validation: on typical blocks, on each (blocks,), and the mean of all."""
+    """A hypothesis with its residual in cross-validation: on typical blocks, on each (blocks,), and the mean."""
 
     misfit: float
     hypothesis: Hypothesis
@@ -162,17 +169,16 @@ class _Judged:
 
 
 def _explains(before: float, after: float, own: float) -> bool:
-    """Whether a residual decreases by enough of its excess over that of each joint's own fit."""
+    """Whether a residual decreases by enough of its excess over that of each joint fitted alone."""
     return before - after > EXCESS_EXPLAINED * (before - min(own, before))
 
 
 def _scaled(scales: Scales, dof: int) -> Hypothesis:
-    """Return the hypothesis that the torques of some joints have another scale, or the wrong sign if all scales are
-    negative."""
+    """Return the hypothesis that some torques have another scale, or the wrong sign if all scales are negative."""
     torque = np.ones(dof)
     torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
     sign = all(gain < 0.0 for gain in scales.gains)
-    if sign:  # no drive is wired to a negative gain: the size of the factor is the error of the model or another fault
+    if sign:  # only the sign is corrected: no drive has a negative gain, so the size is due to another error
         torque[list(scales.joints)] = -1.0
     return Hypothesis("torque-sign" if sign else "drive-gain", scales.joints, scaled_torques(torque), torque,
                       scales.gains, len(scales.joints), {"std": scales.std, "improvement": scales.removed,
@@ -180,8 +186,7 @@ def _scaled(scales: Scales, dof: int) -> Hypothesis:
 
 
 def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, logs: tuple[Samples, ...]) -> bool:
-    """Return whether a hypothesis also reduces the residual of the fit, and by a relevant part of some
-    joint's torque."""
+    """Whether a hypothesis also reduces the residual of the fit, by a relevant part of some joint's torque."""
     scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
     inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
@@ -192,8 +197,7 @@ def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, lo
 
 
 def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, clues: Clues) -> Hypothesis | None:
-    """Return the backlash of one of some joints that explains most of that joint's own residual; None if none
-    explains much, or more than another candidate."""
+    """Return the backlash that explains most of one joint's own residual; None if another candidate explains more."""
     found: list[tuple[float, Hypothesis]] = []
     for j in clues.gaps:
         def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
@@ -209,10 +213,9 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
 
 
 def is_presliding(problem: Problem, logs: tuple[Samples, ...], noise: Array, gap: Hypothesis) -> bool:
-    """Whether friction that changes gradually at reversals explains about as much as a gap in a gear.
+    """Whether friction that changes gradually at reversals explains about as much as backlash.
 
-    A gap delays the sign of friction as well as the link. Only the lag of the link, through inertia and gravity, is
-    evidence of a gap.
+    Backlash delays both the sign of friction and the link. Only the lag of the link is evidence of backlash.
     """
     [j] = gap.joints
     left, *others = (float(changed_trial(problem, logs, one, noise).left_out[j])
@@ -221,13 +224,13 @@ def is_presliding(problem: Problem, logs: tuple[Samples, ...], noise: Array, gap
 
 
 def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
-    """Return the logs, or for long logs the excerpt for comparing hypotheses."""
+    """Return the logs, or an excerpt of long logs, for the comparison of hypotheses."""
     some = excerpt(logs, max(EXCERPT_ROWS, EXCERPT_DECIMATED_ROWS * max(log.decimated_by for log in logs)))
     return logs if len(some) == len(logs) and all(one is log for one, log in zip(some, logs, strict=True)) else some
 
 
 def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
-    """Compress logs as they are, from the rows of the fit if these are kept and are those of torques."""
+    """Compress unchanged logs, from the rows of the fit if these are torque equations that were kept."""
     rows = problem.equations
     if logs is problem.data and isinstance(rows, CachedEquations) and type(rows.equations) is TorqueEquations:
         return fold(rows, blocks=BLOCKS, threads=problem.threads)
@@ -249,8 +252,7 @@ def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesi
 
 
 def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis) -> float:
-    """Return the mean logarithm of each torque's relative residual in cross-validation under a hypothesis, for
-    hypotheses that exchange torques."""
+    """Return `mean_log_share` under a hypothesis, which is suitable for exchanged torques."""
     model, changed = hypothesis.change(problem.model, logs)
     trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
     return mean_log_share(trial)
@@ -258,9 +260,10 @@ def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
 
 def _motions(screen: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]) -> list[tuple[float, Hypothesis]]:
     """Return the hypotheses about the motion that may explain enough, the best of each cause and joint, with fitted
-    numbers and their residual ratios.
+    numbers and residual ratios.
 
     Args:
+        screen: screening rows.
         doubted: joints whose motion may be wrong.
         mixed: joints whose own equations leave large residuals, as with backlash or exchanged columns.
     """
@@ -277,8 +280,7 @@ def _motions(screen: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[i
 
 
 def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
-    """Return the direction of gravity for a model of a robot, if it differs from the given one and may explain
-    enough."""
+    """Return the direction of gravity if it differs from the given one and may explain enough; otherwise None."""
     model = robot_model(problem.model)
     if model is None or not np.any(model.robot.gravity):
         return None

@@ -1,7 +1,6 @@
 """Checks for problems, by subject: small functions from a case to findings with codes.
 
-A new check is a function from a case to findings and an entry in SUSPICIONS of its module; a new subject is a module in
-the list below.
+A new check is a function in SUSPICIONS of its module; a new subject is a module in the list below.
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from dynid.validate.thresholds import SECOND_FAULT_TORQUE
 
 __all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "Suspicion", "suspicious"]
 
-# In the order in which findings are said, stage by stage.
+# In the order of the findings, stage by stage.
 SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICIONS, *residuals.SUSPICIONS,
                                      *parameters.SUSPICIONS, *known.SUSPICIONS, *amount.SUSPICIONS,
                                      *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *body.SUSPICIONS)
 
 
-_NO_FAULT_OF_DATA = {"joint-at-rest", "payload"}  # they leave nothing behind in the residuals
+_NO_FAULT_OF_DATA = {"joint-at-rest", "payload"}  # they have no effect on the residuals
 _LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
 _FOLLOWED_PREFIX = "residual-follows-"
-_FEW_ROWS = "few-independent-samples"  # then parameters absorb too much of the residuals for their structure to count
-_EXPLAINS_CUTOFF = {"overfit"}  # of other logs: what a motion does not show moves with the cut-off too
+_FEW_ROWS = "few-independent-samples"  # parameters then absorb the structure of residuals
+_EXPLAINS_CUTOFF = {"overfit"}  # on other logs: poorly excited parameters change with the cut-off too
 
 
 def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     """Return the findings of all checks, and the causes that explain the data.
 
-    If the data make the fit worthless, only faults of the data are reported. If physical consistency costs much
-    accuracy, this is reported first, and the unconstrained fit is checked. If a cause is found, the fit with that fault
-    corrected is checked.
+    If the data make the fit worthless, only faults of the data are reported. A large loss of accuracy by physical
+    consistency is reported first, and the unconstrained fit is checked. Otherwise a fit with causes corrected is
+    checked.
     """
-    if case.has_free_base:  # faults of such logs are looked for where they are read, see `whole_body_faults`
+    if case.has_free_base:  # faults of such logs are checked by `whole_body_faults`
         return [finding for suspicion in (Suspicion("data", signals.joints_at_rest), *known.SUSPICIONS,
                                           *cutoff.SUSPICIONS, *body.SUSPICIONS) for finding in suspicion.look(case)
                 ], Explained((), case)
@@ -46,7 +45,7 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     cause = accepted(explained(free.plain), free)
     fit = [] if cause.done else _look("fit", cause.case)
     said = {finding.code for finding in (*found, *cause.findings)} - _NO_FAULT_OF_DATA
-    if said:  # what a fault leaves behind is no cause of its own
+    if said:  # consequences of a fault are not separate causes
         fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
                and not (finding.code.startswith(_FOLLOWED_PREFIX)
                         and (_FEW_ROWS in said or _little(cause.case, finding)))]
@@ -54,13 +53,13 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     explains = said or any(finding.code.startswith(_FOLLOWED_PREFIX) or finding.code in _EXPLAINS_CUTOFF
                            for finding in (*fit, *transfer))
     if explains and (_most(case, cause.case) or not cutoff.predictions_depend(case)):
-        # What is wrong or not modelled is filtered otherwise at another cut-off: parameters move for that cause.
+        # Faults and unmodelled effects are filtered differently at another cut-off, which changes the parameters.
         transfer = [finding for finding in transfer if finding.code != "cutoff-dependent"]
     return [*priced, *found, *cause.findings, *fit, *transfer], cause
 
 
 def _most(case: Case, without: Case) -> bool:
-    """Whether the causes explain most of the residual: without them the error is halved."""
+    """Whether the causes explain most of the residual: without them the error is less than half."""
     before, after = (one.reconstruction.total.relative_error for one in (case, without))
     return before is not None and after is not None and after < 0.5 * before
 

@@ -11,11 +11,11 @@ from dynid.validate.physical import FreeFall
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import listed
 
-CONDITION_TOLERANCE = 1e-9  # kg, kg m^2 or N m s: a condition broken by less is not broken
+CONDITION_TOLERANCE = 1e-9  # kg, kg m^2 or N m s: tolerance of a condition
 
 
 def impossible_links(case: Case) -> Iterator[Finding]:
-    """Report links, friction or rotors that are not physically consistent, if all parameters are given."""
+    """Report links, friction or rotors that are not physically consistent, if the estimate has all parameters."""
     wrong = [] if case.physics is None else [one for one in case.physics.violations if one.amount > CONDITION_TOLERANCE]
     if wrong:
         names = list(dict.fromkeys(one.link for one in wrong))
@@ -27,8 +27,8 @@ def impossible_links(case: Case) -> Iterator[Finding]:
 
 
 def energy_grows(case: Case) -> Iterator[Finding]:
-    """Report a robot that gains energy, or diverges, in free fall without torques; as a remark where this is the
-    friction at speeds that the log does not reach."""
+    """Report a robot that gains energy, or diverges, in free fall without torques. It is a remark if friction at speeds
+    above those of the log is the reason."""
     if case.physics is None or case.physics.fall is None or case.physics.fall.stable:
         return
     fall = case.physics.fall

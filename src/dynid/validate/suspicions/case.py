@@ -1,4 +1,4 @@
-"""The data that checks may use, and the definition of a check."""
+"""The data for checks of an estimate, and the definition of a check."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ Stage = Literal["data", "fit", "transfer"]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """An estimate with everything that was computed to assess it.
+    """An estimate with all data for its assessment.
 
     Attributes:
-        reconstruction: of the data of the identification.
-        validations: of other logs.
+        problem, estimate: the problem, and the estimate that is checked.
+        reconstruction: torque prediction on the data of the identification.
+        tests, excitation, gains: residual tests, excited parameters, and torque scales.
+        validations: torque predictions on other logs.
         cross: cross-validation over blocks of time, or None.
-        physics: physical properties of the parameters, None if they are not all given.
+        physics: physical properties of the parameters, None if not all are given.
         cutoff: influence of the cut-off, or None.
         result: the estimate of the verdict; it differs from `estimate` in a second fit.
     """
@@ -59,17 +61,17 @@ class Case:
 
     @property
     def is_second_fit(self) -> bool:
-        """Whether the case has the numbers of a second fit, not those of the result."""
+        """Whether the case contains a second fit instead of the result."""
         return self.estimate is not self.result
 
     @cached_property
     def trial(self) -> Trial:
-        """The fit to the unchanged data, and to each joint alone."""
+        """Cross-validated fit to the unchanged data, and of each joint alone."""
         return try_out(self.problem.regression)
 
     @cached_property
     def sheet(self) -> Sheet | None:
-        """Rows of the data with those of the nominal model, or None."""
+        """Rows of the data with torques of the nominal model, or None."""
         return compare_with_nominal(self.problem)
 
     @cached_property
@@ -105,8 +107,8 @@ class Case:
 class Suspicion:
     """One possible problem, and the function that checks for it.
 
-    stage: `data` checks come first and use the logs alone; `fit` checks the estimate, unless the data make it
-    worthless, with a wrong drive gain corrected; `transfer` checks other logs and blocks of time.
+    stage: `data` checks come first and use the logs alone; `fit` checks use the estimate, with a wrong drive gain
+    corrected, unless the data make it worthless; `transfer` checks use other logs and blocks of time.
     """
 
     stage: Stage
@@ -116,17 +118,17 @@ class Suspicion:
 def suspect(code: str, title: str, about: str, text: str, *, severity: Severity = "warning",
             joints: Sequence[str] = (), parameters: Sequence[str] = (), logs: Sequence[str] = (),
             evidence: Evidence | None = None) -> Finding:
-    """Return a finding on a problem. title: two or three words; about: its subject."""
+    """Return a finding on a problem. title: two or three words; about: subject of the finding."""
     return Finding(code, "suspicious", severity, sentence(text), f"{title} ({about})", tuple(joints),
                    tuple(parameters), tuple(logs), evidence or {})
 
 
 def of_second_fit(finding: Finding, method: str) -> Finding:
-    """Return the finding as one of a second fit by a method, and state so: its numbers are not those of the result."""
+    """Return the finding with a statement that its numbers are those of a second fit by a method, not of the result."""
     return replace(finding, text=f"In a second fit by {method}, which is not the result: {inside(finding.text)}",
                    second_fit=True)
 
 
 def each(values: Sequence[float] | Array) -> tuple[float, ...]:
-    """Return numbers of several joints, parameters or logs as evidence."""
+    """Return one number per joint, parameter or log as evidence of a finding."""
     return tuple(float(x) for x in np.asarray(values, dtype=float))

@@ -1,7 +1,7 @@
-"""Causes: which fault of torques, motion, mounting or load explains the data better than all others.
+"""Causes: the fault of torques, motion, mounting or load that explains the data better than all others.
 
 A fault has consequences that look like other problems. So the data are fitted again with the fault corrected, and the
-checks of the fit are applied to that: only remaining problems are reported.
+checks of the fit are applied to the corrected fit: only remaining problems are reported.
 """
 
 from __future__ import annotations
@@ -47,18 +47,15 @@ from dynid.validate.suspicions.signals import beyond_limits
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, UNIT_SPREAD, WORSE_RATIO
 from dynid.validate.words import inside, joints_listed
 
-SAME_MISFIT = 1e-4  # share: difference of two misfits that is rounding
-MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
+SAME_MISFIT = 1e-4  # relative difference of two misfits that is a rounding error
+MILLI_TIMES = (500.0, 2000.0)  # ratio to nominal torques at which torques are probably in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
 
 
 @dataclass(frozen=True)
 class Refit:
-    """Corrections of a second fit.
-
-    It has the causes in the order they were found, the affected joints, their numbers (gains, factors, seconds), and
-    the method of the second fit.
-    """
+    """Corrections of a second fit: the causes in the order they were found, the affected joints, their numbers (gains,
+    factors, seconds), and the method."""
 
     causes: tuple[str, ...]
     joints: tuple[str, ...]
@@ -88,14 +85,13 @@ class Explained:
     case: Case
     refit: Refit | None = None
     weighed: tuple[Weighed, ...] = ()
-    done: bool = False  # nothing more can be asked of the fit
-    hypotheses: tuple[Hypothesis, ...] = ()  # that the data were fitted again without, in order
+    done: bool = False  # nothing more can be learned from the fit
+    hypotheses: tuple[Hypothesis, ...] = ()  # corrected in the second fit, in order
 
 
 def explained(case: Case) -> Explained:
-    """Return the causes that explain the data, in the order in which they can be found: units, which make columns of
-    other joints look likely, exchanged torque columns, signs, then all hypotheses; each is searched in the data with
-    the earlier ones corrected."""
+    """Return the causes that explain the data, each searched in the data with the earlier ones corrected: units first,
+    because wrong ones make exchanged columns look likely, then exchanged torque columns, signs, all hypotheses."""
     state = Explained((), case)
     for look in (_load_step, _unit, _exchanged, _signs, _too_heavy, _weighed, _load):
         if not state.done:
@@ -138,11 +134,11 @@ def _load_step(state: Explained) -> Explained:
 
 
 def accepted(found: Explained, flexible: Case) -> Explained:
-    """Return the causes found with plain friction, without those that the case's own friction explains better.
+    """Return the causes found with plain friction, except those that the case's own friction explains better.
 
     A cause is kept if the corrected data with plain friction are predicted better than the unchanged data with the
-    case's own friction, or if the fault explains as much in addition to that friction. The evidence of a wrong sign is
-    negative friction: it is kept if that friction is negative too, and no joint contradicts another more for it.
+    case's own friction, or if it explains as much in addition to that friction. The evidence of a wrong sign is
+    negative friction: it is kept if the case's own friction is negative too and joints agree as well.
     """
     if found.case is flexible or flexible.plain is flexible:
         return found
@@ -167,14 +163,13 @@ def accepted(found: Explained, flexible: Case) -> Explained:
 
 
 def _signs_remain(found: Explained, flexible: Case) -> bool:
-    """Whether all causes are signs of torques that the case's own friction needs as well."""
+    """Whether all causes are wrong torque signs that the case's own friction confirms."""
     inverted = inverted_joints(flexible.problem.regression, flexible.tests.rows.inflation)
     return all(one.cause == "torque-sign" and set(one.joints) <= set(inverted) for one in found.hypotheses)
 
 
 def _with_friction(found: Explained, flexible: Case) -> Explained:
-    """Return the state with the case's own friction in the corrected fit, so that effects of friction are not
-    reported as problems."""
+    """Return the state with the case's own friction in the corrected fit, so that friction is not reported."""
     def change(model: Any, logs: Any) -> Any:
         for hypothesis in found.hypotheses:
             model, logs = hypothesis.change(model, logs)
@@ -244,8 +239,7 @@ def _signs(state: Explained) -> Explained:
 
 
 def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
-    """Whether the inconsistency between joints does not increase under a hypothesis; it is unchanged for joints
-    without common parameters."""
+    """Whether a hypothesis does not increase the inconsistency between joints."""
     problem, noise = case.problem, case.trial.noise()
     logs = hypothesis_excerpt(problem.data)
     as_it_is = misfit_of(problem, logs, Hypothesis(""), noise)
@@ -284,7 +278,7 @@ def _unit(state: Explained) -> Explained:
             if alike else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
                           "model, with another factor for each joint: they are probably raw counts or currents; give "
                           "drive gains and gear ratios, or as a start the factors by the nominal model")
-    # One unit is known best by gravity; factors of all joints need the whole nominal torques.
+    # Gravity determines one common unit best; a factor per joint needs the whole nominal torques.
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None and alike]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
@@ -298,7 +292,7 @@ def _times(factor: float) -> str:
 
 
 def _too_heavy(state: Explained) -> Explained:
-    """Report torques too large for any machine of the robot's size, if there is no nominal model."""
+    """Report torques too large for a robot of this size, if there is no nominal model."""
     if any(value is not None for value in torque_factors(state.case.sheet, state.case.problem.model.dof)):
         return state
     times = times_solid_steel(state.case.problem, state.case.estimate)
@@ -306,14 +300,13 @@ def _too_heavy(state: Explained) -> Explained:
         return state
     return _with(state, suspect(
         "torque-unit", "torque unit", "torques",
-        f"the unit of the torques is doubtful: the weight of the links by gravity is {times:.2g} times what a bar of "
-        "solid steel of the robot's length would weigh; check for N mm, raw counts or currents",
+        f"the unit of the torques is doubtful: the gravity torque of the links is {times:.2g} times that of a solid "
+        "steel bar of the robot's length; check for N mm, raw counts or currents",
         evidence={"times_solid_steel": times}), None)
 
 
 def _weighed(state: Explained) -> Explained:
-    """Report the best of the hypotheses compared in cross-validation: scales, time stamps, delay, gears, backlash,
-    exchanged positions, mounting."""
+    """Report the best hypothesis in cross-validation: scales, time stamps, delay, gears, backlash, mounting."""
     case = state.case
     if not case.problem.data:
         return state
@@ -347,8 +340,8 @@ def _clues(case: Case, second: bool) -> Clues:
 
 
 def _upside_down(case: Case) -> bool:
-    """Whether the nominal model's gravity has the wrong sign at every joint that it affects: in a slow motion
-    negative masses explain the torques as well as reversed gravity."""
+    """Whether the nominal model's gravity has the wrong sign at every joint that it affects. In a slow motion negative
+    masses explain the torques as well as reversed gravity."""
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
     return robot_model(case.problem.model) is not None and bool(nominal) and max(nominal) < 0.0
 

@@ -18,20 +18,20 @@ from dynid.validate.suspicions.signals import degrees_for_radians
 from dynid.validate.thresholds import CARRIED_GRAVITY, CERTAIN_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
 from dynid.validate.words import joints_listed
 
-_GRAVITY_ROWS = 2000  # of the longest log
+_GRAVITY_ROWS = 2000  # rows of the longest log
 _GRAVITY_BLOCKS = 8  # contiguous blocks of these rows for the standard error
-_MIN_DIRECTION = 1e-3  # singular value, over the largest, below which a direction of gravity does not show
+_MIN_DIRECTION = 1e-3  # ratio to the largest singular value below which a direction of gravity is not excited
 
 
 @dataclass(frozen=True)
 class GravityShare:
-    """The share of its nominal gravity torque that a joint's torque contains, for any mounting of the robot, with its
-    standard error.
+    """The share of its nominal gravity torque that a joint's torque contains, for any mounting of the robot.
 
     Attributes:
-        part: root mean square of the part of the torque that only gravity explains, over that of the torque about its
-            mean.
-        size: the same of nominal gravity, in the direction of the robot file.
+        joint: name of the joint.
+        share, std: the share, and its standard error.
+        part: RMS of the part of the torque that only gravity explains, over that of the torque about its mean.
+        size: the same ratio for nominal gravity in the direction of the robot file.
     """
 
     joint: int
@@ -42,8 +42,7 @@ class GravityShare:
 
 
 def gravity_removed(case: Case) -> Iterator[Finding]:
-    """Report torques in which no joint that carries a load shows gravity; nothing is reported for positions in
-    degrees."""
+    """Report torques without gravity at all joints that carry a load, unless positions are in degrees."""
     if any(True for _ in degrees_for_radians(case)):
         return
     shares = [one for one in gravity_shares(case.problem) if one.size > CARRIED_GRAVITY]
@@ -66,12 +65,10 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
 
 
 def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
-    """Return the gravity share of each joint with nominal gravity torque and a measured torque; empty without nominal
-    bodies.
+    """Return the gravity share of each joint with nominal gravity and a measured torque; empty without nominal bodies.
 
-    tau = sum_k a_k gravity_k + b (nominal torque without gravity) + offset, friction and rotor, by least squares joint
-    by joint, with gravity along x, y and z of the base; the length of a is near one for complete torques, and zero if
-    gravity was removed.
+    tau = sum_k a_k gravity_k + b (nominal torque without gravity) + offset, friction and rotor is fitted for each
+    joint, with gravity along x, y and z of the base. |a| is near one for complete torques, zero for removed gravity.
     """
     model = problem.model
     theta, own = nominal_bodies(problem), robot_model(model)
@@ -97,9 +94,9 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
 
 
 def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, float, float, float] | None:
-    """Return the length of the coefficients of gravity (rows, 3) fitted with the other columns, its standard error by
-    the jackknife over blocks of time, which errors of the model make larger than rows do, and the sizes of the part
-    that follows gravity and of the part that only gravity along `down` (3,) can explain."""
+    """Return the norm of the coefficients of gravity (rows, 3) fitted with the other columns, its jackknife standard
+    error over blocks of time, and the relative sizes of two parts of the torque: the part that follows gravity, and the
+    part that only gravity along `down` (3,) can explain."""
     own = own[:, np.any(own, axis=0)]
     if len(tau) < 10 * (own.shape[1] + 3) or not np.ptp(tau) > 0 or not np.any(gravity):
         return None

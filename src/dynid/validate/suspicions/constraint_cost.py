@@ -1,7 +1,6 @@
 """Cost of physical consistency: the increase of the torque error by the constraints.
 
-A large cost shows that the data contradict physics, and the constrained fit hides the reason, so the unconstrained fit
-is checked instead.
+A large cost shows that the data contradict physics. The unconstrained fit is then checked, which shows the reason.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.thresholds import CLEAR_STANDARD_ERRORS, PRICE_RATIO, RELEVANT_TORQUE
 from dynid.validate.words import joints_listed
 
-_METHOD = "wls"  # of the unconstrained fit
+_METHOD = "wls"  # method of the unconstrained fit
 
 
 def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
-    """Return the finding on a large cost with its explanation, and the case with the unconstrained fit; no finding
-    and the same case for a small cost or an unconstrained method."""
+    """Return the finding on a large cost with its explanation, and the case with the unconstrained fit; no finding and
+    the same case for a small cost or an unconstrained method."""
     facts = case.estimate.diagnostics
     least, error = facts.get("unconstrained_relative_error"), facts.relative_error
     if least is None or error < max(PRICE_RATIO * least, least + 100.0 * RELEVANT_TORQUE):
@@ -40,13 +39,12 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
 
 
 def without_constraints(case: Case, joints: Collection[str]) -> Case:
-    """Return the case with the unconstrained fit and tests of the residuals of some joints, or the same case if its
-    method has no constraints."""
+    """Return the case with the unconstrained fit and residual tests of some joints; the same case if unconstrained."""
     return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case, joints)
 
 
 def _refitted(case: Case, joints: Collection[str] | None = None) -> Case:
-    """The case with the unconstrained fit and its residual tests, of all joints by default."""
+    """Return the case with the unconstrained fit and its residual tests, of all joints by default."""
     problem = case.problem
     estimate = identify(problem, method=_METHOD)
     own = problem.torques.equations if estimate.model is problem.model and estimate.base is problem.base else None

@@ -22,8 +22,7 @@ from dynid.validate.words import listed, sentence, span
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
-    """Report predictions that change about as much as their error, on unseen data if there are any, at an equally
-    plausible cut-off.
+    """Report predictions that change about as much as their error at an equally plausible cut-off.
 
     If only parameters change, by more than their standard errors at both cut-offs, this is reported as a remark.
     """
@@ -49,7 +48,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     parameters = f"{listed(names, 4)} would change by {span(each(most[order]))}" if order else ""
     said = [parameters] if order else []
     if not changed.any():
-        # Whatever is done with the model, predictions are the same: nothing is wrong but some standard errors.
+        # Predictions are unchanged, so the model is usable: only some standard errors are wrong.
         yield Finding("cutoff-dependent", "validation", "info", sentence(
             f"At a cut-off of {where} instead of {found.cutoff:g} Hz {parameters}, which is more than their standard "
             f"errors state, while predicted torques change by {span(each(found.torques[sides]))}: do not rely on the "
@@ -67,8 +66,8 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
 def _deviations(found: CutoffDependence, material: Bools) -> Array:
     """Return changes (k, base) of significant parameters in standard errors of both estimates; zero for the others.
 
-    A higher cut-off lets more position noise pass, and the estimate there states how much that shifts it: a change that
-    this explains is not evidence against the estimate.
+    A higher cut-off passes more position noise, and the estimate there states the resulting standard errors. A change
+    within these is not evidence against the estimate.
     """
     far = np.where(material, np.abs(found.deviations), 0.0)
     for k in np.flatnonzero((far > CERTAIN_STANDARD_ERRORS).any(axis=1)):
@@ -88,8 +87,8 @@ def _changed(found: CutoffDependence, error: float) -> Bools:
 
 
 def predictions_depend(case: Case) -> bool:
-    """Whether predictions, and not only parameters, depend on the cut-off. In that case it is not a consequence of
-    another cause, and may itself explain the other findings."""
+    """Whether predictions, not only parameters, depend on the cut-off. The cut-off is then a cause of its own, which
+    may explain the other findings."""
     return case.cutoff is not None and bool(
         _changed(case.cutoff, _error(case, case.cutoff)).any())
 

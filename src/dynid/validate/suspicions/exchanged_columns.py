@@ -1,4 +1,4 @@
-"""Torques or positions of a log that are those of other joints, of another log, or shifted in time."""
+"""Torques or positions that belong to other joints or to another log, or are shifted in time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dynid.validate.thresholds import (
 )
 from dynid.validate.words import joint_label, joints_listed, listed
 
-SAME_LENGTH = 0.9  # of the longer log: torques of a log that is shorter cannot have been taken for its own
+SAME_LENGTH = 0.9  # shortest length relative to the longer log at which torques of two logs may have been exchanged
 
 
 def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
@@ -55,7 +55,8 @@ def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
         dof = case.problem.model.dof
         torques, positions = _two_torques(*found.joints, dof), swapped_positions(*found.joints, dof)
         lead = _left(case, torques) - _left(case, positions)
-        # Exchanged positions show in the other joints' equations too; without that evidence torques are as likely.
+        # Exchanged positions also affect the other joints' equations; without that evidence exchanged torques are as
+        # likely.
         found = positions if lead > math.log(EQUALLY_EXPLAINED) else torques
         doubt = " One of: this, or their positions are exchanged." if abs(lead) < math.log(EQUALLY_EXPLAINED) else ""
     finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found, None)
@@ -63,7 +64,7 @@ def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
 
 
 def _gravity_explains_more(case: Case, exchange: Hypothesis) -> bool:
-    """Whether another direction of gravity, which lets an exchange look likely, explains more than the exchange."""
+    """Whether another direction of gravity, which makes an exchange look likely, explains more than the exchange."""
     model = robot_model(case.problem.model)
     if model is None or not np.any(model.robot.gravity) or not case.problem.data:
         return False
@@ -73,7 +74,7 @@ def _gravity_explains_more(case: Case, exchange: Hypothesis) -> bool:
 
 def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
     """Return two joints (from 0) whose exchanged torques may explain the negative friction of one joint as well as a
-    wrong sign does: then friction is positive, and the posterior weight of the exchange is not small."""
+    wrong sign: the exchange makes friction positive, and its posterior weight is not small."""
     problem, dof = case.problem, case.problem.model.dof
     if not problem.data or len(sign.joints) != 1:
         return None
@@ -83,7 +84,7 @@ def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
         model, logs = one.change(problem.model, few)
         return try_out(fold_logs(model, logs, problem.base, problem.threads))
 
-    def blocks(one: Trial) -> Array:  # relative to each torque: exchanged torques have other sizes
+    def blocks(one: Trial) -> Array:  # relative to each torque, since exchanged torques have different sizes
         return np.exp(np.mean(np.log(one.by_block / np.where(one.power > 0, one.power, 1.0) + 1e-12), axis=1))
 
     as_sign, [j] = blocks(trial(sign)), sign.joints
@@ -96,7 +97,7 @@ def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
 
 
 def _torques_in_order(order: Ints) -> Hypothesis:
-    """Report torques that are in the columns of other joints, in the given `order` (dof,)."""
+    """Report torques that are in the columns of other joints; order (dof,): the joint of each column."""
     moved = tuple(int(j) for j in np.flatnonzero(order != np.arange(len(order))))
 
     def change(model: Any, logs: Any) -> Any:
@@ -129,8 +130,8 @@ def _two_columns(case: Case) -> Hypothesis | None:
     if not problem.data or not rough:
         return None
     screen, same = HypothesisScreen.of(problem, problem.data, null.noise()), Hypothesis("")
-    # Exchanged torques first: the screen shares the columns of the motion between them.
-    # They are found here where joints contradict each other in the fit, not only on blocks that it does not predict.
+    # Exchanged torques come first, because they share the columns of the motion. They are accepted only if joints
+    # contradict each other in the fit, not only in cross-validation.
     noise, rows = null.noise(), float(null.rows.sum())
     contradict = float(np.sum(null.inside / noise ** 2)) > UNEXPLAINED_MISFIT * own_score(null, noise) * rows
     kinds = ([_two_torques(j, k, dof) for j, k in combinations(range(dof), 2) if contradict],
@@ -139,7 +140,7 @@ def _two_columns(case: Case) -> Hypothesis | None:
     hopes = [min(((screen.relative_left(one), one) for one in kind), key=lambda pair: pair[0])
              for kind in kinds if kind]
     if any(hope < wanted for hope, _ in hopes):
-        # A wrong sign lets an exchange look likely as well, and explains more.
+        # A wrong sign makes an exchange look likely as well, and explains more.
         signs = (scaled_torques(np.where(np.isin(range(dof), some), -1.0, 1.0))
                  for count in (1, 2) for some in combinations(range(dof), count))
         wanted = min(wanted, *(screen.relative_left(Hypothesis("torque-sign", (), change)) for change in signs))
@@ -160,7 +161,7 @@ def is_unrelated(case: Case) -> bool:
     moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
     if not case.problem.data or not moving.any():
         return False
-    # Shares are of each torque's variation about its mean; rows of the fit are some of the log's.
+    # Shares of each torque's variance; the fit uses some rows of the log.
     torques = [np.concatenate(case.torques(int(j))) for j in np.flatnonzero(moving)]
     about_mean = [float(np.var(tau)) / max(float(np.mean(tau ** 2)), 1e-300) for tau in torques]
     variation = trial.power[moving] * np.asarray(about_mean)
@@ -168,10 +169,8 @@ def is_unrelated(case: Case) -> bool:
 
 
 def torques_exchanged(case: Case) -> Finding | None:
-    """Return a finding on torques that are exchanged with those of another given log, or None.
-
-    The motion of the other log explains them far better.
-    """
+    """Return a finding on torques that were exchanged with those of another given log, whose motion explains them far
+    better; None if they were not."""
     logs = [*case.problem.data, *(log for other in case.validations for log in other.samples)]
     for one in case.problem.data:
         for other in logs:

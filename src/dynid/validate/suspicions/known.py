@@ -1,4 +1,4 @@
-"""Checks of known values: those that the torques contradict."""
+"""Checks of known values that the torques contradict."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dynid.validate.words import listed
 
 
 def known_contradicted(case: Case) -> Iterator[Finding]:
-    """Report known values without which the data are explained far better, by the torques or by physical consistency.
+    """Report known values that torques or physical consistency contradict: without them the fit is far better.
 
-    The data are compressed again without them. The cost of each is computed from that regression; the cost of all with
+    The data are compressed again without the known values, which gives the cost of each. The cost of all of them with
     the estimate's own method needs a second fit, because the constraints of the method may contradict them.
     """
     problem = case.problem
@@ -32,7 +32,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
 
     free = fold(TorqueEquations.of(problem.model, problem.data), blocks=1, threads=problem.threads)
     weights = joint_weights(free)
-    # Rows are worth fewer independent ones: sums of squares shrink by how much deviations grow.
+    # Autocorrelated rows count as fewer independent ones, so sums of squares are divided by the inflation squared.
     worth = max(1.0, case.estimate.uncertainty.facts.get("deviation_inflation", 1.0)) ** 2
     least = _misfit(free, weights)
     costs = {name: max(_misfit(free.given({name: one}), weights) - least, 0.0) / worth for name, one in known.items()}
@@ -50,7 +50,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
 
 def _impossible_together(case: Case, free: Regression, weights: np.ndarray, worth: float,
                          known: dict[str, Known]) -> Iterator[Finding]:
-    """Report known values that are compatible with the torques, but not with physical consistency."""
+    """Report known values that agree with the torques, but contradict physical consistency."""
     from scipy.special import chdtri
 
     estimate, problem = case.estimate, case.problem

@@ -22,12 +22,12 @@ from dynid.validate.thresholds import (
 )
 from dynid.validate.words import joints_listed, listed, span
 
-NEGATIVE_TOLERANCE = 1e-9  # of the largest value
-_INERTIA_POSTURES = 200  # of a log at which the inertia matrix is looked at
-_CHECKED_SPEED_COUNT = 25  # of either direction at which friction is looked at
-_FRICTION_MIN_SPEED = 1e-2  # of the top speed, below which friction is not looked at
+NEGATIVE_TOLERANCE = 1e-9  # relative to the largest value
+_INERTIA_POSTURES = 200  # postures of a log at which the inertia matrix is tested
+_CHECKED_SPEED_COUNT = 25  # speeds in each direction at which friction is tested
+_FRICTION_MIN_SPEED = 1e-2  # share of the top speed, below which friction is not tested
 
-# By the group of a parameter's kind: code, title, and why it cannot be below zero.
+# By group of the parameter's kind: code, title, and why it cannot be negative.
 _NEGATIVE = {
     "body": ("unphysical-inertia", "unphysical inertia", "which is physically impossible; use --method pc-wls"),
     "rotor": ("negative-rotor-inertia", "negative rotor inertia",
@@ -41,8 +41,7 @@ _NEGATIVE_OTHER = ("negative-parameter", "negative parameter", "which its term e
 
 
 def negative_parameters(case: Case) -> Iterator[Finding]:
-    """Report friction, rotor inertia and diagonal inertias that are significantly negative, inertias only if
-    relevant."""
+    """Report significantly negative friction and rotor inertia, and relevant negative diagonal inertias."""
     estimate, items = case.estimate, case.estimate.base.parameters.items
     for (code, title, why), below in _negative(case).items():
         places = [i for i in below if _material(case, i)]
@@ -60,7 +59,7 @@ def negative_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
-    """Return negative base parameters that must be positive, grouped by their message."""
+    """Return negative base parameters that must be positive, grouped by finding."""
     estimate = case.estimate
     items = estimate.base.parameters.items
     found: dict[tuple[str, str, str], list[int]] = {}
@@ -77,7 +76,7 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
 
 
 def _material(case: Case, i: int) -> bool:
-    """Whether the negative base parameter i is significant among as many as there are; an inertia must also affect
+    """Whether the negative base parameter i is significant, given the number of parameters. An inertia must also affect
     some joint's torque enough, because position noise shifts small ones by more than their standard errors."""
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
@@ -92,8 +91,8 @@ def _material(case: Case, i: int) -> bool:
 
 
 def pushing_friction(case: Case) -> Iterator[Finding]:
-    """Report joints whose total friction adds energy at some speed of the log by more than its standard error,
-    although no parameter has the wrong sign: those of the Stribeck effect may be negative."""
+    """Report joints whose total friction adds energy at some speed of the log by more than its standard error, although
+    no parameter has the wrong sign: those of the Stribeck effect may be negative."""
     estimate = case.estimate
     if not case.problem.data or robot_model(estimate.model) is None or _NEGATIVE["friction"] in _negative(case):
         return
@@ -120,10 +119,8 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
 
 
 def driving_friction(case: Case) -> Iterator[Finding]:
-    """Report joints whose offset exceeds their Coulomb friction significantly and relevantly: together they would
-    accelerate the joint at low speed in one direction (Ardiani, C.5.1). An offset that is most of the torque is
-    reported as such.
-    """
+    """Report joints whose offset exceeds their Coulomb friction significantly: together they would accelerate the joint
+    at low speed in one direction (Ardiani, C.5.1). Offsets that are most of the torque are excluded."""
     estimate, parameters = case.estimate, case.estimate.base.parameters
     if not case.problem.data or robot_model(estimate.model) is None or _NEGATIVE["friction"] in _negative(case):
         return
@@ -138,7 +135,7 @@ def driving_friction(case: Case) -> Iterator[Finding]:
         value = float(estimate.full[offsets].sum())
         speeds = -np.sign(value) * top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _CHECKED_SPEED_COUNT)
         torque, deviation = friction_at(estimate, j, own | offsets, speeds)
-        push = np.sign(value) * torque - CLEAR_STANDARD_ERRORS * deviation  # both work against the motion, or for it
+        push = np.sign(value) * torque - CLEAR_STANDARD_ERRORS * deviation  # both oppose the motion, or both drive it
         rms = case.reconstruction.joints[j].torque_rms or 0.0
         if push[0] > 0.0 and np.sign(value) * torque[0] > RELEVANT_TORQUE * rms and abs(value) <= LARGE_OFFSET * rms:
             friction = float(np.abs(friction_at(estimate, j, own, speeds[:1])[0][0]))
@@ -158,25 +155,24 @@ def driving_friction(case: Case) -> Iterator[Finding]:
 
 
 def indefinite_inertia(case: Case) -> Iterator[Finding]:
-    """Report an inertia matrix with a negative eigenvalue at a recorded posture that no single inertia explains: no
-    simulation is possible."""
+    """Report an indefinite inertia matrix at a recorded posture that no single inertia explains."""
     estimate, model, samples = case.estimate, complete(case.estimate.model), case.problem.data
     if not samples or not estimate.identified.all() or _NEGATIVE["body"] in _negative(case):
         return
     if unmeasured_joints(samples) and estimate.theta is None:
-        return  # base parameters of the other joints leave these joints' own rows open
+        return  # the data do not determine the inertia of these joints alone
     q = np.concatenate([part.q[np.linspace(0, len(part) - 1, min(_INERTIA_POSTURES, len(part))).astype(int)]
                         for part in samples])
     matrices = model.inertia_matrix(estimate.full, q)
     if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=0.0, atol=1e-6 * np.abs(matrices).max()):
-        return  # the torques of such a model do not drive its coordinates one by one
+        return  # each coordinate of such a model has no torque of its own
     shares, directions = least_inertia(matrices)
     negative = shares < -NEGATIVE_TOLERANCE
     if not negative.any():
         return
     worst = int(np.argmin(shares))
     v = directions[worst]
-    # v' M v is linear in the parameters: its deviation follows from theirs.
+    # v' M v is linear in the parameters, so its standard error follows from their covariance.
     _, units = split_regressor(model, q[worst:worst + 1], np.zeros((1, len(v))))
     gradient = np.einsum("k,kjp,j->p", v, units[0], v)
     value = float(gradient @ estimate.full)

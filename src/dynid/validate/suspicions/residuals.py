@@ -25,7 +25,7 @@ from dynid.validate.words import joints_listed, listed, sentence, span
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
-    """Report the structure of residuals, joints with the same one together: a term is missing or too simple.
+    """Report the structure of residuals that a missing or too simple term explains, joints with the same one together.
     Backlash is reported with the causes, because its gap is estimated there."""
     groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
     several = sum(not case.at_rest(j) for j in range(len(case.tests.joints))) > 1
@@ -66,7 +66,7 @@ def torques_late(case: Case) -> Iterator[Finding]:
     best = {test.joint for test in moving if test.follows and test.follows[0].candidate == "delay"} | modelled.keys()
     if len(late) > 1 and 2 * len(best) > len(moving):
         mean, std = common_value(np.array([*late.values()]))
-        # A commanded torque is held for a period and its motion logged after another: so much earlier it may well be.
+        # A commanded torque is applied for a period, and its motion is logged one period later: this lead is normal.
         usual = period * (1.0 if mean > 0 else COMMAND_PERIODS)
         if abs(mean) - CERTAIN_STANDARD_ERRORS * std > usual:
             yield _late_together(mean, std, late, bool(modelled))
@@ -80,7 +80,7 @@ def torques_late(case: Case) -> Iterator[Finding]:
 
 
 def _delays(case: Case) -> dict[str, tuple[float, float]]:
-    """Return delays (s) and their standard errors of the moving joints: the model's, or those of residuals."""
+    """Return delays (s) and standard errors of the moving joints, from delay terms of the model or residuals."""
     found = {test.joint: (-fit.coefficient, fit.std) for j, test in enumerate(case.tests.joints) if not case.at_rest(j)
              for fit in test.follows if fit.candidate == "delay" and fit.coefficient is not None and fit.std}
     return found | _modelled_delays(case)
@@ -109,9 +109,9 @@ def common_value(values: Array) -> tuple[float, float]:
 
 
 def _late_together(mean: float, std: float, late: dict[str, tuple[float, float]], modelled: bool) -> Finding:
-    """Return the finding on a common delay (s) with its standard error, from those of each joint."""
+    """Return the finding on a common delay (s) with its standard error, from the delays of each joint."""
     way = "later" if mean > 0 else "earlier"
-    term = "the model has a term for it, but it is a fault of the log: " if modelled else ""
+    term = "the model has a delay term, but this is a fault of the log:  " if modelled else ""
     return suspect("residual-follows-delay", "delay", joints_listed([*late]),
                    f"the torques come {1e3 * abs(mean):.3g} ms {way} than the motion (95 % interval "
                    f"{_intervals([(mean, std)])} ms), at all joints alike; {term}correct the time stamps of the "
@@ -129,7 +129,7 @@ def _period(case: Case) -> float:
 def _late_alone(late: dict[str, tuple[float, float]]) -> Finding:
     """Return a remark on delays (s) with standard errors of a few joints only.
 
-    A fault of the log would delay all joints of a bus, so that friction or the filter of a drive is as probable.
+    A fault of the log would delay all joints, so friction or the filter of a drive is as probable.
     """
     names = tuple(late)
     times = listed([f"{1e3 * x:.3g} ms" for x, _ in late.values()], 4)
@@ -146,10 +146,8 @@ def _intervals(late: list[tuple[float, float]]) -> str:
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
-    """Report autocorrelated residuals if neither a candidate nor position noise explains them: two derivatives and a
-    filter make that noise predictable as well. Autocorrelation that only the constraints of the method cause is not
-    a modelling error.
-    """
+    """Report autocorrelated residuals that neither a candidate nor position noise explains, which two derivatives and a
+    filter make predictable as well. Autocorrelation due to constraints of the method is not reported."""
     found = _predictable(case)
     free = without_constraints(case, found) if found else case
     if free is not case:
@@ -165,8 +163,7 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
 
 
 def _predictable(case: Case) -> dict[str, float]:
-    """Return the joints whose residual is predictable from its past, with the share, if it is relevant and
-    unexplained."""
+    """Return the joints with a relevant, unexplained, predictable residual, and the predictable share."""
     return {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
             and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED_SHARE
@@ -191,13 +188,13 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
 
 
 def _matters(case: Case, joint: str, share: float = 1.0) -> bool:
-    """Whether a share of a joint's residual, in squares, is relevant to its torque."""
+    """Whether a share of a joint's squared residual is relevant to its torque."""
     fit = next(fit for fit in case.reconstruction.joints if fit.name == joint)
     return (fit.rms or 0.0) * share ** 0.5 > MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
 
 
 def torques_unexplained(case: Case) -> Iterator[Finding]:
-    """Report joints whose torque variation is not explained, unless they are at rest or a missing term is known."""
+    """Report joints whose torque variation is not explained, except joints at rest or with a known missing term."""
     found = {fit.name: fit.r2 for j, (fit, test) in enumerate(zip(case.reconstruction.joints, case.tests.joints,
                                                                   strict=True))
              if fit.r2 is not None and fit.r2 < LOW_R2 and not case.at_rest(j) and test.explained_by is None}

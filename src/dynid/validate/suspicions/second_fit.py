@@ -25,23 +25,21 @@ from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_statistics import residual_tests
 from dynid.validate.suspicions.case import Case
 
-METHOD = "wls"  # of second fits: it works on the compressed regression alone and is fast
-PLAIN_FRICTION = ("viscous", "coulomb", "offset")  # of the model that faults are looked for with
+METHOD = "wls"  # method of second fits: fast, because it uses the compressed regression alone
+PLAIN_FRICTION = ("viscous", "coulomb", "offset")  # friction of the model with which faults are searched
 
 
 def without(case: Case, hypothesis: Hypothesis) -> Case:
     """Return the case with a fault corrected, identified again by weighted least squares.
 
-    Estimate, reconstruction, residual tests and gains relative to the nominal model are those of the second fit; the
-    excitation and other logs are unchanged.
+    The second fit replaces estimate, reconstruction, residual tests and gains relative to the nominal model.
     """
     model, samples = hypothesis.change(case.problem.model, case.problem.data)
     return _fitted_again(case, model, samples)
 
 
 def plain_case(case: Case) -> Case:
-    """Return the case fitted again with plain friction, or the case itself if its friction is plain or its model has no
-    robot."""
+    """Return the case fitted again with plain friction; the same case if it has plain friction or no robot."""
     model = robot_model(case.problem.model)
     if model is None or not case.problem.data:
         return case
@@ -64,7 +62,7 @@ def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) 
     second = Problem(model, replace(anew, prior=prior), samples,
                      problem.nominal if same else _renamed(problem, model), problem.threads)
     if second.filtered is None:
-        vars(second)["equations"] = equations  # their rows are at hand already
+        vars(second)["equations"] = equations  # reuses equations that were computed before
     estimate = identify(second, method=METHOD)
     reconstruction = reconstruct(estimate, samples, for_tests=True, equations=equations)
     return replace(case, problem=second, estimate=estimate, reconstruction=reconstruction,
@@ -72,8 +70,7 @@ def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) 
 
 
 def _renamed(problem: Problem, model: LinearModel) -> Array | None:
-    """Return nominal values of another model's parameters (parameters,), by name; missing ones are the model's own,
-    or zero."""
+    """Return nominal values (parameters,) of another model by name; otherwise the model's own, or zero."""
     if problem.nominal is None:
         return None
     known = dict(zip(problem.model.parameters.names, problem.nominal.tolist(), strict=True))

@@ -25,11 +25,11 @@ from dynid.validate.thresholds import (
 )
 from dynid.validate.words import joint_label, joints_listed
 
-_ENDLESS_RANGE = 4.0 * np.pi  # rad: taken as the limit of a joint that has none
-_IN_A_ROW = 5  # samples at a limit that count as saturated
-_LOOKED_AT = 200_000  # rows of a log in which copies are looked for: memory does not grow with the log
+_ENDLESS_RANGE = 4.0 * np.pi  # rad: assumed limit of a joint without limits
+_IN_A_ROW = 5  # consecutive samples at a limit that count as saturated
+_LOOKED_AT = 200_000  # rows of a log in which copies are searched, which limits memory
 _DEGREES_PER_RAD = 180.0 / np.pi
-MIN_CLOCK_ROWS = 10  # rows over which positions and integrated velocities are compared, at least
+MIN_CLOCK_ROWS = 10  # smallest number of rows over which positions and integrated velocities are compared
 
 
 def joints_at_rest(case: Case) -> Iterator[Finding]:
@@ -59,7 +59,7 @@ def silent_torques(case: Case) -> Iterator[Finding]:
 
 
 def degrees_for_radians(case: Case) -> Iterator[Finding]:
-    """Report positions far beyond the robot's range, as for degrees instead of radians."""
+    """Report positions far beyond the robot's range, as in degrees instead of radians."""
     far = _far(case)
     if far:
         worst = max(far, key=_reach)
@@ -110,7 +110,7 @@ def encoders_stuck(case: Case) -> Iterator[Finding]:
 
 
 def torques_saturated(case: Case) -> Iterator[Finding]:
-    """Report torques that are cut off at a limit."""
+    """Report torques that are saturated at a limit."""
     for log in case.problem.recordings:
         names = log.joints or case.problem.regression.joints
         lower, upper = found_limits(log.tau, _IN_A_ROW)
@@ -120,7 +120,7 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
             yield suspect("torque-saturated", "saturated torque", joint_label(names[j]),
                           f"the torque of {joint_label(names[j])} is cut off at "
                           f"{limit:.4g} in {percent_text(100 * share[j])} of "
-                          f"{log.source}: the drive or its log is at its limit; "
+                          f"{log.source}: the drive or its log is saturated; "
                           "these rows are not used; move more slowly or with "
                           "less load", joints=[names[j]], logs=[log.source],
                           evidence={"share": float(share[j]), "limit": limit})
@@ -169,7 +169,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
     for log in case.problem.recordings:
         if log.dq is None or len(log) < 100:
             continue
-        # Travel over several rows: the error of one stamp is small against it, where that of a step is not.
+        # The travel over several rows reduces the effect of the error of a single time stamp.
         width = max(MIN_CLOCK_ROWS, len(log) // 500)
         travel = np.cumsum(0.5 * (log.dq[1:] + log.dq[:-1]) * np.diff(log.t)[:, None], axis=0)
         factors = []
@@ -191,7 +191,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
 
 def cutoff_too_high(case: Case) -> Iterator[Finding]:
     """Report a given cut-off at which more of the accelerations is position noise than motion."""
-    if case.cutoff is not None and case.cutoff.is_chosen:  # it predicted other blocks best, whatever the noise
+    if case.cutoff is not None and case.cutoff.is_chosen:  # cross-validation chose this cut-off
         return
     for log in case.problem.data:
         cutoff = log.settings.get("cutoff")
@@ -200,7 +200,7 @@ def cutoff_too_high(case: Case) -> Iterator[Finding]:
             continue
         wanted = [one["cutoff"] for one in spectra if one.get("cutoff") is not None]
         noise = np.array([one.get("noise_floor") or 0.0 for one in spectra])
-        # A white noise of positions, differentiated twice, up to the cut-off.
+        # Power of accelerations by white position noise, differentiated twice, up to the cut-off.
         share = noise * (2.0 * np.pi) ** 4 * cutoff ** 5 / 5.0 / np.maximum(np.mean(log.ddq ** 2, axis=0), 1e-300)
         if wanted and cutoff > max(wanted) and float(median(share)) > NOISE_ACCELERATION:
             yield suspect("cutoff-too-high", "cut-off", f"{cutoff:g} Hz",
@@ -216,7 +216,7 @@ def _reach(motion: JointMotion) -> float:
 
 
 def _far(case: Case) -> list[JointMotion]:
-    """Return the revolute joints that went several times as far as their limits allow."""
+    """Return the revolute joints that moved several times as far as their limits allow."""
     found = []
     for motion in case.motions:
         limits = [abs(x) for x in (motion.lower, motion.upper) if x is not None]

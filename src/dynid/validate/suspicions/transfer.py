@@ -1,4 +1,4 @@
-"""Checks of other data: logs that are predicted worse or with another scale, and blocks of time that disagree."""
+"""Checks on other data: logs that are predicted worse or with another scale, and inconsistent blocks of time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynid.validate.thresholds import (
 from dynid.validate.useless_model import blocks_worse_than_nothing, negative_r2
 from dynid.validate.words import joint_label, joints_listed, listed
 
-EXACT_ERROR = 1e-6  # percent: there is nothing to say of errors below
+EXACT_ERROR = 1e-6  # percent: smaller errors are rounding errors
 
 
 def other_logs(case: Case) -> Iterator[Finding]:
@@ -34,8 +34,7 @@ def other_logs(case: Case) -> Iterator[Finding]:
 
 
 def _why(case: Case, other: Reconstruction) -> Finding:
-    """Return the finding on a log that is predicted worse: what changed, poorly determined parameters, or possible
-    causes."""
+    """Return the finding on a log that is predicted worse: a change, poorly determined parameters, or unknown."""
     own, names = case.reconstruction, case.problem.regression.joints
     evidence: dict[str, float | tuple[float, ...]] = {"relative_error": other.relative_error,
                                                       "fitted": own.relative_error}
@@ -48,7 +47,7 @@ def _why(case: Case, other: Reconstruction) -> Finding:
         some = "" if found is None or found.what == "noise" else \
             "; one of: another load, other friction, another drive gain, or another machine"
         return suspect("does-not-carry-over", "validation error", log,
-                       f"{much}: the estimate does not carry over{some}", logs=other.sources, evidence=evidence)
+                       f"{much}: the estimate is not valid for it{some}", logs=other.sources, evidence=evidence)
     evidence |= {"both": found.errors[1], "alone": found.errors[2], "excess": found.excess,
                  "honest_excess": found.honest,
                  **{name.replace(" ", "_"): value for name, value in found.explained.items()}}
@@ -109,7 +108,7 @@ def _scaled_misfit(other: Reconstruction, j: int, slope: float) -> tuple[float, 
 
 
 def worth_nothing(case: Case) -> Iterator[Finding]:
-    """Report other logs and blocks of time that are predicted no better than without a model."""
+    """Report other logs and blocks of time that are predicted no better than by zero torque."""
     for other in case.validations:
         yield from negative_r2(other)
     if case.cross is not None:
@@ -141,8 +140,7 @@ def odd_block(case: Case) -> Iterator[Finding]:
 
 
 def logs_differ(case: Case) -> Iterator[Finding]:
-    """Report logs that the others predict far worse than their own blocks of time predict each other: the robot
-    changed."""
+    """Report logs that other logs predict far worse than their own blocks of time do: the robot changed."""
     cross = case.cross
     if cross is None or cross.mean < EXACT_ERROR:
         return

@@ -1,4 +1,4 @@
-"""The page of identified actuators: their parameters, what the data do not determine, and simulated positions."""
+"""The page of identified actuators: parameters, undetermined parameters, and simulated positions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dynid.actuators import ActuatorEstimate
 from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, thinned_rows, title
 from dynid.report.section import Page, Section
 
-_JOINT_POINTS = 2000  # of one joint
+_JOINT_POINTS = 2000  # points per joint
 
 
 @dataclass(frozen=True, eq=False)
 class ActuatorData:
-    """The estimate, the title of the page, and the command that made it."""
+    """The estimate, the title of the page, and the command line that made it."""
 
     title: str
     estimate: ActuatorEstimate

@@ -1,4 +1,4 @@
-"""Page on external contacts: when and where the robot was touched, forces over time, and 3-D arrows at the robot."""
+"""Page on external contacts: their times and links, forces over time, and 3-D arrows at the robot."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dynid.report.words import count
 from dynid.robot import Robot
 
 MAX_CONTACTS_SHOWN = 40
-_AXIS_POINTS = 1500  # of one axis
+_AXIS_POINTS = 1500  # points per axis
 _WRENCH_AXES = (("force x", "N"), ("force y", "N"), ("force z", "N"), ("moment x", "N m"), ("moment y", "N m"),
                 ("moment z", "N m"))
-MAX_ARROWS_SHOWN = 6  # contacts, the strongest
-_LONGEST_ARROW_SHARE = 0.35  # of the robot's size, of the longest arrow
+MAX_ARROWS_SHOWN = 6  # strongest contacts that are drawn
+_LONGEST_ARROW_SHARE = 0.35  # length of the longest arrow relative to the robot's size
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,7 @@ class ContactData:
     """Data of the page on contacts.
 
     Attributes:
+        title, robot: headline, and the robot.
         log: estimated contacts of a log.
         frame, axes: frame at which wrenches are estimated, and frame of their axes.
         level: detection threshold.
@@ -47,7 +48,7 @@ class ContactData:
 
 
 def _touched(data: ContactData) -> Mapping[str, Any]:
-    """When and where the robot was touched, how hard, and whether by a push or a payload."""
+    """Table of contacts: time, link, force, and whether each is a push or a payload."""
     rows = [{"start": one.start, "stop": one.stop, "link": one.link, "sure": 100.0 * float(one.probabilities.max()),
              "force": float(np.linalg.norm(one.link_wrench[:3])),
              "std": float(np.linalg.norm(one.link_std[:3])), "title": one.finding.title, "text": one.finding.text}
@@ -105,8 +106,7 @@ def _arrow(data: ContactData) -> Mapping[str, Any] | None:
 
 
 def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
-    """Return the robot at the first of some contacts with an arrow at the link of each contact; the arrows after the
-    first are hidden until selected."""
+    """Return the robot at the first of some contacts, with an arrow at the link of each; others are hidden at first."""
     rows, robot = data.log.rows, data.robot
     longest = max(float(np.linalg.norm(one.link_wrench[:3])) for one in contacts)
     traces, drawn = list[dict[str, Any]](), []

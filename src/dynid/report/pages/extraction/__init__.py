@@ -19,7 +19,7 @@ _SET_WORDS = {"feasible": "physically consistent", "inertia": "inertia not physi
 
 @dataclass(frozen=True, eq=False)
 class ExtractionData:
-    """Data of the page. comparison: the sets on a new motion. command: command line that made the page."""
+    """Data of the page on an extraction. comparison: sets on a new motion. command: command line of the page."""
 
     title: str
     robot: Robot
@@ -28,8 +28,7 @@ class ExtractionData:
 
 
 def _sets(data: ExtractionData) -> Mapping[str, Any]:
-    """The sets: the conditions, whether each is physically consistent, and the errors of base values and internal
-    forces."""
+    """The sets: conditions, whether each is physically consistent, and errors of base values and internal forces."""
     compared = data.comparison
     rows = [(one.name, _SET_WORDS[one.reason], one.search, one.distance, len(one.outside),
              compared.torque_error(one.name), float(compared.forces_apart(one.name).max()), one.seconds)

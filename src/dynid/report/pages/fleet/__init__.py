@@ -16,18 +16,21 @@ from dynid.report.words import count, typeset
 MAX_SENTENCES_SHOWN = 30  # sentences
 GOOD, POOR = 10.0, 50.0  # percent: green below, red above (Ardiani, table F.1)
 _COLORS = {"good": "#cdebdf", "poor": "#f6cdb8", "fair": "transparent"}
-ALIKE = 1.0  # percent: commanded positions that differ by less are the same
+ALIKE = 1.0  # percent: smaller differences of commanded positions are ignored
 _DIFFERENCE_WORDS = {
     "robots": "between robots", "motions": "between motions only", "nothing": "no", "unknown": "not known"}
-MAX_LOGS_SHOWN = 1000  # rows of the table; the manifest has all
+MAX_LOGS_SHOWN = 1000  # rows of the table; the manifest lists all
 
 
 @dataclass(frozen=True)
 class RobotRow:
     """One robot in the table of a fleet.
 
-    It has the robot's page, logs, seconds, relative error (percent) of its own model, the largest share of a value that
-    comes from the fleet (percent), and in words what differs or changed.
+    Attributes:
+        name, page, logs, seconds: the robot, its page, and number and duration of its logs.
+        error: relative error of its own model, percent.
+        lean: largest share of a value that comes from the fleet, percent.
+        words: differences and changes as text.
     """
 
     name: str
@@ -41,8 +44,14 @@ class RobotRow:
 
 @dataclass(frozen=True, eq=False)
 class ParameterRow:
-    """One parameter: the fleet's mean, standard deviations beyond noise between robots and between motions of one
-    robot, p-values of both, and the source of the variation: "robots", "motions", "nothing" or "unknown"."""
+    """One parameter of a fleet.
+
+    Attributes:
+        name, unit, mean: the parameter, and its mean over the fleet.
+        spread, within: standard deviations beyond noise, between robots and between motions of one robot.
+        p_robots, p_motions: p-values of both.
+        differs: source of the variation: "robots", "motions", "nothing" or "unknown".
+    """
 
     name: str
     unit: str
@@ -106,7 +115,7 @@ class FleetData:
 
 
 def _overview(data: FleetData) -> Mapping[str, Any]:
-    """Main findings on the fleet in words: which robots differ, and in what."""
+    """Main findings on the fleet in words: which robots differ, and in which parameters."""
     differing = [row.name for row in data.parameters if row.differs == "robots"]
     moving = [row.name for row in data.parameters if row.differs == "motions"]
     return {"sentences": data.sentences[:MAX_SENTENCES_SHOWN],
@@ -130,7 +139,7 @@ def _grade(error: float) -> str:
 
 
 def _signals(data: FleetData) -> Mapping[str, Any] | None:
-    """Commanded and measured signals of the robots in the same motion, side by side."""
+    """Commanded and measured signals of the robots in the same motion."""
     shown = data.signals
     if shown is None:
         return None

@@ -1,4 +1,4 @@
-"""Page on one robot of a fleet: what differs, its parameters next to the fleet's, and its history."""
+"""Page on one robot of a fleet: differences, its parameters next to the fleet's, and its history."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ class FleetRobotData:
     """Data of the page on one robot of a fleet.
 
     Attributes:
-        sentences: what differs or changed.
+        title, joints: headline, and names of the joints.
+        sentences: differences and changes of the robot.
         names, units: of the base parameters.
         values, std: (base,), with the fleet as a prior.
         alone, alone_std: (base,), without the prior.
-        mean: (base,), of the fleet.
+        mean: (base,), mean of the fleet.
         lean: (base,), percent of a value that comes from the prior.
         dates, days, sources: of the logs in order; days since the first (logs,).
-        history, history_std: (logs, base), estimates of single logs, nan where a log does not excite a parameter.
+        history, history_std: (logs, base), estimates of single logs, nan if a log does not excite a parameter.
         errors: (logs, dof), percent, of each log with its own estimate.
         changed: a parameter, the day and the date of each change.
     """
@@ -63,7 +64,7 @@ def _parameters(data: FleetRobotData) -> Mapping[str, Any]:
 
 
 def _history(data: FleetRobotData) -> Mapping[str, Any]:
-    """History of one robot: small plots of each parameter from log to log, without a script."""
+    """History of one robot: small static plots of each parameter over the logs."""
     time = data.days
     pictures = [(name, data.units[k], picture(time, data.history[:, k], data.history_std[:, k], [
         (day, date) for changed, day, date in data.changed if changed == name])) for k, name in enumerate(data.names)]
@@ -75,8 +76,7 @@ def _history(data: FleetRobotData) -> Mapping[str, Any]:
 
 
 def picture(time: Array, values: Array, std: Array, changes: Sequence[tuple[float, str]] = ()) -> Markup:
-    """Return an SVG of a parameter over time with a band of two standard errors, and a line at each change (day and
-    date)."""
+    """Return an SVG of a parameter over time with a band of two standard errors, and a line at each change."""
     known = np.isfinite(values) & np.isfinite(std)
     if known.sum() < 2:
         return Markup("")

@@ -1,4 +1,4 @@
-"""Page on an identification. A new section is a module and a template of the same name, and its name here."""
+"""Page on an identification. A new section needs a module, a template and an entry here, all of one name."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def write_report(data: ReportData, path: str | Path, sections: Iterable[Section[
     """Write the report to a file atomically.
 
     Args:
+        data, path: data of the report, and the file.
         sections: sections in order; `(*SECTIONS, own)` adds one. Default: SECTIONS, then those of plugins. A plugin's
             section that fails is replaced by a sentence with the reason.
     """

@@ -1,4 +1,4 @@
-"""Motion of a free base: its pose over time, and the robot at some instants of it."""
+"""Motion of a free base: its pose over time, and the robot at some instants."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dynid.report.section import Section
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
-_LINE_POINTS = 1200  # of one line
-_INSTANTS = 5  # at which the robot is drawn
+_LINE_POINTS = 1200  # points per line
+_INSTANTS = 5  # number of drawn postures
 _PATH_POINTS = 400
-_GAP = 0.07  # between panels, as a share of the figure's height
-_AXIS_COLORS = (VERMILION, GREEN, BLUE)  # of x, y and z
+_GAP = 0.07  # gap between panels, relative to the figure's height
+_AXIS_COLORS = (VERMILION, GREEN, BLUE)  # colours of x, y and z
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:

@@ -13,9 +13,9 @@ from dynid.report.section import Section
 from dynid.report.words import typeset
 from dynid.validate import FreeFall, WrenchComparison
 
-_CURVE_POINTS = 600  # of a curve
+_CURVE_POINTS = 600  # points per curve
 _CONDITION_UNITS = {"mass": "kg", "mass-limit": "kg", "not-positive-definite": "kg m²", "triangle": "kg m²",
-          "centre-of-mass": "m"}  # of a violation's amount, by kind
+          "centre-of-mass": "m"}  # unit of a violation by kind
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:

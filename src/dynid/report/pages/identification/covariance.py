@@ -12,9 +12,9 @@ from dynid.report.figure import DIVERGING, Figure, text
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 
-HIGH_CORRELATION = 0.9  # correlation above which two parameters count as known only together
+HIGH_CORRELATION = 0.9  # correlation above which only a combination of two parameters is determined
 _SHOWN_PAIRS = 10
-_PER_NAME = 12  # px a parameter needs on an axis
+_PER_NAME = 12  # px per parameter on an axis
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -24,7 +24,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
         return None
     rho = correlation(estimate.covariance[np.ix_(shown, shown)])
     if not np.any(rho[~np.eye(len(shown), dtype=bool)]):
-        return None  # an earlier result keeps deviations only
+        return None  # an earlier result contains standard errors only
     names = [estimate.names[k] for k in shown]
     upper = np.triu_indices(len(shown), 1)
     order = np.argsort(-np.abs(rho[upper]))[:_SHOWN_PAIRS]

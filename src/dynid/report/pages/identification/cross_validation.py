@@ -1,4 +1,4 @@
-"""Cross-validation: fit without a block of time, test on it."""
+"""Cross-validation: the model is fitted without a block of time and tested on it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def _short(where: str, name: Callable[[str], str]) -> str:
-    """Return logs and time spans of a block; logs by their names."""
+    """Return names of logs and time spans of a block."""
     return "; ".join(", ".join([name(source), *rest]) for source, *rest in
                      (one.rsplit(", ", 1) for one in where.split("; ")))
 
 
 def errors_figure(cross: CrossValidation, name: Callable[[str], str]) -> Figure:
-    """Return the relative error on every validation block next to that on the fitted data. name: short name of a
-    log."""
+    """Return the relative error on every validation block and on the fitted data. name: short name of a log."""
     x, where = [str(block + 1) for block in cross.blocks], [text(_short(one, name)) for one in cross.where]
     traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "validation", "marker": {"color": BLUE},
                "text": where, "textposition": "none",
@@ -52,7 +51,7 @@ def errors_figure(cross: CrossValidation, name: Callable[[str], str]) -> Figure:
 
 
 def moves_figure(cross: CrossValidation) -> Figure | None:
-    """Return standard deviations between the fits over estimated standard errors; on the diagonal they agree."""
+    """Return a plot of standard deviations between the fits over estimated standard errors."""
     if cross.stated is None:
         return None
     good = np.isfinite(cross.stated) & (cross.stated > 0) & np.isfinite(cross.jackknife) & (cross.jackknife > 0)

@@ -1,4 +1,4 @@
-"""Choice of the cut-off, and how the parameters change at half and twice its value."""
+"""Choice of the cut-off, and the change of parameters at half and twice its value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:
 
 
 def errors_figure(choice: CutoffChoice) -> Figure | None:
-    """Return the cross-validation error over the cut-off; markers are filled if it is as good as the best."""
+    """Return the cross-validation error over the cut-off; filled markers are as good as the best."""
     if len(choice.tried) < 2:
         return None
     colors = [BLUE if good else "#ffffff" for good in choice.alike]

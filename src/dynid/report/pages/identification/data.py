@@ -39,22 +39,23 @@ class ReportData:
     """Data of the report. Empty values and None omit their section or column.
 
     Attributes:
-        estimate: the subject of the report.
+        title, robot: headline, and the robot.
+        estimate, verdict: the subject of the report, and the verdict on it.
         others: estimates of other methods on the same data.
         reconstruction, validations: torques of the fitted data, and of other logs.
-        simulations: of the validation logs, or of the fitted logs.
-        physics: physical properties of the estimate.
+        simulations: simulations of the validation logs, or of the fitted logs.
+        cross_validation, physics: errors over blocks of time, and physical properties of the estimate.
         cutoff_choice, cutoff_dependence: choice of the cut-off, None if it was given; influence of the cut-off.
         friction: terms chosen for each joint.
         essential, essential_on_others: reduced model; relative error of the full model on each validation log.
         deflections: joints whose motor and link positions were both measured.
         breakaway: joints that start from rest.
-        payloads: of the logs that name one.
-        tracking: commanded against measured signals, of logs with both.
+        payloads: payloads of the logs that name one.
+        tracking: tracking errors of logs with commanded and measured signals.
         controller_fit, controller: identified control loops; control law given for the run.
-        samples: of the identification; default: those of the reconstruction.
+        samples: samples of the identification; default: those of the reconstruction.
         problem: facts for the last section, by name.
-        notes: on reading the logs.
+        notes: sentences on reading the logs.
         command, settings, improve: command line and run file of the result; command that designs a better motion.
         seconds: time of the run.
     """
@@ -94,8 +95,7 @@ class ReportData:
         return self.samples or self.reconstruction.samples
 
     def log_name(self, source: str) -> str:
-        """Short name of a log in the report: its file name, with folders if needed to distinguish it from other
-        logs."""
+        """Short name of a log in the report: its file name, with folders if needed to distinguish it."""
         return short_name(source, [*(one.source for one in self.logs),
                                    *(name for one in self.validations for name in one.sources)])
 

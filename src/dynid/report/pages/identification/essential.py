@@ -1,4 +1,4 @@
-"""Essential parameters: which were removed, in which order, and the resulting error on unseen data."""
+"""Essential parameters: removed parameters in order, and the resulting error on unseen data."""
 
 from __future__ import annotations
 

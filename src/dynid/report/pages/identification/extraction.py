@@ -1,4 +1,4 @@
-"""Extraction: how the full parameters of method extract were found, and whether they are physically consistent."""
+"""Extraction: origin of the full parameters of method extract, and whether they are physically consistent."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 
 _CURVE_POINTS = 240
-_SHOWN_DECADES = 1.3  # below and above the cut-off
+_SHOWN_DECADES = 1.3  # decades below and above the cut-off
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:

@@ -13,7 +13,7 @@ from dynid.report.section import Section
 from dynid.report.words import JointUnits
 from dynid.validate.deflection import Deflection
 
-_DRAWN_POINTS = 700  # drawn of each direction
+_DRAWN_POINTS = 700  # points drawn per direction
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:

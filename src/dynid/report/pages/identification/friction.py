@@ -1,4 +1,4 @@
-"""Friction over velocity, joint by joint, and the friction terms chosen."""
+"""Friction over velocity of each joint, and the chosen friction terms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynid.report.section import Section
 from dynid.report.words import JointUnits
 from dynid.validate.friction_shape import FrictionShape, friction_shapes
 
-_BAND_STD = 2.0  # deviations on either side
+_BAND_STD = 2.0  # standard errors on each side
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:

@@ -29,11 +29,11 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import JointUnits, count, number
 
-PARAMETERS = 12  # drawn, those that moved most in their deviations
+PARAMETERS = 12  # drawn parameters: those with the largest changes in standard errors
 COLUMNS = 8  # steps in the table
-STEPS = 10  # whose motion can be chosen
-_RATIO_FOR_LOG_AXIS = 10.0  # times the smallest above which an axis is logarithmic
-_BAND_STD = 2.0  # deviations of the last step
+STEPS = 10  # selectable steps with motion
+_RATIO_FOR_LOG_AXIS = 10.0  # ratio to the smallest value above which an axis is logarithmic
+_BAND_STD = 2.0  # standard errors of the last step
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -117,8 +117,7 @@ def _share_axis(words: str, values: Array) -> dict[str, Any]:
 
 
 def motion_figures(steps: Sequence[Iteration], joints: Sequence[str], passes: bool) -> list[Figure]:
-    """Return errors of position, velocity and acceleration of every joint over the steps; dashed: errors of the
-    commanded motion."""
+    """Return errors of position, velocity and acceleration of every joint over the steps; dashed: commanded motion."""
     moving = [(one.number, one.motion) for one in steps if one.motion is not None]
     return [_motion_figure(moving, joints, k, passes) for k in range(3)] if len(moving) > 1 else []
 

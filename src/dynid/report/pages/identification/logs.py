@@ -17,7 +17,7 @@ _SHOWN_SIGNALS = ("q", "dq", "ddq", "tau")
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
-    # A log that was read in pieces is one log.
+    # A log that was read in pieces counts as one.
     parts: dict[tuple[str, str], list[Samples]] = {}
     for role, samples in [*(("identification", samples) for samples in data.logs),
                           *(("validation", samples) for one in data.validations for samples in one.samples)]:
@@ -56,7 +56,7 @@ def ranges(data: ReportData, pieces: Sequence[Samples]) -> list[dict[str, Any]]:
 
 def _bar(data: ReportData, j: int, reached: tuple[float, float]) -> tuple[float, float] | None:
     """Return start and width of the position range in percent of the joint limits, if it has any."""
-    if data.robot is None or j >= data.robot.dof:  # no joint of its own, such as a motor behind a flexible one
+    if data.robot is None or j >= data.robot.dof:  # a coordinate without a joint, such as a motor of a flexible joint
         return None
     lower, upper = data.robot.joints[j].lower, data.robot.joints[j].upper
     if not np.isfinite(upper - lower) or upper <= lower:

@@ -22,8 +22,8 @@ from dynid.report.words import GOOD, POOR, grade, number, percent, typeset
 from dynid.robot.inertia import NAMES
 from dynid.validate import compare
 
-_PER_NAME = 11  # px a parameter needs on the axis
-_MOST_BARS = 1e4  # percent: a deviation beyond says no more
+_PER_NAME = 11  # px per parameter on the axis
+_MOST_BARS = 1e4  # percent: largest standard error drawn
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
@@ -70,8 +70,7 @@ def nominal_values(estimate: Estimate) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class MethodValues:
-    """Values, standard errors and differences to the estimate in standard errors of one method, (base,), nan if
-    unknown."""
+    """Values, standard errors, and differences from the main estimate in standard errors (base,), or nan."""
 
     method: str
     values: Array
@@ -80,7 +79,7 @@ class MethodValues:
 
 
 def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
-    """Return another estimate in the base parameters of this one."""
+    """Return another estimate in the base parameters of the first one."""
     found = compare(estimate, other)
     place = {name: k for k, name in enumerate(estimate.names)}
     rows = [place[name] for name in found.names]
@@ -98,7 +97,7 @@ def links(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 def joint_values(estimate: Estimate) -> list[dict[str, Any]]:
-    """Return all other parameters, if the method gives them."""
+    """Return all parameters that are not inertial ones of a body, if the method gives them."""
     if estimate.theta is None:
         return []
     return [{"name": item.name, "meaning": item.meaning, "value": float(value), "unit": typeset(item.unit)}
@@ -106,8 +105,7 @@ def joint_values(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 def shape_rows(estimate: Estimate) -> list[dict[str, Any]]:
-    """Return the shape parameters of friction in the diagnostics, {name: value or {value, std}}, if the method gives
-    them."""
+    """Return the friction shape parameters of the diagnostics, {name: value or {value, std}}, if available."""
     rows = []
     for name, found in (estimate.diagnostics.get("shape") or {}).items():
         facts = found if isinstance(found, Mapping) else {"value": found}
@@ -116,7 +114,7 @@ def shape_rows(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) -> Figure:
-    """Return the values with two standard errors on an axis that is linear near zero and logarithmic beyond, and the
+    """Return the values with two standard errors on an axis that is linear near zero and logarithmic otherwise, and the
     relative standard errors below. Parameters that are not identifiable are omitted."""
     shown = np.flatnonzero(estimate.identified)
     names = [text(estimate.names[k]) for k in shown]
@@ -125,7 +123,7 @@ def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) 
     own = MethodValues(estimate.method, estimate.values, estimate.std, np.zeros(len(estimate.values)))
     traces = []
     for m, one in enumerate([own, *others]):
-        # Methods stand side by side around the name's place on the axis.
+        # Markers of several methods are placed around the parameter's position on the axis.
         x = np.arange(float(len(names))) + 0.6 * ((m + 0.5) / (1 + len(others)) - 0.5)
         traces += _method(m, one, x, shown, names, units, linear)
     if source is not None:
@@ -143,15 +141,15 @@ def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) 
                             ticktext=[tick_text(v) for v in ticks]),
               "yaxis2": axis("standard error, %", domain=[0.0, 0.34], type="log", exponentformat="none", dtick=1),
               "shapes": [{**level(value, GREY, "dot"), "yref": "y2"} for value in (GOOD, POOR)],
-              "legend": {"x": 0, "xanchor": "left"}}  # in sight also where the chart is wider than the window
+              "legend": {"x": 0, "xanchor": "left"}}  # visible even if the chart is wider than the window
     width = 120 + _PER_NAME * len(names)
     return Figure(traces, layout, "Values of the base parameters with their standard errors", 560, width)
 
 
 def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], units: list[str],
             linear: float) -> list[dict[str, Any]]:
-    """Return markers of one method at places x: values with bars on the symmetric logarithm, relative standard
-    errors below."""
+    """Return markers of one method at positions x: values with error bars on the symmetric logarithm, and relative
+    standard errors below."""
     values, std = one.values[shown], one.std[shown]
     at, wide = symmetric_log(values, linear), 2.0 * np.nan_to_num(std, nan=0.0, posinf=0.0)
     relative = 100.0 * std / np.where(values == 0.0, np.nan, np.abs(values))

@@ -12,7 +12,7 @@ from dynid.report.section import Section
 def gather(data: ReportData) -> Mapping[str, Any] | None:
     if not data.payloads:
         return None
-    from dynid.payloads.controllers import entries  # with live payloads, which few reports need
+    from dynid.payloads.controllers import entries  # imported here, because few reports need it
     rows = []
     for one in data.payloads:
         sound = one.has_mass and one.consistent and not any(finding.severity == "fatal" for finding in one.findings)

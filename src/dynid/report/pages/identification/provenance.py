@@ -41,7 +41,7 @@ def versions() -> list[tuple[str, str]]:
     found = [("dynid", __version__), ("Python", platform.python_version())]
     for package in _PACKAGES:
         try:
-            # The first lines of the metadata: all of it, with licences, would be parsed as an e-mail.
+            # Only the first lines of the metadata are read: parsing all of it, with licences, is slow.
             facts = (distribution(package).read_text("METADATA") or "").split("\n\n", 1)[0].splitlines()
             found += [(package, line.partition(": ")[2]) for line in facts if line.startswith("Version: ")]
         except PackageNotFoundError:

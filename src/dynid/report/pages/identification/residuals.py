@@ -32,7 +32,7 @@ from dynid.validate import JointTests, Whiteness
 
 POINTS = 2000
 _HISTOGRAM_BINS = 60  # of the histogram
-MIN_SPECTRUM_ROWS = 32  # rows below which a spectrum says nothing
+MIN_SPECTRUM_ROWS = 32  # rows below which a spectrum is not informative
 _MAX_FREQUENCIES = 250
 _WELCH_ROWS = 4096  # rows of Welch's windows at most
 
@@ -89,7 +89,7 @@ def series_figure(part: Residuals, j: int, units: JointUnits) -> Figure:
     traces = [line(x, numbers(kept), "residual", VERMILION, 1, hovertemplate=hover)]
     if not keep.all():
         traces.insert(0, line(x, numbers(shown), "not used", LIGHT, 1, hoverinfo="skip"))
-    used = residual[keep] if keep.any() else residual  # rows that were not used may leave the picture
+    used = residual[keep] if keep.any() else residual  # the axis fits the used rows
     margin = 0.1 * float(np.ptp(used)) or 1e-9
     layout = {"xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
               "yaxis": axis(f"residual, {units.torque}",
@@ -101,7 +101,7 @@ def histogram_figure(used: Array, units: JointUnits) -> Figure:
     """Return the histogram of the residual, with the normal density of the same mean and standard deviation."""
     mean, deviation = float(used.mean()), float(used.std())
     reach = max(4.5 * deviation, 1e-300)
-    inside = np.clip(used, mean - reach, mean + reach)  # what lies further out is counted in the last bars
+    inside = np.clip(used, mean - reach, mean + reach)  # outliers are counted in the last bars
     count, edges = np.histogram(inside, bins=_HISTOGRAM_BINS)
     centre, width = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])
     density = count / (len(used) * width)
@@ -117,8 +117,7 @@ def histogram_figure(used: Array, units: JointUnits) -> Figure:
 
 
 def spectrum_figure(part: Residuals, j: int, units: JointUnits, cutoff: float | None) -> Figure:
-    """Return power spectral densities of the torque and its residual; unused rows count as zero, with a correction
-    for their share."""
+    """Return power spectral densities of torque and residual, corrected for unused rows, which count as zero."""
     keep = part.keep[:, j]
     share = float(keep.mean())
     window = int(np.clip(2 ** int(np.log2(max(len(keep) // 8, 1))), min(64, len(keep)), _WELCH_ROWS))
@@ -139,11 +138,11 @@ def spectrum_figure(part: Residuals, j: int, units: JointUnits, cutoff: float | 
                            line={"dash": "dash"}, hovertemplate=f"{cutoff:.4g} Hz"))
     layout = {"xaxis": log_axis("frequency, Hz", float(f[0]), float(f[-1])),
               "yaxis": log_axis(f"power density, {squared(units.torque)}/Hz", low, high)}
-    return Figure(traces, layout, "Spectrum of the residual beside that of the torque", 270)
+    return Figure(traces, layout, "Spectra of the residual and of the torque", 270)
 
 
 def _fewer(f: Array, power: Array) -> tuple[Array, Array]:
-    """Return means over bins of equal width on a logarithmic axis, if there are more points than a plot can show."""
+    """Return means over bins of equal width on a logarithmic axis, if there are too many points for a plot."""
     if len(f) <= _MAX_FREQUENCIES:
         return f, power
     edges = np.unique(np.geomspace(1, len(f), _MAX_FREQUENCIES).astype(int) - 1)
@@ -152,7 +151,7 @@ def _fewer(f: Array, power: Array) -> tuple[Array, Array]:
 
 
 def autocorrelation_figure(white: Whiteness) -> Figure:
-    """Return the autocorrelation of the residual; 95 % of white noise is inside the dashed lines."""
+    """Return the autocorrelation of the residual; for white noise, 95 % of it is inside the dashed lines."""
     x, y = numbers(white.lags, 6), numbers(white.autocorrelation, 4)
     traces = [line(x, y, "residual", VERMILION, 1.5, hovertemplate="%{y:.3f} after %{x:.3~g} s<extra></extra>"),
               line([None], [None], "95 % of white noise", GREY, 1, line={"dash": "dash"})]

@@ -1,4 +1,4 @@
-"""Simulation: measured motion against that of a simulated robot with the identified parameters, joint by joint."""
+"""Simulation: measured motion and that of a simulated robot with the identified parameters, for each joint."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dynid.report.section import Section
 from dynid.report.words import JointUnits
 from dynid.validate import ResimulatedLog, SimulationCheck
 
-MOST_POINTS = 3000  # of one joint in one simulation
+MOST_POINTS = 3000  # points per joint in one simulation
 FEWEST_POINTS = 500
-POINTS = 6000  # of one joint in all of them together; the page stays light
+POINTS = 6000  # points per joint in all simulations, which limits the page's size
 _RANGE_MARGIN = 0.4  # share of the measured range that is shown above and below it
-_MAX_MARKED_STARTS = 400  # starts of windows that are marked at most
+_MAX_MARKED_STARTS = 400  # largest number of marked starts of windows
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -26,7 +26,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
         return None
     done = [one for one in data.simulations if one.log is not None]
     points = int(np.clip(POINTS // max(len(done), 1), FEWEST_POINTS, MOST_POINTS))
-    # One sentence for all that failed alike: parameters that cannot move fail on every log.
+    # One sentence for equal failures: parameters that cannot be simulated fail on every log.
     failed: dict[str, list[str]] = {}
     for one in data.simulations:
         if one.log is None and one.reason is not None:
@@ -75,7 +75,7 @@ def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, p
     measured, simulated, t = log.q[:, j], log.simulated_q[:, j], log.t - log.t[0]
     rows = thinned_rows(np.column_stack([measured, simulated]), points)
     time, shown = with_breaks(t, rows, _gap(t), measured)
-    # What the thinned rows leave of a window must end with it, or a jump back to the log would look like motion.
+    # The drawn rows of a window must end with it, because a jump back to the log would look like motion.
     starts, ends = log.windows[:, 0], log.windows[:, 1] - 1
     every = np.union1d(rows, np.concatenate([starts, ends])) if len(log.windows) <= _MAX_MARKED_STARTS else rows
     cuts = np.unique(np.searchsorted(every, starts))

@@ -1,4 +1,4 @@
-"""Measured and predicted torques, joint by joint, for every log."""
+"""Measured and predicted torques of each joint, for every log."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from dynid.report.section import Section
 from dynid.report.words import JointUnits
 from dynid.validate import Reconstruction
 
-MOST_POINTS = 3000  # of one joint in one log
+MOST_POINTS = 3000  # points per joint in one log
 FEWEST_POINTS = 500
-POINTS = 6000  # of one joint in all logs together; the page stays light
-_MAX_DRAWN_GAPS = 300  # of rows left out that are drawn apart
+POINTS = 6000  # points per joint in all logs, which limits the page's size
+_MAX_DRAWN_GAPS = 300  # largest number of drawn unused intervals
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
@@ -57,7 +57,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 
 def _logs(fit: Reconstruction) -> list[tuple[Residuals, Samples]]:
-    """Return each log as used by the regression, and as measured."""
+    """Return each log as residuals of the regression and as samples."""
     return list(zip(fit.series, fit.samples, strict=True))
 
 
@@ -88,7 +88,7 @@ def torque_figure(part: Residuals, samples: Samples, j: int, name: str, units: J
 
 
 def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: str) -> Mapping[str, Any]:
-    """Return the torque of joint j as measured, at the log's own rate, as a thin line; peaks are kept."""
+    """Return the torque of joint j as measured, at the log's own rate, as a thin line that keeps peaks."""
     raw = np.ascontiguousarray(samples.measured_tau[:, j])
     rows = thinned_rows(raw[:, None], points)
     time, shown = with_breaks(samples.t - part.t[0], rows, 3.5 / samples.rate, raw)
@@ -96,7 +96,7 @@ def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: st
 
 
 def _stretches(t: Array, left_out: Bools) -> list[float]:
-    """Return starts and ends of unused intervals with nan between them; neighbours are merged if there are too many."""
+    """Return starts and ends of unused intervals, separated by nan; neighbours are merged if there are too many."""
     stretches = [(float(t[a]), float(t[b - 1])) for a, b in runs(left_out)]
     apart = float(t[-1]) / _MAX_DRAWN_GAPS if len(stretches) > _MAX_DRAWN_GAPS else 0.0
     joined: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""Tracking: commanded against measured signals over time and over velocity, and the identified control loops."""
+"""Tracking: commanded and measured signals over time and over velocity, and the identified control loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.report.section import Section
 from dynid.report.words import JointUnits
 from dynid.validate import Tracking
 
-POINTS = 1500  # of one joint in one log
+POINTS = 1500  # points per joint in one log
 CLOUD = 800  # points of error against speed
 _USE_WORDS = {"as-they-are": "as they are", "as-instruments": "as instruments", "no": "not without the loop",
           "unknown": "not known"}
@@ -50,7 +50,7 @@ def error_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
     t, late = log.t - log.t[0], np.nan_to_num(log.lag[j]) * log.speed[:, j]
     rows = thinned_rows(np.column_stack([log.error[:, j], late]), POINTS)
     hover = f"%{{y:.4~g}} {units.position} at %{{x:.3f}} s"
-    traces = [line(numbers(t[rows], 7), numbers(log.error[rows, j]), "commanded minus sensed", BLUE, 1.2,
+    traces = [line(numbers(t[rows], 7), numbers(log.error[rows, j]), "commanded minus measured", BLUE, 1.2,
                    hovertemplate=hover),
               line(numbers(t[rows], 7), numbers(late[rows]), "lag times velocity", VERMILION, 1.0, line={"dash": "dot"},
                    hovertemplate=hover)]
@@ -59,8 +59,7 @@ def error_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
 
 
 def speed_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
-    """Return the commanded minus the measured position of one joint over its commanded velocity, and the line of its
-    lag."""
+    """Return the commanded minus the measured position of one joint over its commanded velocity, and the fitted lag."""
     rows = distinct(np.linspace(0, len(log.t) - 1, CLOUD).round().astype(np.int64))
     speed, error = log.speed[rows, j], log.error[rows, j]
     ends = np.array([speed.min(), speed.max()])
@@ -89,4 +88,4 @@ def torque_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure
     return Figure(traces, layout, f"Commanded and external {units.effort} of {name} over time", 260)
 
 
-SECTION = Section("tracking", "Commanded and sensed", gather)
+SECTION = Section("tracking", "Commanded and measured", gather)

@@ -1,4 +1,4 @@
-"""The verdict in words, and key numbers."""
+"""The verdict in words, and its main numbers."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class MissingParameters:
-    """Parameters that one motion would help to determine: what to do, and their names by status, the worst first:
-    code, words, names."""
+    """Parameters that one motion would help to determine: advice, and names by status, the worst first."""
 
     advice: str
     names: tuple[tuple[str, str, str], ...]

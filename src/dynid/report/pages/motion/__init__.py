@@ -17,7 +17,7 @@ from dynid.report.rendering import write_page
 from dynid.report.section import Card, Page, Section
 from dynid.report.words import COLORS, GOOD, POOR, JointUnits, count, grade, number, percent, seconds, typeset
 
-_PER_NAME = 14  # px a parameter needs on the axis
+_PER_NAME = 14  # px per parameter on the axis
 _LENGTHS = {"space": "clearance", "support": "inside the support polygon", "height": "above the ground"}
 
 

@@ -12,7 +12,7 @@ from dynid.excitation import ExcitingMotion, Joined, Usage
 from dynid.report.words import JointUnits, joint_units
 from dynid.robot import Robot
 
-# Limits of which a share is used.
+# Limits whose used share is shown.
 _LIMIT_SIGNALS = ("position", "velocity", "acceleration", "jerk", "torque", "friction")
 
 
@@ -21,6 +21,7 @@ class MotionData:
     """Data of the page on a designed motion.
 
     Attributes:
+        title, robot, excitation: headline, the robot, and the designed motion.
         values: (base,), values that standard errors are relative to, nan if unknown.
         theta: (parameters,), for computing torques, or None.
         whose: origin of these parameters, in words.
@@ -28,7 +29,7 @@ class MotionData:
         notes: remarks.
         command: command line that repeats the design.
         sizes: (base,), reference values of the optimisation criterion, or None.
-        unchecked: what the motion was not checked against, in words.
+        unchecked: text on obstacles that the motion was not checked against.
     """
 
     title: str

@@ -14,9 +14,9 @@ from dynid.report.pages.motion.data import MotionData
 from dynid.report.section import Section
 from dynid.report.words import number
 
-_LINE_POINTS = 600  # of one line
-MIN_USAGE_DRAWN = 0.2  # a limit is drawn where the signal uses at least this share of it
-PANEL_GAP = 0.05  # between panels, as a share of the figure's height
+_LINE_POINTS = 600  # points per line
+MIN_USAGE_DRAWN = 0.2  # share of a limit that the signal must use for the limit to be drawn
+PANEL_GAP = 0.05  # gap between panels, relative to the figure's height
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
 
 
 def joint_figure(name: str, t: Array, panels: list[SignalPanel], core: tuple[float, float]) -> Figure:
-    """Return the signals of one joint over time in separate panels, with dashed limits; the approach from and to
-    home is grey."""
+    """Return the signals of one joint over time in separate panels, with dashed limits; the approach is grey."""
     count = len(panels)
     height = (1.0 - PANEL_GAP * (count - 1)) / count
     x, axes = numbers(t, 6), ["y", *(f"y{k + 1}" for k in range(1, count))]

@@ -19,9 +19,9 @@ from dynid.report.words import number
 from dynid.robot import BASE, Robot
 
 _ANIMATION_FRAMES = 60
-_PATH_POINTS = 400  # of the last link's way, which is drawn finer than the frames
-_MAX_FRAME_TIME = 200.0  # ms of one frame
-_PLANE_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
+_PATH_POINTS = 400  # points of the path of the last link, finer than the frames
+_MAX_FRAME_TIME = 200.0  # ms per frame
+_PLANE_REACH = 2.5  # half sizes of the robot, beyond which a plane is not drawn
 
 
 def gather(data: MotionData) -> Mapping[str, Any]:
@@ -29,7 +29,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
     t = np.linspace(0.0, whole.duration, _ANIMATION_FRAMES)
     postures = forward_kinematics(robot, data.excitation.configurations(t))
     fine = forward_kinematics(robot, data.excitation.configurations(np.linspace(0.0, whole.duration, _PATH_POINTS)))
-    # Of a robot that stands, the last link is a foot; its base moves.
+    # For a standing robot the base is shown, because the last link may be a foot.
     tip = fine[:, robot.free_coordinates - 1, :3, 3] if robot.has_free_base else np.array(
         [geometry.last_point(geometry.link_lines(robot, poses)) for poses in fine])
     named = "path of the base" if robot.has_free_base else "path of the last link"
@@ -79,10 +79,10 @@ def controls(t: Array) -> dict[str, Any]:
 
 
 def surroundings(space: Workspace | None, low: Array, high: Array) -> tuple[list[dict[str, Any]], list[Array]]:
-    """Return traces of the surroundings of a robot between corners low and high (3,), and points (points, 3) to keep in
-    view.
+    """Return traces of a robot's surroundings between corners low and high (3,), and points (points, 3) to keep
+    visible.
 
-    Obstacles are thick lines; half-spaces are squares where they are near the robot.
+    Obstacles are thick lines; half-spaces are squares if they are near the robot.
     """
     traces: list[dict[str, Any]] = []
     points: list[Array] = []

@@ -19,7 +19,7 @@ from dynid.robot import Robot
 
 _SOURCE_WORDS = {"noise": "noise of the loaded logs", "robot": "the robot without load", "gains": "drive gains",
           "friction": "friction that changes with the load", "scale": "the scale", "mounting": "the sensor's mounting"}
-_JOINT_POINTS = 2000  # of one joint
+_JOINT_POINTS = 2000  # points per joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,10 @@ class PayloadData:
     """Data of the page on a payload.
 
     Attributes:
-        samples: of a loaded log.
-        without, load: (samples, dof), torques of the unloaded robot and of the payload alone, for this log.
+        title, robot, payload: headline, the robot, and the estimated payload.
         entries: values to enter into controllers.
+        samples: samples of a loaded log.
+        without, load: (samples, dof), torques of the unloaded robot and of the payload alone, for this log.
         command: command line that made the page.
     """
 

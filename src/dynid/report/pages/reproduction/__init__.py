@@ -1,5 +1,4 @@
-"""Page on a reproduction: its checks, figures with descriptions of the document's own, and tables next to the
-published ones."""
+"""Page on a reproduction: its checks, figures with descriptions of the document's own, and tables of values."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ def _checks(data: ReproductionData) -> Mapping[str, Any]:
 
 
 def _figures(data: ReproductionData) -> Mapping[str, Any] | None:
-    """Figures, each with a description of the document's own."""
+    """Figures, each with a description of the document's own figure."""
     if not data.drawings:
         return None
     return {"drawings": [{"title": one.title, "document": one.document,

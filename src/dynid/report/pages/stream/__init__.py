@@ -14,16 +14,16 @@ from dynid.report.section import Page, Section
 from dynid.report.words import count, typeset
 
 _MAX_EVENTS_SHOWN, _MAX_EXPLANATIONS = 50, 3
-MAX_PARAMETERS_SHOWN = 24  # parameters, those that are known best
-_MAX_LINE_POINTS = 400  # of a parameter over time
-_MAX_MAP_COLUMNS = 200  # of the map of excited parameters
-_COLOUR_DECADES = 2.0  # above the smallest deviation at which the colours end
+MAX_PARAMETERS_SHOWN = 24  # best determined parameters
+_MAX_LINE_POINTS = 400  # points of a parameter over time
+_MAX_MAP_COLUMNS = 200  # columns of the map of excited parameters
+_COLOUR_DECADES = 2.0  # decades above the smallest standard error at which the colour scale ends
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A detected change: time t (s) and row, its cause in words, and possible explanations: words, log of the
-    evidence, and percent of the new residual that each explains."""
+    """A detected change: time t (s) and row, its cause in words, and possible explanations, each with text, log
+    evidence, and the explained percentage of the new residual."""
 
     t: float
     row: int
@@ -36,13 +36,13 @@ class StreamData:
     """Data of the page on a stream.
 
     Attributes:
-        t: (looks,), times of the stored estimates, s.
-        values, stds: (looks, base), estimates and standard errors, infinite if a parameter was not identifiable.
+        title, method, samples: headline, method, and number of samples.
+        t: (updates,), times of the stored estimates, s.
+        values, stds: (updates, base), estimates and standard errors, infinite if a parameter was not identifiable.
         names, units: (base,).
         restarts: times, s, each with the next stored estimate.
-        changes: with their explanations.
+        changes: detected changes with their explanations.
         events: time (s) and sentence.
-        method, samples: of the stream.
     """
 
     title: str
@@ -92,7 +92,7 @@ def parameter_figure(data: StreamData, k: int) -> Figure:
 
 
 def _span(value: Array, reach: Array) -> list[float]:
-    """Return axis limits of a plot over time that show the last half of the line completely."""
+    """Return axis limits that show the last half of a line over time completely."""
     half = slice(len(value) // 2, None)
     if not len(value[half]):
         return [-1.0, 1.0]

@@ -14,10 +14,10 @@ from dynid.report.section import Page, Section
 from dynid.report.words import count, typeset
 
 _MAX_FAILURE_REASONS = 5  # reasons shown for one method
-_TEXT_COLUMNS = ("method", "parameters")  # columns that hold no numbers
-COVERED = (90.0, 98.0)  # percent, between which a 95 % interval is honest
-_PER_NAME = 14  # px a parameter needs on the axis
-_MIN_DRAWN_RATIO = 1e-3  # smallest |bias| / spread drawn
+_TEXT_COLUMNS = ("method", "parameters")  # columns without numbers
+COVERED = (90.0, 98.0)  # percent: range of coverage in which a 95 % interval is considered correct
+_PER_NAME = 14  # px per parameter on the axis
+_MIN_DRAWN_RATIO = 1e-3  # smallest |bias| / standard deviation drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class MethodScore:
     """One method at one noise level.
 
     Attributes:
-        factor: on the noise.
+        label, factor: name of the method, and factor on the noise.
         logs: number of logs with an estimate.
         torque_error: percent, median over the logs, or None.
         bias, spread, stated: (base,), mean error, standard deviation over the logs, and mean stated standard error.
@@ -156,7 +156,7 @@ def _parameters(data: StudyData) -> Mapping[str, Any]:
 
 
 def bias_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
-    """Return |bias| relative to the spread, inertial parameters first."""
+    """Return |bias| relative to the standard deviation over the logs, inertial parameters first."""
     values = [np.maximum(np.abs(score.bias) / np.maximum(score.spread, 1e-300), _MIN_DRAWN_RATIO) for score in scores]
     every = np.array([data.unbiased, data.biased, *(x for score, y in zip(scores, values, strict=True)
                                                     for x in y[score.known])])
@@ -167,7 +167,7 @@ def bias_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
 
 
 def coverage_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
-    """Return how often the stated intervals contain the true value."""
+    """Return the share of logs in which the stated intervals contain the true value."""
     layout = {"yaxis": axis("coverage of the 95 % intervals, %", range=[-3, 103]),
               "shapes": [level(COVERED[0], GREY, "dot"), level(95.0), level(COVERED[1], GREY, "dot")]}
     return _dots(data, scores, [100.0 * score.coverage for score in scores], layout,
@@ -182,7 +182,7 @@ def _dots(data: StudyData, scores: Sequence[MethodScore], values: Sequence[Array
     traces = []
     for k, (score, y) in enumerate(zip(scores, values, strict=True)):
         shown = [(place, j) for place, j in enumerate(order) if score.known[j]]
-        # Methods stand side by side around the name's place on the axis.
+        # Markers of several methods are placed around the parameter's position on the axis.
         aside = 0.6 * ((k + 0.5) / len(scores) - 0.5)
         traces.append({"type": "scatter", "mode": "markers", "name": text(score.label),
                        "x": [round(place + aside, 3) for place, _ in shown],
