@@ -49,13 +49,13 @@ class ConeConstraint:
 
     Attributes:
         name: name in messages.
-            kind: kind of the condition, such as the inertia of a link.
-            cone: type of the cone.
-            columns: indices (k,) of the parameters in the condition.
-            rows: F (m, k) for these parameters.
-            offset: g (m,).
-            balance: factors (m,) that scale the rows to about one; for a matrix, a congruence with a diagonal matrix.
-            body: name of the link, if the condition is on one.
+        kind: kind of the condition, such as the inertia of a link.
+        cone: type of the cone.
+        columns: indices (k,) of the parameters in the condition.
+        rows: F (m, k) for these parameters.
+        offset: g (m,).
+        balance: factors (m,) that scale the rows to about one; for a matrix, a congruence with a diagonal matrix.
+        body: name of the link, if the condition is on one.
     """
 
     name: str
