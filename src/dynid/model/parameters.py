@@ -74,7 +74,7 @@ OFFSET = Kind("offset", "offset")
 SPRING = Kind("spring stiffness", "stiffness")
 OTHER = Kind("parameter")
 
-BODY = (INERTIA, PRODUCT, PRODUCT, INERTIA, PRODUCT, INERTIA, MOMENT, MOMENT, MOMENT, MASS)  # the ten inertial parameters
+BODY = (INERTIA, PRODUCT, PRODUCT, INERTIA, PRODUCT, INERTIA, MOMENT, MOMENT, MOMENT, MASS)  # ten inertial parameters
 
 
 def meaning_of(symbol: str, kind: Kind) -> str:
