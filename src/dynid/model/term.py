@@ -59,7 +59,7 @@ Slopes = Iterator[Slope]
 Place = Ints
 
 Q, DQ, DDQ = 0, 1, 2  # signals of a slope
-TERM_STEP = 1e-4  # step of differences, rad, rad/s, rad/s^2: rounding errors below 1e-11, and 1e-8 for a sign of width 0.01
+TERM_STEP = 1e-4  # step of differences, rad, rad/s, rad/s^2: errors below 1e-11, and 1e-8 for a sign of width 0.01
 _COMPARISONS = (np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal)
 
 
