@@ -1,4 +1,4 @@
-"""Files of BAM (Rhoban/bam): logs of pendulum test benches as actuator logs, and JSON files of model parameters."""
+"""Read logs of pendulum test benches in the format of BAM (Rhoban/bam), and read and write its JSON parameter files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dynid.recording.bam_logs import PendulumBench, bam_bench, has_switch
 from dynid.recording.log_reading import read
 
 MIN_SUPPLY_VOLTAGE = 1.0  # V; recorders that do not measure it write zero
-# Duty cycle per unit of kp and rad of error, and largest duty cycle, of families of servos by the names of motors; the
-# first that fits counts. BAM measured those of Feetech, Dynamixel MX, XL-320 and XL330; those of other Dynamixel X
-# follow from their manual: 4096 ticks a turn, kp / 128 of the error in ticks, of 885 units of PWM.
+# Duty cycle per unit of kp and rad of error, and largest duty cycle, of servo families by patterns of motor names; the
+# first match counts. BAM measured those of Feetech, Dynamixel MX, XL-320 and XL330; those of other Dynamixel X
+# follow from their manual: 4096 ticks per turn, kp / 128 of the error in ticks, of 885 units of PWM.
 SERVO_FAMILIES: Mapping[str, Mapping[str, float]] = {
     r"(sts?|sms|scs)_?-?\d+": {"gain": 0.166, "limit": 0.97}, r"mx_?-?\d+": {"gain": 0.158, "limit": 0.9625},
     r"xl_?-?320": {"gain": 0.05048199, "limit": 1.0}, r"x[lc]_?-?330": {"gain": 0.00246, "limit": 1.0},
@@ -61,7 +61,8 @@ class BamParameters:
 
 
 def servo_constants(motor: str) -> Mapping[str, float]:
-    """Return gain and limit of the drive of a servo by the name of its motor, such as "sts3215"; empty if unknown."""
+    """Return the drive gain and duty-cycle limit of a servo by the name of its motor, such as "sts3215"; empty if
+    unknown."""
     return _of_family(SERVO_FAMILIES, motor)
 
 
@@ -71,16 +72,16 @@ def _of_family(families: Mapping[str, Mapping[str, float]], motor: str) -> Mappi
 
 
 def bench_law(paths: Sequence[str | Path]) -> str:
-    """Return the drive law of logs of BAM: "cascade" for motors that receive currents, else "voltage".
+    """Return the name of the drive law for BAM logs: "cascade" for motors that receive currents, else "voltage".
 
     Raises:
-        RecordingError: the logs are of different motors, whose parameters have no common value.
+        RecordingError: the logs are of different motors, so no common parameters exist.
     """
     motors: dict[str, str | Path] = {}
     for path in paths:
         try:
             motors.setdefault(bam_bench(path).motor.strip().lower(), path)
-        except RecordingError:  # is stated where the log is read
+        except RecordingError:  # the log reader reports this error
             continue
     if len(motors) > 1:
         (one, first), (other, second) = list(motors.items())[:2]
@@ -90,17 +91,17 @@ def bench_law(paths: Sequence[str | Path]) -> str:
 
 
 def bam_log(path: str | Path, given: Collection[str] = ()) -> ActuatorLog:
-    """Return a log of BAM with its pendulum and gains, ready for `identify_actuators` with the law of `bench_law`.
+    """Return a BAM log with its pendulum and gains, as input of `identify_actuators` with the drive law of `bench_law`.
 
-    The gain of the servo's firmware and its supply voltage are those of the file. A logged supply voltage is used
-    instead, unless the recorder wrote zeros. While the torque is switched off, the supply voltage of the log is zero.
+    Firmware gain and supply voltage come from the file. A logged supply voltage is used instead, unless the recorder
+    wrote zeros. The returned supply voltage is zero while the torque is switched off.
 
     Args:
         path: the JSON file.
-        given: parameters of the drive law that the user gives, in place of those of the file.
+        given: names of drive law parameters that the user specifies; their values in the file are ignored.
     """
     bench = bam_bench(path)
-    # The switch travels in the place of the duty cycle, so that rows that are left out take it along.
+    # The on/off signal is stored as the duty cycle, so that it is removed together with invalid rows.
     recording = read(path, {"preset": "bam", "enabled": None, "duty": "torque_enable"}
                      if has_switch(path) else {"preset": "bam"})
     recording = replace(recording, joints=(bench.motor.strip() or "joint",))
@@ -127,9 +128,9 @@ def _voltage_bench(path: str | Path, bench: PendulumBench, given: Collection[str
         recording = replace(recording, voltage=np.where(is_on, supply, 0.0))
     constants = servo_constants(bench.motor)
     if not constants and "gain" not in given:
-        raise ModelError(f"{path}: the drive of motor '{bench.motor[:40]}' is not known: how its error and kp become a "
-                         "duty cycle", "add --gain gain=0.166 if it works as Feetech STS, 0.158 as Dynamixel MX, "
-                         "0.00576 as Dynamixel X", "unknown-motor")
+        raise ModelError(f"{path}: the drive gain of motor '{bench.motor[:40]}' (duty cycle per kp and rad) is "
+                         "unknown", "add --gain gain=0.166 if it works like Feetech STS, 0.158 like Dynamixel MX, "
+                                    "0.00576 like Dynamixel X", "unknown-motor")
     gains = {name: value for name, value in (("kp", bench.kp), ("vin", bench.vin)) if value is not None}
     return recording, {**gains, **constants}
 
@@ -148,7 +149,7 @@ def _current_bench(bench: PendulumBench, constants: Mapping[str, float], recordi
 
 
 def read_bam_parameters(path: str | Path) -> BamParameters:
-    """Return the parameters in a JSON file of BAM."""
+    """Return the actuator parameters from a BAM JSON file."""
     try:
         table = json.loads(read_small(Path(path)))
     except OSError as problem:
@@ -156,7 +157,7 @@ def read_bam_parameters(path: str | Path) -> BamParameters:
     except (ValueError, RecursionError):
         raise RecordingError(f"{path}: is not a valid JSON file") from None
     if not isinstance(table, dict) or table.get("model") not in FRICTION_MODELS:
-        raise RecordingError(f"{path}: states no friction model m1 to m6, so it holds no parameters of BAM")
+        raise RecordingError(f"{path}: states no friction model m1 to m6, so it is not a BAM parameter file")
     own = {bam: name for name, bam in _BAM_NAMES.items()}
     numbers: dict[str, float] = {}
     for name, value in table.items():
@@ -176,24 +177,24 @@ def read_bam_parameters(path: str | Path) -> BamParameters:
 
 def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Path, *, actuator: str = "",
                          joint: str | None = None) -> Path:
-    """Write parameters as a JSON file that BAM loads.
+    """Write actuator parameters as a JSON file that BAM loads.
 
     Args:
-        found: an estimate with the voltage law, or parameters.
-        path: the file.
+        found: an estimate with the voltage law, or parameters in BAM's form.
+        path: the output file.
         actuator: BAM's name of the actuator, such as "sts3215".
-        joint: name of the joint, for an estimate of several.
+        joint: name of the joint to write, if the estimate has several.
     """
     if isinstance(found, ActuatorEstimate):
         if joint is None and len(found.joints) > 1:
-            raise ModelError(f"a file of BAM holds one actuator; the estimate has {', '.join(found.joints)}",
+            raise ModelError(f"a BAM file holds one actuator; the estimate has the joints {', '.join(found.joints)}",
                              "give joint=...", "which-joint")
         name = joint or found.joints[0]
         if name not in found.joints:
             raise ModelError(f"the estimate has no joint '{name}'; it has {', '.join(found.joints)}",
                              code="unknown-joint")
         if found.law != "voltage":
-            raise ModelError(f"BAM stores torque constant and resistance; drive law '{found.law}' has none",
+            raise ModelError(f"BAM needs a torque constant and a resistance, which drive law '{found.law}' has not",
                              "identify with law 'voltage'", "wrong-law")
         found = BamParameters(found.friction, actuator, found.values(name))
     wanted = ("kt", "resistance", "armature", *FRICTION_MODELS[found.model], "delay")

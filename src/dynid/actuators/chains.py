@@ -16,9 +16,9 @@ from dynid.errors import ModelError
 from dynid.recording import Recording
 from dynid.robot import Body, Joint, Robot
 
-LARGEST_STEP = 2.5e-3  # s, of a solution: half of it changes positions by less than an encoder of 12 bits shows
-PENDULUM_THICKNESS = 1e-3  # of the length: simulators refuse a body without extent; its inertia changes by 1e-6
-SIMULATION_STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s: of a search; the longest that is fine enough is used
+LARGEST_STEP = 2.5e-3  # s, of a final simulation: half of it changes positions by less than a count of a 12-bit encoder
+PENDULUM_THICKNESS = 1e-3  # of the length: simulators refuse a body without extent; the inertia changes by 1e-6
+SIMULATION_STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s; the longest one that is accurate enough is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class Chain:
     """Joints of a robot that share no motion with its other joints.
 
     Attributes:
-        joints: their numbers in the robot (n,).
-        tree: of these joints alone.
+        joints: indices of the joints in the robot (n,).
+        tree: kinematic tree of these joints alone.
         bodies: ten inertial parameters of each link (n, 10).
     """
 
@@ -36,8 +36,7 @@ class Chain:
     bodies: Array
 
     def packed(self, scale: Array | None = None) -> Array:
-        """Return the work array of the compiled dynamics; scale (n,): factor on the inertial parameters of
-        each link."""
+        """Return the work array of the compiled dynamics. scale (n,): factors on the links' inertial parameters."""
         return pack(self.tree, self.bodies if scale is None else self.bodies * scale[:, None])
 
 
@@ -50,7 +49,7 @@ def chains_of(robot: Robot) -> list[Chain]:
     tree = tree_of(robot)
     if missing:
         raise ModelError(f"robot '{robot.name}' states no inertia of {', '.join(missing)}",
-                         "add masses and inertias to its file: without torques, only known links give a scale",
+                         "add masses and inertias to its file: without torques, only known links set the scale",
                          "links-not-known")
     bodies = robot.inertias
     root = np.arange(robot.dof)
@@ -74,11 +73,12 @@ class LogSignals:
         t: time stamps, s.
         q: measured positions.
         command, total: commanded positions at each row and their integrals over time.
-        ramp: slopes of the commands after each row, rad/s, and their duration, s (2, rows, n); zero where it is held.
+        ramp: slopes of the commands after each row, rad/s, and their duration, s (2, rows, n); zero for constant
+            commands.
         rate: commanded velocities.
         feed, supply: signals of the drive law.
         starts: rows at which the simulation restarts, because rows before them are missing.
-        first: positions and velocities there (segments, 2, n).
+        first: positions and velocities at these rows (segments, 2, n).
     """
 
     t: Array
@@ -95,14 +95,14 @@ class LogSignals:
     @staticmethod
     def of(log: Recording, joints: Ints, signals: Mapping[str, Array], gap: float, restart: float | None = None) \
             -> LogSignals:
-        """Return the signals of some joints of a log.
+        """Return the signals of the given joints from a log.
 
         Args:
             log: the log.
             joints: indices of the joints.
-            signals: feed and supply (rows, dof), if the law has them.
+            signals: feed and supply (rows, dof), if the drive law uses them.
             gap: time between two rows beyond which the simulation restarts, s.
-            restart: time after which the simulation restarts in any case, s.
+            restart: time after which the simulation restarts in any case, s; None for no such limit.
         """
         assert log.reference is not None
         t, q = np.ascontiguousarray(log.t), np.ascontiguousarray(log.q[:, joints])
@@ -125,7 +125,7 @@ class LogSignals:
 
 
     def at_speeds(self, limits: Array) -> LogSignals:
-        """Return the signals with commands that change at most at the drives' speed limits (n,), rad/s."""
+        """Return the signals with commands whose speed is limited to the drives' limits (n,), rad/s."""
         if not np.isfinite(limits).any():
             return self
         target, ramp = np.empty_like(self.command), np.zeros_like(self.ramp)
@@ -134,19 +134,20 @@ class LogSignals:
 
 
 def _integral(t: Array, values: Array, ramp: Array) -> Array:
-    """Integral over time (rows, n) of values at rows, from the first row to each; ramp: see `LogSignals`."""
+    """Return the integral over time (rows, n) of values (rows, n) from the first row to each row; ramp: see
+    `LogSignals`."""
     slope, length = ramp[:, :-1]
     span = np.diff(t)[:, None]
     parts = values[:-1] * span + slope * length * (span - 0.5 * length)
     return np.vstack([np.zeros((1, values.shape[1])), np.cumsum(parts, axis=0)])
 
 
-_STATE_WINDOW = 0.05  # s of the positions whose parabola gives the state at the start of a simulation
+_STATE_WINDOW = 0.05  # s of positions to which a parabola is fitted for the state at the start of a simulation
 _MIN_STATE_ROWS = 5
 
 
 def _state(t: Array, q: Array, start: int, stop: int) -> Array:
-    """Return position and velocity (2, n) at a row, from a parabola through the following rows."""
+    """Return position and velocity (2, n) at row `start`, from a parabola fitted to the rows that follow it."""
     count = min(max(int(np.searchsorted(t[start:stop], t[start] + _STATE_WINDOW)), _MIN_STATE_ROWS), stop - start)
     if count < 3:
         return np.vstack([q[start], np.zeros_like(q[start])])
@@ -160,7 +161,7 @@ def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array
                    step: float = LARGEST_STEP) -> Array | None:
     """Return encoder positions and velocities (2, rows, n) of a chain in closed loop; None if the simulation diverges.
 
-    numbers (n, JOINT_COLUMNS): of each joint, see `columns`. rows: see `Chain.packed`.
+    numbers (n, JOINT_COLUMNS): parameters of each joint, see `columns`. rows: see `Chain.packed`. step: s, at most.
     """
     n = len(chain.joints)
     assert numbers.shape == (n, JOINT_COLUMNS)
@@ -175,15 +176,15 @@ def pendulum(mass: float, length: float, arm_mass: float = 0.0, *, joint: str = 
     """Return a pendulum of one joint that hangs down at position 0: a point mass at the end of a thin rod.
 
     Args:
-        mass: of the point mass, kg.
-        length: from the axis to the point mass, m.
-        arm_mass: of the rod, kg.
+        mass: point mass, kg.
+        length: distance from the axis to the point mass, m.
+        arm_mass: mass of the rod, kg.
         joint: name of the joint.
     """
     if not (mass >= 0 and length > 0 and arm_mass >= 0 and mass + arm_mass > 0):
         raise ModelError(f"a pendulum needs a length above zero and a mass, got mass {mass:g} kg, arm mass "
                          f"{arm_mass:g} kg and length {length:g} m", code="wrong-pendulum")
-    turned = np.array([[1.0, 0, 0, 0], [0, 0, -1.0, 0], [0, 1.0, 0, 0], [0, 0, 0, 1.0]])  # the axis lies level
+    turned = np.array([[1.0, 0, 0, 0], [0, 0, -1.0, 0], [0, 1.0, 0, 0], [0, 0, 0, 1.0]])  # the joint axis is horizontal
     inertia = (mass + arm_mass / 3.0) * length ** 2
     moment = (mass + arm_mass / 2.0) * length
     solid = PENDULUM_THICKNESS ** 2 * inertia

@@ -15,15 +15,15 @@ from dynid.errors import NotPossibleError
 from dynid.findings import Finding
 
 MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cause
-_LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # of the largest torque of the law, tried as limits
+_LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # relative to the largest torque of the law: limits that are tried
 _FASTER_COMMAND = 1.2  # times the largest speed of the motion: commands that are not faster reach no speed limit
 POOR_FIT = 0.03  # rms residual over rms motion of a joint, beyond which a cause is searched from several starts
 _POOR_LIMIT_SHARES = (0.9, 0.6, 0.4, 0.25, 0.15, 0.08)  # as _LIMIT_SHARES, where the fit is poor
-SHORT_SEARCH = 6  # iterations from each
+SHORT_SEARCH = 6  # iterations from each start
 
 
 def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """Return a finding for each joint whose motion a drive limit explains much better, although none was given."""
+    """Return a finding for each joint whose motion fits much better with a drive limit that the user did not give."""
     item = next((one for one in problem.law.parameters if one.name in ("torque_limit", "current_limit", "limit")), None)
     if item is None or _is_settled(problem, item.name):
         return []
@@ -48,12 +48,12 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
             estimated = f", or --also {name} to estimate it" if name != "limit" else ""
             advice = f"Add --gain {name}={limit:.3g}{estimated}."
             if grows:
-                advice += " The integral of its drive grows on while it saturates: add --gain windup=1 too."
+                advice += " The integral of its drive continues to grow during saturation: add --gain windup=1 too."
             torque = limit * float(wider.numbers(again.x, problem.logs[0])[j, c.TORQUE_GAIN])
-            # A torque constant that is estimated and a limit vary together; the torque at the limit is determined.
+            # Torque constant and current limit are correlated; the torque at the limit is well determined.
             as_torque = f", a torque of {torque:.3g} N m" if _is_estimated(problem, "kt") else ""
             text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
-                    f"{std:.2g} {item.unit}".rstrip() + f"{as_torque}, below the {largest:.3g} that is demanded. "
+                    f"{std:.2g} {item.unit}".rstrip() + f"{as_torque}, below the largest demand of {largest:.3g}. "
                     f"{advice}")
             found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
                                  evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease,
@@ -63,9 +63,8 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
-    """Return the problem without and with integral windup, each after whether it has windup. Without an integral, or
-    with a given `windup`, there is one problem.
-    """
+    """Return pairs (has windup, problem): without and with integral windup, or one pair without an integral or if
+    `windup` is given."""
     is_open = any(one.name == "windup" for one in problem.law.parameters) and not _is_settled(problem, "windup")
     if not is_open or all(own.get("ki", 0.0) == 0.0 for own in problem.known):
         return [(False, problem)]
@@ -74,15 +73,14 @@ def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
 
 
 def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
-    """Return the fit with a drive limit as the last unknown, below the largest demand; None if no limit explains the
-    motion.
+    """Return the fit with a drive limit as the last unknown, below `largest`; None if no limit fits the motion.
 
-    Where the fit without a limit is poor, its other values are far from those with one, so each limit gets a search.
+    If the fit without a limit is poor, its values are a bad start, so a full search is run for each trial limit.
     """
     before = float(np.sum((fit.residual * weights) ** 2))
     is_poor = bool(np.any(error_shares(wider, fit.residual) > POOR_FIT))
-    # A torque constant that was estimated without a limit is too low where the drive gave less than it was asked for:
-    # the largest torque of the links is about that at the limit.
+    # A torque constant that was estimated without a limit is too low if the drive saturated:
+    # the largest torque of the links is about the torque limit.
     is_scale = np.array([one.name == "kt" and one.joint == wider.unknowns[-1].joint for one in
                          wider.unknowns[:len(fit.x)]], dtype=bool)
     needed = _largest_link_torque(wider, wider.unknowns[-1].joint) if is_poor and is_scale.any() else 0.0
@@ -106,7 +104,7 @@ def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Arra
 
 
 def _largest_link_torque(problem: ChainProblem, joint: int) -> float:
-    """Return the largest torque of the links at a joint along the filtered motion, N m."""
+    """Return the largest torque, N m, that the motion of the known links requires at a joint."""
     return max(float(np.max(np.abs(log.link_torque()[log.keep, joint]))) for log in filtered_logs(problem))
 
 
@@ -126,7 +124,7 @@ def joint_weights(fit: Refinement) -> Array:
 
 
 def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """Return a finding if a limited speed of the drives' targets explains the motion much better."""
+    """Return a finding if the motion fits much better with drives that limit the speed of their targets."""
     item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
     commanded, measured = largest_speed(problem)
     if item is None or _is_settled(problem, item.name) or commanded < _FASTER_COMMAND * measured:

@@ -12,21 +12,22 @@ import numpy as np
 from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array
 
-MAX_COUNT = 0.05  # rad: 126 counts a turn; coarser positions are commands or states, not an encoder
+MAX_COUNT = 0.05  # rad: 126 counts per turn; coarser positions are commands or states, not an encoder
 MIN_COUNT = 1e-6  # rad: below it, differences are those of rounded floating-point numbers
 COUNT_SHARE = 0.98  # of the changes of a position that must be whole counts, to a twentieth of a count
 WHOLE_TOLERANCE = 0.05  # of a count
-ENCODER_ORIGINS = 24  # of the counts that are simulated: the root mean square of as many errors is known to 15 %
-# Student's 97.5 % quantile with as many degrees of freedom, over that of the normal distribution: 2.064 / 1.960.
+ENCODER_ORIGINS = 24  # number of simulated origins of the counts: the RMS of 24 errors has a standard error of 15 %
+# Student's 97.5 % quantile with 24 degrees of freedom, divided by that of the normal distribution: 2.064 / 1.960.
 STUDENT_FACTOR = 1.053
-# Of the largest sensitivity: below it, an unknown does not act at all, such as a Stribeck speed below all speeds of the
-# log. Units of the unknowns differ by far less.
+# Relative to the largest sensitivity: below it, an unknown has no effect, such as a Stribeck speed below all speeds of
+# the log. Different units change sensitivities far less.
 SILENT_SHARE = 1e-15
 MIN_NOISE_SHARE = 0.02  # of the squared residuals that rounding must explain before it is simulated
 
 
 def encoder_count(q: Array) -> float:
-    """Return the count of an encoder, rad, from the positions (rows,) of a joint; 0 where they are not rounded."""
+    """Return the resolution of an encoder, rad per count, from the positions (rows,) of a joint; 0 if they are not
+    rounded."""
     change = np.abs(np.diff(q))
     change = change[change > MIN_COUNT]
     if len(change) < 10:
@@ -40,15 +41,15 @@ def encoder_count(q: Array) -> float:
 
 def rounding_errors(problem: ChainProblem, x: Array, slopes: Array, residual: Array, weights: Array) \
         -> tuple[Array, float]:
-    """Return the root mean square error (k,) of the first k unknowns that rounding of the positions causes, and the
-    share of the squared residuals that it explains.
+    """Return the RMS error (k,) of the first k unknowns by rounding of the positions, and the share of the squared
+    residuals that rounding explains.
 
     Args:
         problem: the logs and unknowns.
         x: values of all unknowns.
-        slopes: sensitivities (rows, dof, k), from which states at starts are projected out.
+        slopes: sensitivities (rows, dof, k), orthogonal to those of the initial states of the simulations.
         residual: measured minus simulated positions (rows, dof).
-        weights: of the joints (dof,).
+        weights: weights of the joints (dof,), 1/rad.
     """
     problem, count = problem.coarse, slopes.shape[2]
     measured = np.concatenate([log.signals.q for log in problem.logs])
@@ -59,7 +60,7 @@ def rounding_errors(problem: ChainProblem, x: Array, slopes: Array, residual: Ar
     flat = (slopes * weights[None, :, None]).reshape(-1, count)
     size = np.linalg.norm(flat, axis=0)
     is_silent = size <= SILENT_SHARE * size.max(initial=0.0)
-    size[is_silent], flat[:, is_silent] = 1.0, 0.0  # then no error is passed on to them, and no interval is given
+    size[is_silent], flat[:, is_silent] = 1.0, 0.0  # they get no rounding error and no interval
     inverse = np.linalg.pinv(flat / size, rcond=1e-7) / size[:, None]
     rng, errors = np.random.default_rng(0), []
     plain = problem.residuals(x)

@@ -16,7 +16,7 @@ from dynid.html_tables import card, listed, table
 from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 
-INTERVAL_SIGMAS = 1.96  # of a 95 % interval
+INTERVAL_SIGMAS = 1.96  # half width of a 95 % interval in standard errors
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,13 @@ class ActuatorValue:
 
     Attributes:
         joint: name of the joint.
-        name, unit: of the parameter.
+        name, unit: name and unit of the parameter.
         value: estimate, or the value that was given.
         std: standard error, NaN where there is none.
-        identified: whether the data determine it. Only identified parameters have an interval.
-        is_given: whether it was given and not estimated.
-        linear, linear_std: value and standard error of the first stage, NaN where it has none.
+        identified: whether the data determine the parameter. Only identified parameters have an interval.
+        is_given: whether the value was given and not estimated.
+        linear, linear_std: value and standard error of the linear first stage, NaN if it does not estimate the
+            parameter.
     """
 
     joint: str
@@ -63,13 +64,13 @@ class ActuatorValue:
 
 @dataclass(frozen=True)
 class FrictionTrial:
-    """A friction model in the comparison.
+    """Result of one friction model in the comparison of friction models.
 
     Attributes:
         model: "m1" to "m6".
-        title: in words.
-        error: mean absolute position error of simulated parts that were left out of the fit, rad.
-        better: mean improvement over the model that was kept before it, in standard errors.
+        title: description of the model.
+        error: mean absolute position error in cross-validation, rad.
+        better: mean improvement over the best simpler model, in standard errors.
         chosen: whether this model was chosen.
     """
 
@@ -123,13 +124,13 @@ class ActuatorEstimate:
         law: name of the drive law.
         friction: friction model, "m1" to "m6".
         parameters: all parameters of all joints.
-        notes: parameters that these data cannot distinguish, and an experiment that would.
-        findings: what looks wrong or deserves attention.
-        comparison: friction models that were compared.
+        notes: parameters that the data cannot distinguish, and experiments that would distinguish them.
+        findings: probable errors in the logs, the gains or the robot file.
+        comparison: results of the friction models that were compared.
         logs: measured and simulated positions.
-        linear_error: mean absolute position error of the first stage, rad.
-        iterations, gradient_error: of the second stage, the largest over the chains.
-        posterior: values and covariance of all unknowns, for simulators and draws.
+        linear_error: mean absolute position error of the linear first stage, rad.
+        iterations, gradient_error: see `Refinement`, the largest values over the joint chains.
+        posterior: values and covariance of all unknowns, for export to simulators and random draws.
     """
 
     robot: str
@@ -166,7 +167,7 @@ class ActuatorEstimate:
                    notes=list[Note], findings=list[Finding], friction_models=list[FrictionTrial],
                    simulation=_SIMULATION_RECORD, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, without the positions."""
+        """Return the estimate as plain data for JSON, without the positions."""
         return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,
                 "parameters": [one.to_dict() for one in self.parameters],
                 "notes": [note.to_dict() for note in self.notes],

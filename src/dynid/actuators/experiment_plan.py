@@ -1,4 +1,5 @@
-"""Plan of an actuator experiment: its commands and recordings, what each separates, expected standard errors."""
+"""Plan of an actuator experiment: its recordings with their commands, their purposes, and the expected standard
+errors."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ import numpy as np
 
 from dynid.arrays import Array
 
-RESIDUAL_STD = 5e-3  # rad: what simulations of real servos miss after a fit (go2: 6 mrad, BAM: 20 mrad)
+RESIDUAL_STD = 5e-3  # rad: position error of fitted simulations of real servos (go2: 6 mrad, BAM: 20 mrad)
 RESIDUAL_TIME = 0.1  # s over which such residuals are correlated: rows within it count as one
 MAX_RELATIVE_STD = 0.5  # of a parameter's value, beyond which it is not identified
 START_HOLD = 0.5  # s of rest at the home posture before and after each part
-RANGE_SHARE = 0.9  # of the range that commands use; overshoot takes some of the rest
+RANGE_SHARE = 0.9  # of the range that commands use; the remainder leaves room for overshoot
 SPEED_SHARE = 0.9  # of the speed limit that smooth commands use
 MIN_CHIRP_FREQUENCY = 0.2  # Hz
 ROWS_PER_PERIOD = 8.0  # rows of the command in the shortest period of a chirp
@@ -25,15 +26,15 @@ STEP_KINDS = ("steps", "small steps")  # whose commands jump; the servo limits i
 
 @dataclass(frozen=True, eq=False)
 class ExperimentPart:
-    """One recording of an experiment.
+    """One recording of an actuator experiment.
 
     Attributes:
         kind: one of PART_KINDS.
-        gains: drive law parameters to set for it, such as {"kp": 16.0}.
-        load: which load to mount, as `loads` of the experiment calls it; empty for a robot without one.
+        gains: drive law parameters to set for this recording, such as {"kp": 16.0}.
+        load: name of the load to mount, see `design_actuator_experiment`; empty for a robot without one.
         t: times (rows,), s.
         command: commanded positions (rows, joints), rad or m.
-        separates: parameters whose standard errors grow most without this part, and by which factor.
+        separates: parameters whose standard errors grow most without this recording, with the factors.
     """
 
     kind: str
@@ -59,11 +60,11 @@ class ActuatorExperiment:
         joints: names of the joints.
         rate: rows per second of the commands.
         parameters: names of the unknown parameters, with their joints.
-        units: their units.
+        units: units of these parameters.
         values: nominal values that the design assumes (parameters,).
         std: expected standard errors (parameters,), with residuals of RESIDUAL_STD.
-        sizes: nominal values, or sizes that matter where these are smaller (parameters,).
-        notes: what limits the design, one sentence each.
+        sizes: scales of the parameters (parameters,): nominal values, or typical values where these are larger.
+        notes: sentences on limits of the design.
     """
 
     parts: tuple[ExperimentPart, ...]
@@ -78,25 +79,25 @@ class ActuatorExperiment:
 
     @property
     def not_identified(self) -> tuple[str, ...]:
-        """Parameters whose expected standard error exceeds half of their nominal value, without offsets, which are
-        zero."""
+        """Parameters whose expected standard error exceeds half of their nominal value; offsets are not listed."""
         return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
                      if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
 
 
     @property
     def std_words(self) -> tuple[str, ...]:
-        """Expected standard errors as text; "not determined" for parameters without."""
+        """Expected standard errors as text; "not determined" for parameters that have none."""
         return tuple("not determined" if name in self.not_identified else f"{std:.2g}"
                      for name, std in zip(self.parameters, self.std, strict=True))
 
 
 def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
-    """Return the plan as Markdown: each recording with what it separates, and the standard errors to expect.
+    """Return the plan as Markdown: each recording with the parameters that it separates, and the expected standard
+    errors.
 
     Args:
         plan: the experiment.
-        files: command file of each part.
+        files: command file of each recording.
     """
     lines = ["# Actuator experiment", "", f"{len(plan.parts)} recordings at {plan.rate:g} Hz of "
              f"{', '.join(plan.joints)}. Collisions are not checked: watch the first run, hand on the stop.", ""]
@@ -126,7 +127,7 @@ class Room:
     Attributes:
         low, high: lowest and highest position, rad or m.
         speed: highest speed, rad/s or m/s.
-        home: position in which each part begins and ends.
+        home: position at which each recording begins and ends, rad or m.
     """
 
     low: float
@@ -144,7 +145,7 @@ class Room:
 
 
 def _sweep(turns: float) -> Callable[[Array, Room, np.random.Generator, float], Array]:
-    """Return a command function that moves back and forth at constant speed, `turns` times over the part."""
+    """Return a function for commands that move back and forth at constant speed, `turns` times in the recording."""
     def command(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
         duration = float(t[-1])
         size = min(room.half, SPEED_SHARE * room.speed * duration / (4.0 * turns))
@@ -154,8 +155,7 @@ def _sweep(turns: float) -> Callable[[Array, Room, np.random.Generator, float], 
 
 
 def _chirp(highest: float) -> Callable[[Array, Room, np.random.Generator, float], Array]:
-    """Return a command function for a sine whose frequency rises to `highest`, Hz; the speed limit reduces its
-    amplitude."""
+    """Return a function for sine commands with a frequency that rises to `highest`, Hz, within the speed limit."""
     def command(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
         duration, top = float(t[-1]), min(highest, (len(t) - 1) / float(t[-1]) / ROWS_PER_PERIOD)
         frequency = MIN_CHIRP_FREQUENCY + (top - MIN_CHIRP_FREQUENCY) * t / duration
@@ -166,7 +166,7 @@ def _chirp(highest: float) -> Callable[[Array, Room, np.random.Generator, float]
 
 
 def _steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
-    """Return jumps to random positions, each kept for a random time."""
+    """Return commands (rows,) that jump to random positions and stay there for random times."""
     largest = min(2 * room.half, MAX_STEP_TIME * room.speed)
     at, level, found = 0.0, room.home, np.full(len(t), room.home)
     while at < t[-1]:
@@ -178,7 +178,7 @@ def _steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Arra
 
 
 def _small_steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
-    """Return small jumps back and forth about several postures, some of which do not overcome static friction."""
+    """Return commands (rows,) with small steps about several postures; some steps do not overcome static friction."""
     postures = room.middle + room.half * np.array([-0.7, 0.0, 0.7])
     place = np.minimum((3 * t / t[-1]).astype(int), 2)
     sizes = room.half * rng.uniform(*SMALL_STEP_SHARES, size=int(t[-1] / 0.25) + 2) \
@@ -192,7 +192,7 @@ def _small_steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -
 
 
 def _lift_and_drop(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
-    """Return slow lifts to alternating sides, a rest under load, and fast returns."""
+    """Return commands (rows,) that lift a load slowly to alternating sides, hold it, and return fast."""
     period, half = 4.0, room.half
     fast = min(2.0 * half / (SPEED_SHARE * room.speed), 0.3 * period)
     u = (t + phase * period) % period
@@ -203,26 +203,26 @@ def _lift_and_drop(t: Array, room: Room, rng: np.random.Generator, phase: float)
 
 
 PART_KINDS: Mapping[str, tuple[Callable[[Array, Room, np.random.Generator, float], Array], str]] = {
-    "slow sweep": (_sweep(1.0), "at low constant speed the command error is gravity and dry friction alone"),
+    "slow sweep": (_sweep(1.0), "at low constant speed only gravity and dry friction cause the tracking error"),
     "sweep": (_sweep(3.0), "at another constant speed, viscous friction and back-EMF differ from dry friction"),
     "chirp": (_chirp(2.5), "accelerations show inertia, and the phase shows damping"),
     "fast chirp": (_chirp(8.0), "at high frequency the delay and the armature dominate"),
     "steps": (_steps, "jumps reach saturation and show the delay"),
-    "small steps": (_small_steps, "some steps stick: static friction, backlash and encoder bias"),
+    "small steps": (_small_steps, "some steps end in sticking, which shows static friction, backlash and encoder bias"),
     "lift and drop": (_lift_and_drop, "friction under load differs between lifting and lowering"),
 }
 
 
 def part_command(kind: str, duration: float, rate: float, rooms: list[Room], seed: int, share: float = 1.0) \
         -> tuple[Array, Array]:
-    """Return times (rows,), s, and commanded positions (rows, joints) of one part.
+    """Return times (rows,), s, and commanded positions (rows, joints) of one recording.
 
     Args:
         kind: one of PART_KINDS.
-        duration: s, with the rests at both ends.
+        duration: total time, s, including the rests at both ends.
         rate: rows per second.
         rooms: limits of each joint.
-        seed: of the random steps.
+        seed: seed of the random steps.
         share: amplitude of the commands relative to the full range about the home posture.
     """
     t = np.arange(round(duration * rate) + 1) / rate
@@ -231,7 +231,7 @@ def part_command(kind: str, duration: float, rate: float, rooms: list[Room], see
     found = np.empty((len(t), len(rooms)))
     for j, room in enumerate(rooms):
         raw = PART_KINDS[kind][0](inner - inner[0], room, rng, j / len(rooms))
-        lead = max(2.0 * float(np.ptp(raw)) / room.speed, 0.2)  # s from home into the motion and out of it
+        lead = max(2.0 * float(np.ptp(raw)) / room.speed, 0.2)  # s between the home position and the motion
         fade = np.minimum(np.clip((inner - inner[0]) / lead, 0.0, 1.0), np.clip((inner[-1] - inner) / lead, 0.0, 1.0))
         smooth = fade ** 3 * (10.0 - 15.0 * fade + 6.0 * fade ** 2)
         away = np.zeros(len(t))

@@ -1,4 +1,4 @@
-"""Experiments for actuators: which commands, gains and masses determine the parameters best, by their information.
+"""Optimal experiments for actuators: commands, gains and masses that give the most Fisher information.
 
 Each candidate is simulated in closed loop with nominal values. The sensitivities of the simulated positions give its
 Fisher information. Candidates are added one after the other, each time the one that reduces the volume of the
@@ -36,14 +36,14 @@ from dynid.progress import Progress, Tell
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-PRIOR_STD = 1e3  # of a parameter, in its own size: what no part determines stays far beyond MAX_RELATIVE_STD
-SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # of the way from home, tried until the simulated motion is inside the limits
+PRIOR_STD = 1e3  # of a parameter, relative to its scale: undetermined parameters stay far beyond MAX_RELATIVE_STD
+SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # of the full amplitude, tried until the simulated motion is inside the limits
 OVERSHOOT_SHARE = 0.05  # of the range by which simulated positions may leave the commanded range
-NAMED_RATIO = 1.25  # a part is said to separate a parameter whose standard error grows by this factor without it
+NAMED_RATIO = 1.25  # a recording separates a parameter if its standard error grows by this factor without the recording
 MAX_NAMED_PARAMETERS = 4  # parameters that one sentence names
 NOMINAL_ARMATURE_SHARE = 0.3  # of a link's inertia, where no armature is given
-NOMINAL_POSTURES = 20  # random ones, in which links are weighed for nominal values
-NOMINAL_FRICTION_SHARE = 0.06  # of the torque that holds a link level, where no friction is given
+NOMINAL_POSTURES = 20  # random postures in which gravity torques are computed for nominal values
+NOMINAL_FRICTION_SHARE = 0.06  # of the torque that holds a link horizontal, where no friction is given
 NOMINAL_VALUES = {"stribeck_speed": 0.3, "load": 0.05, "stribeck_load": 0.05, "load_motor": 0.05,
                   "load_external": 0.05, "stribeck_load_motor": 0.05, "stribeck_load_external": 0.05,
                   "quadratic_motor": 0.01, "quadratic_external": 0.01, "delay": 0.005, "bias": 0.0, "offset": 0.0,
@@ -52,7 +52,7 @@ NOMINAL_VALUES = {"stribeck_speed": 0.3, "load": 0.05, "stribeck_load": 0.05, "l
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A candidate part with its information: one matrix for each chain of the robot."""
+    """A candidate recording with its Fisher information: one matrix for each joint chain of the robot."""
 
     part: ExperimentPart
     information: tuple[Array, ...]
@@ -69,7 +69,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
     """Design recordings that determine the parameters of actuators, within limits.
 
     Args:
-        loads: the robot, or several by what is mounted, such as pendulums with different masses.
+        loads: the robot, or several by name of the mounted load, such as pendulums with different masses.
         law: drive law, see `dynid.actuators.laws`.
         gains: settings of the drive that the user can choose, several values each, such as {"kp": [8, 16, 32]}.
         known: parameters that will be given to the identification.
@@ -77,15 +77,15 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         friction: friction model that the experiment shall determine, "m1" to "m6".
         lower, upper: range of the commands (joints,), rad or m. Default: the robot's own limits.
         velocity: speed limits of the commands (joints,). Default: the robot's own.
-        home: posture (joints,) in which each part begins and ends. Default: zero, or the middle of a range without it.
-        duration: s, of all parts together.
-        part_duration: s, of one part.
+        home: posture (joints,) at which each recording begins and ends. Default: zero, or mid-range if zero is outside.
+        duration: total time of all recordings, s.
+        part_duration: time of one recording, s.
         rate: rows per second.
-        seed: of random steps.
+        seed: seed of random steps.
         tell: called with progress messages.
 
     Returns:
-        The parts, with the standard errors that they are expected to give.
+        The recordings, with the standard errors that are expected from them.
     """
     robots = {"": loads} if isinstance(loads, Robot) else dict(loads)
     first = next(iter(robots.values()))
@@ -94,13 +94,13 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         raise DynidError(f"there is no friction model '{friction}'; there are {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
     if not duration >= part_duration > 4.0 or not rate >= 10.0:
-        raise DynidError("an experiment needs parts of more than 4 s, time for at least one part, and a rate of at "
+        raise DynidError("an experiment needs recordings of more than 4 s, time for at least one, and a rate of at "
                          "least 10 Hz; got "
                          f"{part_duration:g} s, {duration:g} s and {rate:g} Hz", code="wrong-duration")
     rooms = _rooms(first, lower, upper, velocity, home)
     settings = _settings(drive, gains or {}, known or {})
     assumed = {**NOMINAL_VALUES, **dict(known or {}), **dict(values or {})}
-    # Nominal values are those of the first load for all: they describe the actuators, not what hangs on them.
+    # Nominal values are those of the first load for all loads, because they describe the actuators alone.
     designs = {load: _designs(robot, drive, friction, known or {}, settings, assumed)
                for load, robot in robots.items()}
     start = next(iter(designs.values()))
@@ -127,9 +127,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
 
 @dataclass(frozen=True, eq=False)
 class _ChainDesign:
-    """Design data of one joint chain: the problem without logs, nominal values of its unknowns, and directions in
-    parameter space (unknowns, m) that no recording can determine.
-    """
+    """Design data of one joint chain: the estimation problem without logs, nominal values `x` (unknowns,), and the
+    unidentifiable directions of parameter space (unknowns, m)."""
 
     chain: Chain
     problem: ChainProblem
@@ -143,7 +142,7 @@ class _ChainDesign:
 
 @dataclass(frozen=True, eq=False)
 class _Labels:
-    """Names, units, nominal values and sizes of all unknowns, chain after chain."""
+    """Names, units, nominal values and scales of all unknown parameters, chain by chain."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]
@@ -185,7 +184,7 @@ def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, veloc
 
 def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mapping[str, float]) \
         -> list[dict[str, float]]:
-    """Return every combination of the gains that the user can set."""
+    """Return every combination of the gain values that the user can set, together with the known parameters."""
     own = {item.name for item in law.parameters}
     wrong = [name for name in (*gains, *known) if name not in own and name not in MECHANICAL_PARAMETERS]
     if wrong:
@@ -224,15 +223,14 @@ def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, flo
 
 def unknown_parameters(law: DriveLaw, dof: int, names: Sequence[str], shared: Sequence[str] = ()) \
         -> tuple[Unknown, ...]:
-    """Return unknowns of a chain before there is a log: `names` of each joint, and `shared` once for all."""
+    """Return the unknowns of a chain for planned logs: `names` for each joint, `shared` once for all joints."""
     items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in law.parameters}}
     return (*(Unknown(name, j, items[name]) for j in range(dof) for name in names),
             *(Unknown(name, -1, items[name]) for name in shared))
 
 
 def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float]]:
-    """Return assumed values of each joint; values that are not given follow from the gravity torque in
-    some postures."""
+    """Return the assumed parameters of each joint; missing ones follow from gravity torques in random postures."""
     n, rows = len(chain.joints), chain.packed()
     rng = np.random.default_rng(0)
     inertia, torque = np.full(n, 1e-5), np.full(n, 1e-2)
@@ -247,7 +245,7 @@ def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float
 
 def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentPart, rooms: list[Room],
                duration: float, rate: float, seed: int) -> _Candidate | None:
-    """Return a candidate recording with its Fisher information; None if it exceeds the limits in simulation at every
+    """Return a candidate recording with its Fisher information; None if its simulation exceeds the limits at every
     amplitude."""
     for share in SMALLER_SHARES:
         t, command = part_command(part.kind, duration, rate, rooms, seed, share)
@@ -277,8 +275,8 @@ def _is_inside(moved: Array, rooms: Sequence[Room]) -> bool:
 
 
 def _total(chosen: Sequence[_Candidate]) -> list[Array]:
-    """Return the Fisher information of several recordings together, chain by chain, with a weak prior so that it can be
-    inverted."""
+    """Return the summed Fisher information of several recordings per chain, with a weak prior that makes it
+    invertible."""
     found = []
     for k in range(len(chosen[0].information)):
         values, directions = np.linalg.eigh(np.sum([one.information[k] for one in chosen], axis=0))
@@ -292,12 +290,12 @@ def _relative_std(chosen: Sequence[_Candidate]) -> Array:
 
 
 def _volume(chosen: Sequence[_Candidate]) -> float:
-    """Return the logarithm of the determinant of the information."""
+    """Return the logarithm of the determinant of the summed Fisher information."""
     return float(sum(np.linalg.slogdet(matrix)[1] for matrix in _total(chosen)))
 
 
 def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
-    """Return the candidates that together give the most information, added one after the other, each at most once."""
+    """Return `count` different candidates, selected greedily for the largest determinant of the Fisher information."""
     chosen: list[_Candidate] = []
     left = list(candidates)
     while left and len(chosen) < count:
@@ -308,8 +306,7 @@ def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
 
 def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
                labels: _Labels, notes: list[str]) -> ActuatorExperiment:
-    """Return the experiment, with the parameters that each part separates and the purpose of several gains
-    and loads."""
+    """Return the experiment, with the parameters that each recording, several gains and several loads separate."""
     whole = _relative_std(chosen)
     notes += _tied(chosen, labels)
     parts = []
@@ -332,7 +329,7 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
 
 
 def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
-    """Return sentences on parameters that can change together without any effect on the motion of the chosen parts."""
+    """Return sentences on parameters that can change together without changing the motion of the chosen recordings."""
     found, start = [], 0
     for matrix in _total(chosen):
         own, start = labels.names[start:start + len(matrix)], start + len(matrix)
@@ -348,11 +345,12 @@ def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
 
 
 def _other(what: str, part: ExperimentPart) -> object:
-    """Return the gains of a part if loads are compared, and its load if gains are compared."""
+    """Return the gains of a recording if loads are compared, or its load if gains are compared."""
     return part.load if what == "one setting of the gains" else tuple(part.gains.items())
 
 
 def _grown(ratio: Array, labels: _Labels) -> dict[str, float]:
-    """Return the parameters whose standard errors grow by more than NAMED_RATIO, the largest first."""
+    """Return the parameters whose standard errors grow by more than NAMED_RATIO with their factors, the largest
+    first."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
     return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}

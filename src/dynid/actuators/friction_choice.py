@@ -1,4 +1,4 @@
-"""Choice among the friction models M1 to M6 by the simulation error of parts that were left out of the fit."""
+"""Choose among the friction models M1 to M6 by the simulation error in cross-validation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.progress import Tell, prefixed
 
-_BLOCKS_PER_PART = 10  # of time of each part that is left out: neighbours are nearly independent
+_BLOCKS_PER_PART = 10  # blocks of time per validation part: errors of adjacent blocks are nearly independent
 _IMPROVEMENT_ERRORS = 2.0  # standard errors of the mean improvement
 _MIN_IMPROVEMENT = 0.01  # relative: a model with more parameters must predict at least so much better
 _MANY_LOGS = 8  # logs from which on whole logs are left out, not halves of each: each half must have every condition
 CROSS_VALIDATION_PARTS = 2  # parts of the logs, each of which is fitted while the other is left out
-_FOLD_ITERATIONS = 15  # of a fit in the comparison; it starts near its solution
-_START_ITERATIONS = 3  # of a fit of the states at the starts of a log that was left out
-# Models that are tried after those before it were compared, and the simpler models it is an extension of.
+_FOLD_ITERATIONS = 15  # iterations of a fit in the comparison, which starts near its solution
+_START_ITERATIONS = 3  # iterations of the fit of initial states of a validation log
+# Models in the order of their trials, each with the simpler models that it extends.
 _EXTENDED_MODELS: Mapping[str, tuple[str, ...]] = {
     "m1": (), "m2": ("m1",), "m3": ("m1",), "m4": ("m2", "m3"), "m5": ("m4",), "m6": ("m5",)}
 
@@ -34,15 +34,15 @@ JointValues = list[dict[str, float]]  # values of the parameters of each joint o
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Logs of one chain that are fitted, and logs for validation."""
+    """Division of the logs of one joint chain into fitted logs and validation logs."""
 
     fitted: tuple[ChainLog, ...]
     left_out: tuple[ChainLog, ...]
 
 
 def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
-    """Return two divisions of the logs into fitted and tested parts: by whole logs if there are many, otherwise by
-    halves of each log."""
+    """Return two divisions of the logs into fitted and validation parts: whole logs if there are many, else halves of
+    each."""
     logs = problem.logs
     if len(logs) >= _MANY_LOGS:
         first, second = logs[::2], logs[1::2]
@@ -58,12 +58,12 @@ def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
 
 @dataclass(frozen=True, eq=False)
 class ModelErrors:
-    """Errors of a model on the parts that were left out.
+    """Cross-validation errors of a friction model.
 
     Attributes:
-        blocks: mean squares of blocks (blocks,), in units of the residuals of M1.
+        blocks: mean squared errors of blocks of time (blocks,), relative to the residuals of M1.
         mean: mean absolute error, rad.
-        fitted: values of each fit, two for each chain.
+        fitted: parameter values of each fit, two fits for each chain.
     """
 
     blocks: Array
@@ -74,7 +74,7 @@ class ModelErrors:
 def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
                     restart: float | None, scale: list[Array], tell: Tell) -> ModelErrors:
     """Return the cross-validation errors of one friction model over all chains. start: function that returns initial
-    values of a fit. scale: RMS residuals of each chain (dof,), set by the first model."""
+    values of a fit. scale: list of the RMS residuals of each chain (dof,); the first model fills it."""
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
         for part, fold in enumerate(folds_of(problem, restart), 1):
@@ -93,10 +93,8 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
 
 
 def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
-    """Return measured minus simulated positions (rows, dof) of a log that was left out, with parameters x (unknowns,).
-
-    Only the initial state is fitted, because a freely swinging pendulum keeps an error of it to the end.
-    """
+    """Return measured minus simulated positions (rows, dof) of a validation log, with parameters x (unknowns,). The
+    initial state is fitted to this log, because its error does not decay in a freely swinging pendulum."""
     known = replace(problem, known=tuple(problem.values(x)), unknowns=(), logs=(log,))
     return refine(known, np.zeros(0), max_iterations=_START_ITERATIONS, finish=False).residual
 
@@ -104,12 +102,16 @@ def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
 def choose_friction(make: Callable[[str], list[ChainProblem]],
                     start: Callable[[int, ChainProblem, str, JointValues | None], Array],
                     restart: float | None, tell: Tell) -> tuple[str, tuple[FrictionTrial, ...]]:
-    """Return the simplest model that is not significantly worse than any other, and the comparison.
+    """Return the simplest friction model that is not significantly worse than any other, and the comparison.
 
-    The comparison starts with Coulomb and viscous friction; an extended model is tried if the model it extends was
-        significantly better than the best before it. Args: make: function that returns the problems of all chains for a
-        model. start: function that returns initial values of a model, used beside the solution of a simpler one.
-        restart: see `LogSignals.of`. tell: called with progress messages.
+    The comparison starts with Coulomb and viscous friction. A model is tried if the model that it extends was
+    significantly better than the best simpler one.
+
+    Args:
+        make: function that returns the problems of all chains for a model.
+        start: function that returns initial values of a model; the solution of a simpler model is tried too.
+        restart: see `LogSignals.of`.
+        tell: called with progress messages.
     """
     kept, scale = "m1", list[Array]()
     errors: dict[str, ModelErrors] = {}
@@ -138,14 +140,13 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
 
 def _start_after(start: Callable[[int, ChainProblem, str, JointValues | None], Array], model: str,
                  kept: ModelErrors | None, fit: int, problem: ChainProblem) -> Array:
-    """Return the initial values of fit number `fit` of a model; one of them is the solution of the best model so far.
-    """
+    """Return initial values of fit number `fit` of a model, from the solution of the best simpler model if there is
+    one."""
     return start(fit // CROSS_VALIDATION_PARTS, problem, model, None if kept is None else kept.fitted[fit])
 
 
 def improvement(simple: ModelErrors, richer: ModelErrors) -> float:
-    """Return the mean decrease of the log squared error over the blocks, in units of its standard error. Ratios of
-    errors are compared, not differences, because single blocks with large errors would dominate the differences.
-    """
+    """Return the mean decrease of the logarithm of the squared error over blocks of time, in standard errors.
+    Logarithms are used because single blocks with large errors would dominate differences."""
     decrease = np.log(np.maximum(simple.blocks, 1e-300) / np.maximum(richer.blocks, 1e-300))
     return float(np.mean(decrease) / max(np.std(decrease, ddof=1) / np.sqrt(len(decrease)), 1e-12))

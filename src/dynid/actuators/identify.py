@@ -36,17 +36,17 @@ from dynid.recording import Recording
 from dynid.robot import Robot
 
 Gain = float | Sequence[float] | Mapping[str, float]
-# s after which a simulation without a position loop starts anew, since its errors grow with time. The longest that
-# simulates the motion well is used: each start has a state of its own to estimate, and intervals are wrong with many.
+# s after which a simulation without a position loop restarts, because its errors grow with time. The longest time that
+# simulates the motion well is used: each restart adds an initial state to estimate, and many make intervals wrong.
 _OPEN_LOOP_RESTARTS = (5.0, 2.0, 1.0, 0.5)
-_MAX_OPEN_LOOP_ERROR = 0.3  # rms over that of the motion: beyond it, a search may end in another minimum
-# Standard errors by which the step of the simulation may move an estimate, at most: a 95 % interval then still contains
-# the truth in 94.5 % of all cases.
+_MAX_OPEN_LOOP_ERROR = 0.3  # RMS error relative to the RMS motion: beyond it, a search may end in another minimum
+# Largest change of an estimate by the integration step, in standard errors: a 95 % interval then still contains the
+# true value in 94.5 % of all cases.
 _MAX_STEP_SIGMAS = 0.2
-_STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
-_LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
-_SEARCHED_STARTS = 3  # of these, those with the lowest cost, that get a short search each
-_START_ITERATIONS = 2  # of it: the first step of each corrects what all starts have in common
+_STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s, initial values of the Stribeck speed
+_LOAD_SHARES = (0.05, 0.2)  # initial values of friction relative to the load: efficient and inefficient gears
+_SEARCHED_STARTS = 3  # initial values with the lowest cost, each refined by a short search
+_START_ITERATIONS = 2  # iterations of this search: the first corrects errors that all initial values have in common
 
 
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
@@ -57,11 +57,11 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
     Args:
         robot: robot with known links, fixed at its base; or a `dynid.actuators.pendulum`.
-        logs: logs with measured positions `q` and commanded positions `reference`; `ActuatorLog` for gains or a robot
-            that hold for one log only.
+        logs: logs with measured positions `q` and commanded positions `reference`; an `ActuatorLog` has its own gains
+            or robot.
         law: drive law: "pd", "pid", "cascade", "voltage", "current", or an object with the methods of `DriveLaw`.
-        gains: known values of its parameters: one number, one per joint, or a table by joint name. Parameters of the
-            law that are not given are estimated.
+        gains: known parameters of the drive law: one number, one per joint, or a table by joint name. The others are
+            estimated.
         friction: "m1" to "m6", or "auto" for the simplest model that is not significantly worse than any other.
         delay: delay of the commands, s. Default: estimated, one for each chain of joints.
         also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "speed_limit",
@@ -70,7 +70,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         tell: called with progress messages.
 
     Returns:
-        The estimate, with intervals for the parameters that the data determine, and statements on the others.
+        The estimate, with confidence intervals of the parameters that the data determine, and notes on the others.
     """
     chosen_law, entries = drive_law(law), log_entries(logs)
     if friction not in ("auto", *FRICTION_MODELS):
@@ -78,7 +78,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
                          code="unknown-friction")
     wrong = [name for name in also if name not in OPTIONAL_PARAMETERS]
     if wrong:
-        raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(OPTIONAL_PARAMETERS)}",
+        raise ModelError(f"'{wrong[0]}' is not an optional parameter; optional are {', '.join(OPTIONAL_PARAMETERS)}",
                          code="unknown-parameter")
     entries, remarks = usable_logs(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
@@ -114,7 +114,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         values = stages[k].values if plain is None else stages[k].problem.values(plain[k].x)
         return _friction_start(problem, model, [values] if simpler is None else [values, simpler])
 
-    if friction != "m1":  # richer models start from the solution of M1: from the first stage they end in other minima
+    if friction != "m1":  # richer models start from the solution of M1; from the first stage they end in other minima
         problems = make("m1")
         plain = refined(problems, [start(k, problem, "m1") for k, problem in enumerate(problems)])
         stages = [replace(stage, problem=quick_enough(stage.problem, fit.x)) for stage, fit in
@@ -125,7 +125,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
     problems = [_fine_enough(quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
-    # States of many short pieces are searched anew: from those of a coarse step, sensitivities of two steps disagree.
+    # Initial states are estimated again: with states of a coarse step, sensitivities of two step sizes disagree.
     fits = [refine(problem, fit.solution if restart is None else fit.x, share=fit.share,
                    tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
@@ -133,7 +133,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
 
 def _is_near(stage: Stage) -> bool:
-    """Return whether the first-stage estimates simulate every joint well enough to start the second stage from them."""
+    """Return whether the first-stage estimates simulate every joint well enough as the start of the second stage."""
     problem = stage.problem
     residual = problem.residuals(problem.start(stage.values))
     return residual is not None and bool(np.all(error_shares(problem, residual) < _MAX_OPEN_LOOP_ERROR))
@@ -142,8 +142,8 @@ def _is_near(stage: Stage) -> bool:
 def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     """Return the problem with the longest integration step whose error changes no estimate noticeably.
 
-    The error of the simulated positions changes the estimates as noise of the measured ones does: it is projected on
-    the sensitivities, and the change of each estimate is compared with its standard error.
+    An error of the simulated positions changes the estimates like measurement noise. It is projected on the
+    sensitivities, and the change of each estimate is compared with its standard error.
     """
     is_free = fit.std > 0.0
     for step, error, _ in step_errors(problem.with_starts(), fit.solution):
@@ -154,7 +154,7 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \
         -> list[dict[str, float]]:
-    """Return given values of the drive law, one table per joint."""
+    """Return the given parameter values of the drive law, one table per joint."""
     names = {item.name: item for item in law.parameters}
     for name in (*gains, *(name for log in logs for name in log.gains)):
         if name not in names:
@@ -173,7 +173,7 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
             if one is None:
                 continue
             if (not np.isfinite(one) and not (one == np.inf and name.endswith("limit"))) or one < 0:
-                raise ModelError(f"gain {name} must be a number that is not negative, got {one}", code="wrong-gain")
+                raise ModelError(f"gain {name} must be a non-negative number, got {one}", code="wrong-gain")
             table[name] = float(one)
     needed = [item.name for item in law.parameters if item.name == "kp" and item.name not in law.estimated]
     for name in needed:
@@ -187,10 +187,9 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
 
 
 def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValues]) -> Array:
-    """Return initial values (unknowns,) for a friction model, from the solutions of simpler models. A local search does
-    not move from one Stribeck speed or load share to another, and the start with the lowest cost may lead to a poor
-    minimum. Several starts are therefore refined by a short search, and the best result is returned.
-    """
+    """Return initial values (unknowns,) for a friction model, from the solutions of simpler models. The cost has local
+    minima in the Stribeck speed and the load-dependent friction. Several initial values are therefore refined by a
+    short search, and the best result is returned."""
     names = FRICTION_MODELS[model]
     tried = [(base, speed, share) for base in bases
              for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names and "stribeck" not in base[0] else 1]
@@ -209,7 +208,7 @@ def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValu
     if len(starts) == 1 or not np.isfinite(starts[0][0]):
         return starts[0][1]
     for k, (cost, x) in enumerate(starts[:_SEARCHED_STARTS]):
-        with suppress(NotPossibleError):  # a search may run into values with which the simulation diverges
+        with suppress(NotPossibleError):  # a search may reach values at which the simulation diverges
             fit = refine(problem, x, max_iterations=_START_ITERATIONS, finish=False) if np.isfinite(cost) else None
             starts[k] = starts[k] if fit is None else (float(np.mean(fit.residual ** 2)), fit.x)
     return min(starts[:_SEARCHED_STARTS], key=lambda one: one[0])[1]
@@ -229,7 +228,7 @@ def _extended(simpler: Mapping[str, float], model: str, speed: float, share: flo
 
 
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
-    """Return the largest torque that the stiffness of the law demands over the logs, as an initial torque limit."""
+    """Return the largest torque that the position gain demands in the logs, N m, as an initial torque limit."""
     error = max(float(np.max(np.abs(log.signals.command - log.signals.q))) for log in problem.logs)
     kp = own.get("kp", 1.0) * own.get("kv", 1.0)
     return 0.8 * kp * error

@@ -1,4 +1,4 @@
-"""Checks of a log before actuators are identified from it, each with one sentence on failure."""
+"""Checks of the logs for actuator identification; each failure is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from dynid.errors import ModelError, RecordingError
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-_MIN_ROWS = 50  # of a log
-MIN_MOTION = 5e-3  # rad: a motion below a few counts of an encoder of 12 bits identifies nothing
-_MIN_ERROR = 1e-6  # rad: commands as near as this to the positions are copies of them
-_MAX_TURNS = 4.0 * np.pi  # rad: positions beyond are hardly those of an arm or a leg
-_NORMALISED_REACH = 100.0  # of positions that a recorder has normalised
-_MAX_MISSING_SHARE = 0.2  # of the rows: with more missing, a closed loop cannot be simulated between the others
-_ENCODER_JUMP = 1.8 * np.pi  # rad between two rows: no joint moves so far, but an encoder of one turn starts again
-MAX_SIMULATED_TIME = 480.0  # s of all logs together, times joints: an arm takes more than half a minute beyond it
-_PIECES_PER_LONG_LOG = 8  # into which a log that alone is as long as that is cut; at a cut, the state is estimated anew
-_GOLDEN_SECTION = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
+_MIN_ROWS = 50  # per log
+MIN_MOTION = 5e-3  # rad: a motion below a few counts of a 12-bit encoder identifies nothing
+_MIN_ERROR = 1e-6  # rad: commands that differ less from the positions are copies of them
+_MAX_TURNS = 4.0 * np.pi  # rad: larger positions are implausible for an arm or a leg
+_NORMALISED_REACH = 100.0  # largest position in the normalised units -100..100 of some recorders
+_MAX_MISSING_SHARE = 0.2  # of the rows: with more missing rows, the closed loop cannot be simulated
+_ENCODER_JUMP = 1.8 * np.pi  # rad between two rows: no joint moves so far, but a single-turn encoder wraps around
+MAX_SIMULATED_TIME = 480.0  # s of all logs together, times joints; identification of an arm then takes half a minute
+_PIECES_PER_LONG_LOG = 8  # of a log that alone exceeds MAX_SIMULATED_TIME; each piece has its own initial state
+_GOLDEN_SECTION = 0.6180339887  # golden section: its multiples modulo 1 are spread evenly for any number of logs
 GAP_INTERVALS = 3.5  # median intervals between two rows beyond which rows are missing
 
 
 def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
-    """Raise RecordingError if a log cannot be used; otherwise return remarks on it."""
+    """Return remarks on a log; raise RecordingError if actuators cannot be identified from it."""
     source = log.source
     if log.dof != robot.dof:
         raise RecordingError(f"{source}: has {log.dof} joints, but robot '{robot.name}' has {robot.dof}",
@@ -52,13 +52,13 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
         if same[~still].any():
             joint = _name(log, int(np.flatnonzero(same & ~still)[0]))
             raise RecordingError(f"{source}: the commanded position of {joint} equals its position in all rows",
-                                 "record the command that is sent to the drive, not the position that it reports; "
-                                 "map it with --set 'log.reference=[...]'", "command-is-position")
+                                 "record the command that is sent to the drive, not the position that the drive "
+                                 "reports; map it with --set 'log.reference=[...]'", "command-is-position")
     return _missing_rows(log)
 
 
 def log_entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) -> list[ActuatorLog]:
-    """Return the given logs, at least one, each with its own gains and robot."""
+    """Return the given logs (at least one) as a list of `ActuatorLog`."""
     given = [logs] if isinstance(logs, Recording | ActuatorLog) else list(logs)
     if not given:
         raise ModelError("no log is given", "give at least one log with positions and commands", "no-log")
@@ -66,7 +66,7 @@ def log_entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog
 
 
 def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tuple[list[ActuatorLog], list[str]]:
-    """Return the usable logs, decimated if they are long, and remarks on all; raise an error if none is usable."""
+    """Return the usable logs, shortened if they are long, and remarks on all; raise an error if none is usable."""
     usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
     for log in entries:
         try:
@@ -96,7 +96,8 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
 
 
 def unwrapped(log: Recording, robot: Robot) -> tuple[Recording, list[str]]:
-    """Return a log whose positions and commands do not jump by a turn where an encoder starts again, and remarks."""
+    """Return a log whose positions and commands are unwrapped (no jumps by a turn at the end of an encoder), and
+    remarks."""
     if log.dof != robot.dof or len(log) < 2:
         return log, []
     q, command, remarks = log.q.copy(), None if log.reference is None else log.reference.copy(), list[str]()
@@ -104,7 +105,7 @@ def unwrapped(log: Recording, robot: Robot) -> tuple[Recording, list[str]]:
         own = [array for array in (q, command) if array is not None]
         counts = [int(np.sum(np.abs(np.diff(array[:, j])) > _ENCODER_JUMP)) for array in own]
         if joint.prismatic or not any(counts) or max(float(np.ptp(array[:, j])) for array in own) > _MAX_TURNS:
-            continue  # a range of more than two turns is one of degrees or ticks, which is refused
+            continue  # positions beyond two turns are degrees or ticks, which are refused
         for array in own:
             array[:, j] = np.unwrap(array[:, j])
         if command is not None:
@@ -120,14 +121,14 @@ def _duration(log: ActuatorLog) -> float:
 
 
 def _pieces(log: ActuatorLog, longest: float) -> list[ActuatorLog]:
-    """Return a log in equal pieces of at most `longest`, s, or the log itself."""
+    """Return a log divided into equal pieces of at most `longest` s."""
     count = int(np.ceil(_duration(log) / longest))
     bounds = np.linspace(0, len(log.recording), count + 1).astype(int)
     return [log] if count < 2 else [replace(log, recording=log.recording[a:b]) for a, b in pairwise(bounds)]
 
 
 def still_joints(logs: Sequence[Recording]) -> Ints:
-    """Return the numbers of the joints that move in no log."""
+    """Return the indices of the joints that do not move in any log."""
     return np.flatnonzero(np.all([np.ptp(log.q, axis=0) < MIN_MOTION for log in logs], axis=0))
 
 
@@ -144,7 +145,7 @@ def _check_units(log: Recording, robot: Robot) -> None:
             limit = limit if np.isfinite(limit) and limit > 0 else np.pi
             if reach <= max(_MAX_TURNS, 1.5 * limit) and (reach <= 2.0 * limit + 1.0 or np.ptp(own) <= 2.0 * np.pi):
                 continue
-            if array is log.reference:  # the positions have passed
+            if array is log.reference:  # the positions are in a plausible unit
                 raise RecordingError(f"{log.source}: commands of {_name(log, j)} reach {reach:.4g}, but its positions "
                                      f"only {np.max(np.abs(log.q[:, j])):.4g} rad: their units are not the same",
                                      "convert the commands to the unit of the positions", "wrong-unit")
@@ -154,14 +155,14 @@ def _check_units(log: Recording, robot: Robot) -> None:
         if far.any():
             j = int(np.argmax(far))
             raise RecordingError(f"{log.source}: commands and positions of {_name(log, j)} differ by more than half a "
-                                 "turn: their units or zeros are not the same",
-                                 "convert both to radians from the same zero", "wrong-unit")
+                                 "turn: their units or zero positions differ",
+                                 "convert both to radians with the same zero position", "wrong-unit")
 
 
 def _refuse_unit(log: Recording, found: str, own: Array, reach: float) -> None:
     if np.all(own == np.round(own)) and reach > 360.0:
         raise RecordingError(f"{log.source}: {found} and are whole numbers: they are probably encoder ticks",
-                             "convert them before, by 2 pi / 4096 for an encoder of 12 bits", "wrong-unit")
+                             "convert them to radians first, by 2 pi / 4096 for a 12-bit encoder", "wrong-unit")
     if reach <= _NORMALISED_REACH * 1.001 and reach > 0.9 * _NORMALISED_REACH:
         raise RecordingError(f"{log.source}: {found}: they are probably normalised to -100..100, or degrees",
                              "record degrees (use_degrees in LeRobot) and add --set log.unit=deg", "wrong-unit")

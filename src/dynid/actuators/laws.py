@@ -15,15 +15,15 @@ from dynid.errors import ModelError, RecordingError
 from dynid.recording import Recording
 
 _NO_LIMIT = ActuatorParameter("torque_limit", "N m", 1e-3, typical=0.05, value=np.inf)
-# Of the target inside the drive, which follows the command: bus servos limit its speed to a register's value.
+# Speed limit of the target inside the drive, which follows the command: a register of bus servos.
 _NO_SPEED_LIMIT = ActuatorParameter("speed_limit", "rad/s", 0.05, typical=0.2, value=np.inf)
-# 1 where the integral of a loop grows on while its output is limited, 0 where it waits (anti-windup).
+# 1 if the integral of a loop continues to grow while its output is limited, 0 if it stops (anti-windup).
 _ANTI_WINDUP = ActuatorParameter("windup", "", value=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class DriveSignals:
-    """Signals of one joint from which laws are computed, all (samples,).
+    """Signals of one joint that a drive law uses, all (samples,).
 
     Attributes:
         error: command minus measured position, rad.
@@ -47,9 +47,9 @@ class DriveLaw(Protocol):
     """Protocol of a drive law.
 
     Attributes:
-        name: such as "pd".
-        parameters: its parameters.
-        estimated: names of those that are estimated where no value is given; the others then have their default value.
+        name: name of the law, such as "pd".
+        parameters: parameters of the law.
+        estimated: names of parameters that are estimated if no value is given; the others have default values.
     """
 
     name: ClassVar[str]
@@ -57,17 +57,15 @@ class DriveLaw(Protocol):
     parameters: ClassVar[tuple[ActuatorParameter, ...]]
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
-        """Return the numbers of the compiled law by column (see `dynid.actuators.columns`), from the parameter
-        values."""
+        """Return the entries of the compiled simulation's table by column (see `columns`), from parameter values."""
         ...
 
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
-        """Return the torque (samples,) of the known parameters, and the columns (samples,) of unknown linear
-        factors."""
+        """Return the torque (samples,) of the known parameters, and regressors (samples,) of the unknown factors."""
         ...
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
-        """Return the values of the unknown parameters, from the factors of `terms`."""
+        """Return the values of the unknown parameters, from the estimated factors of the regressors of `terms`."""
         ...
 
     def signals(self, log: Recording) -> dict[str, Array]:
@@ -76,14 +74,14 @@ class DriveLaw(Protocol):
 
 
 class _Law:
-    """Base of the built-in laws: no additional signals, and factors that equal parameters."""
+    """Base class of the built-in laws: no additional signals, and regression factors that equal the parameters."""
 
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = ()
 
     def signals(self, log: Recording) -> dict[str, Array]:
         found = {} if log.target_torque is None else {"feed": log.target_torque}
         if log.voltage is not None and np.any(log.voltage > 0) and not np.all(log.voltage > 0):
-            found["supply"] = (log.voltage > 0).astype(float)  # where it is zero, the drive is switched off
+            found["supply"] = (log.voltage > 0).astype(float)  # zero means that the drive is switched off
         return found
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
@@ -92,7 +90,7 @@ class _Law:
 
 
 def _split(known: Mapping[str, float], parts: Mapping[str, Array], fixed: Array) -> tuple[Array, dict[str, Array]]:
-    """Return the sum of the columns of known parameters times their values, and the columns of the unknown
+    """Return the torque (samples,) of the known parameters plus `fixed`, and the regressors of the unknown
     parameters."""
     total = fixed + sum((known[name] * column for name, column in parts.items() if name in known), np.zeros(len(fixed)))
     return total, {name: column for name, column in parts.items() if name not in known}
@@ -208,7 +206,7 @@ class VoltageLaw(_Law):
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
         limit, vin = known.get("limit", 1.0), known.get("vin", np.nan)
         if "kp" not in known:
-            raise ModelError("the voltage law needs the value of kp, because it limits the duty cycle",
+            raise ModelError("the voltage law needs the value of kp, because the limit of the duty cycle depends on it",
                              "add --gain kp=...", "missing-gain")
         duty = np.clip(known.get("gain", 1.0) * known["kp"] * signals.error, -limit, limit)
         volts = duty * signals.supply * (vin if np.isfinite(vin) else 1.0)
@@ -255,7 +253,7 @@ LAWS: dict[str, DriveLaw] = {law.name: law for law in (PDLaw(), PIDLaw(), Cascad
 
 
 def drive_law(law: str | DriveLaw) -> DriveLaw:
-    """Return a drive law by its name, or the given law."""
+    """Return the drive law of a name; a `DriveLaw` object is returned unchanged."""
     if not isinstance(law, str):
         return law
     if law not in LAWS:

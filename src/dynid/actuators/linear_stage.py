@@ -1,7 +1,8 @@
-"""First stage: chains of a robot, and least squares of each joint with the drive law as its torque.
+"""First stage of actuator identification: linear least squares of each joint, with the torque computed by the drive
+law.
 
-The columns of the regression and the torque of the law go through the same low-pass (parallel filtering), so that the
-filter has the same effect on both sides of the equation.
+The regressors and the torque of the law pass the same low-pass filter (parallel filtering), which therefore has the
+same effect on both sides of the equation.
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ from dynid.regression.autocorrelation import correlated_covariance
 from dynid.robot import Robot
 
 _LINEAR_PARAMETERS = ("armature", "viscous", "coulomb", "offset")
-_OFFSET_ROW = 3  # of these; it may have any sign
+_OFFSET_ROW = 3  # index of the constant torque, which may have any sign
 _FILTER_ORDER = 4
 _MIN_CUTOFF, _MAX_CUTOFF_SHARE = 1.0, 0.2  # Hz, and share of the rate: cut-off of the low-pass
 _BORDER_PERIODS = 1.0  # periods of the cut-off left out at both ends of a segment
-_STARTING_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: starts of the second stage
-_MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
-_RICHARDSON_FACTOR = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
+_STARTING_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # in sampling intervals: initial delays of the second stage
+_MAX_STEP_SHARE = 0.1  # largest error by the integration step during a search, relative to the residuals of a joint
+_RICHARDSON_FACTOR = 4.0 / 3.0  # error of a step over its difference from half the step, for a second-order method
 _ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
-_MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints, which the second stage starts from at least
-_DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
-_SPEED_ROWS = 5  # over which speeds are taken from positions: counts of an encoder do not matter then
+_MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints: smallest initial gain of the second stage
+_DAMPING_RATIO = 0.5  # assumed for a joint whose damping the first stage does not find
+_SPEED_ROWS = 5  # over which speeds are computed from positions, so that encoder rounding has little effect
 _SPEED_SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)  # of the largest measured speed, tried as speed limits of targets
 
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
-    """Least-squares values of one joint by name, and their standard errors."""
+    """Least-squares estimates of one joint and their standard errors, by parameter name."""
 
     values: Mapping[str, float]
     std: Mapping[str, float]
@@ -52,8 +53,7 @@ class LinearFit:
 
 @dataclass(frozen=True, eq=False)
 class _Filtered:
-    """A log on a uniform grid: q, dq, ddq of its filtered positions (rows, n), the mask of used rows, and
-    the low-pass."""
+    """A log at a uniform rate: q, dq, ddq of filtered positions (rows, n), the mask of used rows, the low-pass."""
 
     log: ChainLog
     t: Array
@@ -66,7 +66,7 @@ class _Filtered:
     segments: Ints
 
     def low(self, x: Array) -> Array:
-        """Return columns (rows, k) after the low-pass."""
+        """Return signals (rows, k) after the low-pass filter."""
         return low_pass(x, self.cutoff, self.rate, _FILTER_ORDER, self.segments)
 
     @staticmethod
@@ -90,10 +90,10 @@ class _Filtered:
                          keep, rate, cutoff, segments)
 
     def drive(self, j: int, delay: float) -> DriveSignals:
-        """Return the unfiltered signals of the law of joint j, with commands delayed by `delay` s."""
+        """Return the unfiltered drive signals of joint j, with commands delayed by `delay` s."""
         s = self.log.signals
         at = np.clip(np.searchsorted(s.t, self.t - delay, side="right") - 1, 0, len(s.t) - 1)
-        # The mean of the held command over one interval, which is continuous in the delay.
+        # Mean of the stepwise constant command over one interval, which is continuous in the delay.
         late, half = self.t - delay, 0.5 / self.rate
         upper, lower = (np.interp(late + side, s.t, s.total[:, j]) for side in (half, -half))
         span = np.clip(late + half, s.t[0], s.t[-1]) - np.clip(late - half, s.t[0], s.t[-1])
@@ -112,18 +112,18 @@ class _Filtered:
 
 
 def _cutoff(log: ChainLog, rate: float) -> float:
-    """Return the cut-off, Hz, that preparation chooses for the positions, within bounds."""
+    """Return the low-pass cut-off frequency, Hz, that signal preparation chooses for the positions, within bounds."""
     s = log.signals
     try:
         chosen = prepare(Recording(t=s.t, q=s.q, tau=s.command - s.q, source=log.recording.source),
                          saturation="none").settings["cutoff"]
-    except DynidError:  # too short or too quiet for a spectrum; the bounds decide
+    except DynidError:  # too short or too little motion for a spectrum: the largest cut-off is used
         chosen = None
     return float(np.clip(chosen or np.inf, _MIN_CUTOFF, _MAX_CUTOFF_SHARE * rate))
 
 
 def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
-    """Return the filtered logs of a chain, which are used for every delay that is tried."""
+    """Return the filtered logs of a chain; they are computed once for all delays that are tried."""
     known = replace(problem, unknowns=())
     return [_Filtered.of(replace(log, signals=log.signals.at_speeds(known.speed_limits(np.zeros(0), log))))
             for log in problem.logs]
@@ -131,12 +131,12 @@ def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
 
 def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0, *, has_errors: bool = True) \
         -> list[LinearFit]:
-    """Return the estimates of each joint of a chain.
+    """Return the least-squares estimates of each joint of a chain.
 
     Args:
-        problem: the chain.
-        logs: its logs, filtered.
-        delay: s by which commands arrive late.
+        problem: estimation problem of the chain.
+        logs: filtered logs of the chain.
+        delay: delay of the commands, s.
         has_errors: whether to compute standard errors, which takes most of the time.
     """
     torques = [log.link_torque() for log in logs]
@@ -147,7 +147,7 @@ def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0,
             known = {**problem.known[j], **log.log.gains}
             drive = log.drive(j, delay)
             fixed, factors = problem.law.terms(known, drive)
-            dq, is_on = log.dq[:, j], drive.supply > 0.0  # a drive that is switched off neither pushes nor brakes
+            dq, is_on = log.dq[:, j], drive.supply > 0.0  # a drive that is switched off has neither torque nor back-EMF
             rows = np.column_stack([log.ddq[:, j], dq, np.sign(dq), np.ones_like(dq),
                                     *(-(is_on * column) for column in factors.values()), is_on * fixed - torque[:, j]])
             low = log.low(rows)
@@ -164,7 +164,7 @@ def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bo
     size = np.maximum(np.sqrt(np.mean(matrix ** 2, axis=1)), 1e-12)
     scaled = matrix / size[:, None]
     free, found = np.ones(len(scaled), dtype=bool), np.zeros(len(scaled))
-    while True:  # what may not be negative is left out where it is, and the others are fitted again
+    while True:  # non-negative parameters with negative estimates are removed, and the others are fitted again
         found[:] = 0.0
         found[free] = np.linalg.lstsq(scaled[free][:, keep].T, target[keep], rcond=1e-10)[0]
         wrong = free & (found < 0)
@@ -186,7 +186,8 @@ def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bo
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """Linear first-stage estimates of a joint chain, by joint, and the command delay with which they simulate best."""
+    """First-stage estimates of each joint of a chain, with the command delay that gives the smallest simulation
+    error."""
 
     problem: ChainProblem
     linear: list[LinearFit]
@@ -204,7 +205,7 @@ def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Dri
         gap = GAP_INTERVALS * float(np.median(np.diff(entry.recording.t)))
         gains = dict(entry.gains)
         if law.name == "voltage" and entry.recording.voltage is not None:
-            gains["vin"] = float("nan")  # the logged voltage takes its place
+            gains["vin"] = float("nan")  # the logged voltage is used instead
         logs.append(ChainLog.of(own, ActuatorLog(entry.recording, gains), law, gap, restart))
     names = tuple(robot.joint_names[j] for j in chain.joints)
     fixed = {} if delay is None else {"delay": delay}
@@ -214,7 +215,7 @@ def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Dri
 
 
 def first_stage(problem: ChainProblem) -> Stage:
-    """Return linear estimates with friction model M1, for the delay and speed limit with the smallest simulation
+    """Return linear estimates with friction model M1, at the delay and speed limit with the smallest simulation
     error."""
     interval = float(np.median(np.diff(problem.logs[0].signals.t)))
     given = problem.known[0].get("delay")
@@ -258,11 +259,10 @@ def largest_speed(problem: ChainProblem) -> tuple[float, float]:
 
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
     """Return first-stage values with armature and damping raised until no joint oscillates faster than the log can
-    show.
+    resolve.
 
-    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
-    with unknown gains may also get zero gains and then not follow its commands; it gets a share of the other joints'
-    gains.
+    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. If a light
+    joint gets zero gains, it does not follow its commands; it then gets a fraction of the other joints' gains.
     """
     found = []
     usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
@@ -278,7 +278,7 @@ def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interv
 
 
 def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
-    """Return the problem in which the parameters of a friction model are estimated."""
+    """Return the estimation problem with the parameters of a friction model among the unknowns."""
     drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
              and not all(name in log.gains for log in problem.logs)]
     own = {item.name for item in problem.law.parameters}
@@ -288,7 +288,7 @@ def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay:
 
 
 def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
-    """Return the problem with the longest simulation step whose error is much smaller than the residuals at x
+    """Return the problem with the longest integration step whose error is much smaller than the residuals at x
     (unknowns,)."""
     for step, error, finer in step_errors(problem, x):
         if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
@@ -297,7 +297,8 @@ def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
 
 
 def step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
-    """Yield simulation steps, s, longest first, with their errors and the residuals at half the step (rows, dof)."""
+    """Yield integration steps, s, longest first, each with its position error and the residuals at half the step (rows,
+    dof)."""
     interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
     for step in SIMULATION_STEPS:  # no step is longer than the interval between two rows
         own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))

@@ -1,8 +1,8 @@
-"""Identifiability of actuator parameters, from the model and from data, and experiments that separate them.
+"""Identifiability of actuator parameters by model structure and data, and experiments that separate the parameters.
 
-The compiled simulation reads a table of numbers that is computed from the parameters. Parameters that give the same
-numbers cannot be distinguished by any data. This is tested on the numbers, because finite differences of simulations
-with dry friction are inexact.
+The compiled simulation reads a table that is computed from the parameters. Parameters that give the same table cannot
+be distinguished by any data. Structural identifiability is therefore tested on the table, because finite differences of
+simulations with dry friction are inexact.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dynid.actuators.refinement import Refinement
 from dynid.arrays import Array, Bools
 from dynid.findings import Note
 
-_MAX_TYPICAL_STD = 0.5  # of a size that matters: a standard error below it identifies any value
-# Of the estimate itself: a standard error below it identifies the parameter. With a larger share, poorly determined
-# parameters are called identified only where chance made their estimates large, and intervals miss the truth.
+_MAX_TYPICAL_STD = 0.5  # of the typical value: a standard error below it identifies any value
+# Relative to the estimate: a standard error below it identifies the parameter. With a larger share, poorly determined
+# parameters would count as identified when noise makes their estimates large, and intervals would miss the truth.
 _MAX_RELATIVE_STD = 0.25
-_NULL_SHARE = 1e-5  # of the largest singular value: below it a direction is not determined by any amount of such data
+_NULL_SHARE = 1e-5  # of the largest singular value: below it, no amount of such data determines a direction
 _NAMED_SHARE = 0.25  # of a direction: components below it are not named
 _DRIVE_PARAMETERS = {"kp", "kd", "ki", "kv", "kt", "resistance", "torque_scale"}
 _MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
@@ -30,8 +30,7 @@ _MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """Parameters that the data determine. Attributes: identified: mask of these unknowns (unknowns,). notes: sentences
-    on combinations that are not determined."""
+    """Mask of the unknowns that the data determine (unknowns,), and notes on undetermined combinations."""
 
     identified: Bools
     notes: tuple[Note, ...]
@@ -88,7 +87,7 @@ def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together
 
 
 def experiment(names: set[str]) -> str:
-    """Return the experiment that separates the parameters of these names, as a sentence."""
+    """Return a sentence on the experiment that separates the given parameters."""
     if names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS:
         return "A known mass or a second gain setting separates them (`dynid excite --actuator`)."
     if "delay" in names:
@@ -104,21 +103,21 @@ def experiment(names: set[str]) -> str:
     return "Motion at several speeds and accelerations separates them (`dynid excite --actuator`)."
 
 
-STRUCTURE_STEP = 1e-4  # of a parameter's size: step of the differences of the numbers, which are smooth
-STRUCTURE_TOLERANCE = 1e-6  # of the largest singular value: below it the numbers do not change
+STRUCTURE_STEP = 1e-4  # of a parameter's scale: step of the finite differences of the table, which is smooth
+STRUCTURE_TOLERANCE = 1e-6  # of the largest singular value: below it, the table does not change
 _LOAD_COLUMNS = [c.LOAD_MOTOR, c.LOAD_EXTERNAL, c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL, c.QUADRATIC_MOTOR,
                  c.QUADRATIC_EXTERNAL]
 
 
 def unchanged_directions(problem: ChainProblem, x: Array, scale: Array,
                          settings: Sequence[Mapping[str, float]] = ({},)) -> Array:
-    """Return directions (unknowns, m) of the scaled unknowns along which no number of the simulation changes.
+    """Return directions (unknowns, m) of the scaled unknowns along which no input of the simulation changes.
 
     Args:
-        problem: the unknowns; its logs are not used.
+        problem: estimation problem; its logs are not used.
         x: values of the unknowns (unknowns,).
-        scale: sizes of the unknowns (unknowns,).
-        settings: gains of the logs.
+        scale: scales of the unknowns (unknowns,).
+        settings: gains of each log.
     """
     rows = []
     for k in range(len(x)):
@@ -139,10 +138,10 @@ def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Arr
         table[j] = joint_numbers(problem.law, {**values, **gains})
         is_unlimited = table[j, c.U_LIMIT] == np.inf
         table[j, ~np.isfinite(table[j])] = 0.0
-        if is_unlimited:  # gains act as products with that of the torque
+        if is_unlimited:  # only products of the gains and the torque gain have an effect
             table[j, [c.KP, c.KI, c.KD, c.FEED]] *= table[j, c.TORQUE_GAIN]
             table[j, c.TORQUE_GAIN] = 1.0
-        if not np.any(table[j, _LOAD_COLUMNS]):  # then back-EMF and damping by the law are dampings like any other
+        if not np.any(table[j, _LOAD_COLUMNS]):  # then back-EMF and velocity feedback act like viscous friction
             table[j, c.VISCOUS] += table[j, c.BACK_EMF]
             table[j, c.BACK_EMF] = 0.0
             if table[j, c.FOLLOW] == 0.0 and is_unlimited:
@@ -153,6 +152,6 @@ def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Arr
 
 
 def projected(information: Array, directions: Array) -> Array:
-    """Return the information (k, k) with orthonormal directions (k, m) removed."""
+    """Return the Fisher information (k, k) with orthonormal directions (k, m) projected out."""
     keep = np.eye(len(information)) - directions @ directions.T
     return keep @ information @ keep

@@ -12,14 +12,14 @@ from dynid.actuators import columns as c
 
 @dataclass(frozen=True)
 class ActuatorParameter:
-    """A number of an actuated joint that may be given or estimated.
+    """A parameter of an actuated joint, which may be given or estimated.
 
     Attributes:
-        name: such as "armature".
-        unit: such as "kg m^2".
-        lower, upper: bounds of an estimate.
-        typical: smallest size that matters, in `unit`. A parameter is identified if its standard error is below half of
-            this or of its value. value: default, used if it is neither given nor estimated.
+        name: name, such as "armature".
+        unit: unit, such as "kg m^2".
+        lower, upper: bounds of an estimate, in `unit`.
+        typical: typical value. A standard error below half of it, or of the estimate, identifies a parameter.
+        value: default value, used if the parameter is neither given nor estimated.
     """
 
     name: str
@@ -66,7 +66,7 @@ FRICTION_MODELS: Mapping[str, tuple[str, ...]] = {
            "stribeck_load_external", "quadratic_motor", "quadratic_external"),
 }
 FRICTION_TITLES = {"m1": "Coulomb and viscous", "m2": "with Stribeck effect", "m3": "with load",
-                   "m4": "with load and Stribeck effect", "m5": "motor and external load weigh differently",
+                   "m4": "with load and Stribeck effect", "m5": "different weights of motor and external load",
                    "m6": "quadratic in the load"}
 # Parameters that are estimated only if the caller names them.
 OPTIONAL_PARAMETERS = (
@@ -80,10 +80,11 @@ _COLUMN_OF = {"armature": c.ARMATURE, "viscous": c.VISCOUS, "coulomb": c.COULOMB
 
 
 def mechanical_numbers(values: Mapping[str, float]) -> dict[int, float]:
-    """Return the numbers of a joint by column, from the values of its mechanical parameters or their defaults."""
+    """Return the entries of the simulation's table of a joint by column, from its mechanical parameters or their
+    defaults."""
     found = {column: values.get(name, MECHANICAL_PARAMETERS[name].value) for name, column in _COLUMN_OF.items()}
     for name, pair in (("load", (c.LOAD_MOTOR, c.LOAD_EXTERNAL)),
                        ("stribeck_load", (c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL))):
-        if name in values:  # M3 and M4 weigh motor and external torque alike
+        if name in values:  # M3 and M4 weight motor and external torque equally
             found |= dict.fromkeys(pair, values[name])
     return found

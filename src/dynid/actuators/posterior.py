@@ -22,13 +22,13 @@ from dynid.files import read_small, write_json
 from dynid.model import Model
 from dynid.robot import Robot
 
-DEFAULT_SPREAD = 0.2  # relative standard deviation of parameters that the data do not determine, as for links
-SHORTEST_DELAY = 2e-4  # s that an exported drive has: a tenth of MuJoCo's time step
-_MAX_STATES = 200  # rows of the motion that are kept: friction over more of them fits the same values
+DEFAULT_SPREAD = 0.2  # relative standard deviation of undetermined parameters, the same as for links
+SHORTEST_DELAY = 2e-4  # s, smallest delay of an exported drive: a tenth of MuJoCo's time step
+_MAX_STATES = 200  # rows of the motion that are kept: more of them change the approximated friction little
 _MOVING_SHARE = 0.02  # of a joint's greatest speed, above which its friction opposes the motion and does not stick
-_LOAD_ROUNDS = 4  # of friction from the motor torque and of the motor torque from friction, a contraction
-_MAX_REDRAWS = 200  # of a draw outside the bounds; what is outside then is cut to them
-# Columns of friction that is neither Coulomb nor viscous, which the joints of simulators do not have.
+_LOAD_ROUNDS = 4  # fixed-point iterations of motor torque and load-dependent friction, which converge
+_MAX_REDRAWS = 200  # of a draw outside the bounds; afterwards values outside are clipped
+# Columns of friction that is neither Coulomb nor viscous; joints of simulators lack such friction.
 _RICHER_FRICTION = (c.STRIBECK, c.LOAD_MOTOR, c.LOAD_EXTERNAL, c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL,
                     c.QUADRATIC_MOTOR, c.QUADRATIC_EXTERNAL)
 
@@ -55,15 +55,15 @@ class ActuatorPosterior:
     Attributes:
         law: name of the drive law.
         joints: names of the joints.
-        names: of the unknowns (k,), such as "armature".
-        owners: for each unknown the indices of its joints; several joints share one delay.
-        values, covariance: of the unknowns, (k,) and (k, k).
+        names: names of the unknowns (k,), such as "armature".
+        owners: indices of the joints of each unknown; several joints share one delay.
+        values, covariance: estimates of the unknowns (k,) and their covariance (k, k).
         identified: which unknowns the data determine (k,).
         lower, upper: bounds of the unknowns (k,).
-        known: given values by name, one table a joint, with the gains of the first log.
-        supply: mean logged supply of each joint (joints,), 1 where the law needs none.
-        states: along the simulated logs.
-        notes: sentences on what an exported actuator does not represent.
+        known: given values by name, one table per joint, with the gains of the first log.
+        supply: mean logged supply voltage of each joint (joints,), V; 1 if the law needs none.
+        states: joint states along the simulated logs.
+        notes: sentences on effects that an exported actuator does not represent.
     """
 
     law: str
@@ -93,11 +93,10 @@ class ActuatorPosterior:
         return np.array([table.get("link_scale", 1.0) for table in self.tables(self.values if x is None else x)])
 
     def simulated(self, x: Array | None = None) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
-        """Return the joints with their drives in the form of simulators, and the torque that this form cannot
-        represent.
+        """Return the joints with drives as simulators model them, and the torque that simulators cannot represent.
 
         Friction beyond Coulomb and viscous friction is replaced by the damping and frictionloss that predict it best
-        along the logs; a constant offset is lost. x: values (k,) of the unknowns; the estimate by default.
+        along the logs; a constant offset is omitted. x: values (k,) of the unknowns; the estimate by default.
         """
         law, joints, losses = drive_law(self.law), [], []
         for j, table in enumerate(self.tables(self.values if x is None else x)):
@@ -134,8 +133,9 @@ class ActuatorPosterior:
     def draws(self, count: int, seed: int = 0, *, spread: float = DEFAULT_SPREAD) -> Array:
         """Return parameter values drawn from the posterior (count, k), inside their bounds.
 
-        Unknowns that the data determine are normal with the estimated covariance. The others are independent normals
-        about the estimate with the relative standard deviation `spread`. Draws outside the bounds are drawn again.
+        Unknowns that the data determine are normally distributed with the estimated covariance. The others are
+        independent, with the relative standard deviation `spread` about the estimate. Draws outside the bounds are
+        drawn again.
         """
         check_draws(count, spread)
         size, vectors = np.linalg.eigh(self.drawn_covariance(spread))
@@ -152,7 +152,7 @@ class ActuatorPosterior:
         return np.clip(found, self.lower, self.upper)
 
     def drawn_covariance(self, spread: float = DEFAULT_SPREAD) -> Array:
-        """Return the covariance (k, k) of draws without bounds."""
+        """Return the covariance (k, k) of random draws before bounds are applied."""
         wanted = np.outer(self.identified, self.identified) * self.covariance
         return wanted + np.diag(np.where(self.identified, 0.0, (spread * self.values) ** 2))
 
@@ -172,7 +172,7 @@ class ActuatorPosterior:
 
         Raises:
             RecordingError: if the file is damaged.
-            ModelError: if the drive law is a user's own.
+            ModelError: if the drive law is custom, so the file cannot restore it.
         """
         damaged = RecordingError(f"{path}: is not a posterior of `dynid actuators`, or is damaged",
                                  "identify again with `dynid actuators ... -o`", "damaged-posterior")
@@ -196,7 +196,7 @@ class ActuatorPosterior:
                 or arrays["speed"].shape[1:] != (n,)):
             raise damaged
         if law not in LAWS:
-            raise ModelError(f"the drive law '{law}' is a user's own, so the folder is not enough to export the result",
+            raise ModelError(f"the drive law '{law}' is custom, so the result cannot be exported from the folder alone",
                              "call `estimate.posterior.simulated()` in the script that defines the law", "unknown-law")
         states = DriveStates(arrays["speed"], arrays["motor"], arrays["external"])
         return ActuatorPosterior(law, texts["joints"], texts["names"], owners, arrays["values"], arrays["covariance"],
@@ -217,11 +217,12 @@ def _nested(array: Any) -> Any:
 
 
 def friction_torque(own: Array, motor: Array, external: Array, speed: Array) -> Array:
-    """Return the largest dry friction torque of a joint (rows,), N m, as the compiled simulation has it.
+    """Return the largest dry friction torque of a joint (rows,), N m, as the compiled simulation computes it.
 
     Args:
-        own: numbers of the joint, see `columns`.
-        motor, external, speed: states (rows,).
+        own: parameters of the joint (JOINT_COLUMNS,), see `columns`.
+        motor, external: torques of the motor and of the load (rows,), N m.
+        speed: velocity (rows,), rad/s.
     """
     load = np.abs(own[c.LOAD_EXTERNAL] * external - own[c.LOAD_MOTOR] * motor)
     more = own[c.STRIBECK] + np.abs(own[c.STRIBECK_LOAD_EXTERNAL] * external - own[c.STRIBECK_LOAD_MOTOR] * motor)
@@ -239,8 +240,8 @@ def posterior_of(robot: Robot, entries: Sequence[ActuatorLog], problems: Sequenc
     Args:
         robot: the robot.
         entries: the logs.
-        problems, fits, identified: of each chain, and which unknowns its data determine.
-        simulated: positions (rows, joints) of each log.
+        problems, fits, identified: estimation problem, solution and mask of determined unknowns of each chain.
+        simulated: simulated positions (rows, joints) of each log.
     """
     names: list[str] = []
     owners: list[tuple[int, ...]] = []
@@ -279,7 +280,7 @@ def posterior_of(robot: Robot, entries: Sequence[ActuatorLog], problems: Sequenc
 
 def _states(robot: Robot, entries: Sequence[ActuatorLog], simulated: Sequence[Array], numbers: Array,
             link_scales: Array) -> DriveStates:
-    """Return states along the simulated positions of all logs, evenly decimated."""
+    """Return the joint states along the simulated positions of all logs, evenly decimated."""
     parts = []
     for entry, q in zip(entries, simulated, strict=True):
         own, t = entry.robot or robot, entry.recording.t
@@ -320,9 +321,9 @@ def _notes(problems: Sequence[ChainProblem], numbers: Array) -> tuple[str, ...]:
 def draw_table(posterior: ActuatorPosterior, drawn: Array) -> dict[str, Any]:
     """Return drawn actuators as arrays by name.
 
-    `theta` (draws, unknowns) in the order of `names` (joint and parameter); of each joint in `joints` `armature`,
-    `damping`, `frictionloss`, `stiffness`, `kd`, `ki`, `force_limit` and `delay` (draws, joints), NaN for a gain that
-    a joint does not have.
+    `theta` is (draws, unknowns) in the order of `names` (joint and parameter). `armature`, `damping`, `frictionloss`,
+    `stiffness`, `kd`, `ki`, `force_limit` and `delay` are (draws, joints) in the order of `joints`, NaN for a missing
+    gain.
     """
     fields = ("armature", "damping", "frictionloss", "stiffness", "kd", "ki", "force_limit", "delay")
     rows = np.array([[[np.nan if getattr(joint, name) is None else getattr(joint, name) for joint in
@@ -332,6 +333,7 @@ def draw_table(posterior: ActuatorPosterior, drawn: Array) -> dict[str, Any]:
 
 
 def labels(posterior: ActuatorPosterior) -> list[str]:
-    """Return joint and name of each unknown, such as "hip.armature"; a shared one has all its joints."""
+    """Return a label of each unknown with its joint, such as "hip.armature", or with all joints that share the
+    unknown."""
     return [f"{'+'.join(posterior.joints[j] for j in own)}.{name}"
             for name, own in zip(posterior.names, posterior.owners, strict=True)]

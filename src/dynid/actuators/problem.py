@@ -1,4 +1,4 @@
-"""Estimation problem of one chain: its unknown parameters, its logs, and the simulated positions."""
+"""Output-error problem of one joint chain: its unknown parameters, its logs, and the simulation of its positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-# Of simulations; with more, the states of the measured motion are used, since the equations would grow too large.
+# Simulations with estimated initial states; with more, states of the measured motion limit the number of unknowns.
 MAX_ESTIMATED_STARTS = 100
 
 
@@ -25,8 +25,8 @@ class ActuatorLog:
 
     Attributes:
         recording: measured and commanded positions.
-        gains: values of drive law parameters during this log, such as {"kp": 16.0}.
-        robot: the robot or pendulum that was moved, if it differs from that of the other logs.
+        gains: drive law parameters during this log, such as {"kp": 16.0}.
+        robot: the robot or pendulum of this log, if it differs from that of the other logs.
     """
 
     recording: Recording
@@ -36,12 +36,12 @@ class ActuatorLog:
 
 @dataclass(frozen=True)
 class Unknown:
-    """An estimated parameter.
+    """An unknown of the estimation: a parameter of a joint, or an initial state of a simulation.
 
     Attributes:
-        name, item: of the parameter.
-        joint: index of its joint in the chain, or -1 if all joints of the chain share it. log, segment: for an initial
-            state of a simulation, which is estimated together with the parameters.
+        name, item: name and description of the parameter.
+        joint: index of the joint in the chain; -1 for a parameter that all joints of the chain share.
+        log, segment: log and simulation of an initial state; -1 for a parameter.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Unknown:
 
     @property
     def is_nuisance(self) -> bool:
-        """Whether an unknown is an initial state of a simulation, and not a parameter of a joint."""
+        """Whether the unknown is an initial state of a simulation and not a parameter of a joint."""
         return self.segment >= 0
 
 
@@ -77,14 +77,14 @@ class ChainLog:
         return ChainLog(chain, log.recording, signals, log.gains, chain.packed(), drive)
 
     def part(self, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
-        """Return the rows from start to stop as a new log."""
+        """Return the rows from start to stop as a new log; gap, restart: see `LogSignals.of`."""
         recording, drive = self.recording[start:stop], {name: own[start:stop] for name, own in self.drive.items()}
         signals = LogSignals.of(recording, self.chain.joints, drive, gap, restart)
         return replace(self, recording=recording, signals=signals, drive=drive)
 
 
 def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
-    """Return the numbers (JOINT_COLUMNS,) of a joint for the compiled rollout, from its parameter values by name."""
+    """Return the inputs of the compiled simulation (JOINT_COLUMNS,) of a joint, from its parameter values by name."""
     found = np.zeros(c.JOINT_COLUMNS)
     found[[c.U_LIMIT, c.TORQUE_LIMIT]], found[c.TORQUE_GAIN] = np.inf, 1.0
     for column, value in {**mechanical_numbers(values), **law.numbers(values)}.items():
@@ -93,14 +93,14 @@ def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
     return found
 
 
-# A joint that does not move: its inertia is so large that it does not, and it has no drive.
+# A joint that does not move is simulated with a very large inertia and without a drive.
 _FIXED_JOINT = np.zeros(c.JOINT_COLUMNS)
 _FIXED_JOINT[c.ARMATURE], _FIXED_JOINT[[c.U_LIMIT, c.TORQUE_LIMIT]] = 1e9, np.inf  # kg m^2; N m
 
 
 @dataclass(frozen=True, eq=False)
 class ChainProblem:
-    """Estimation problem of one chain.
+    """Output-error problem of one joint chain.
 
     Attributes:
         law: the drive law.
@@ -110,7 +110,7 @@ class ChainProblem:
         unknowns: parameters that are estimated.
         step: largest step of the simulation, s.
         slope_step: largest step of the simulations for sensitivities, which need less accuracy than residuals, s.
-        still: indices of joints that do not move in any log. They are fixed at their positions.
+        still: indices of joints that do not move in any log, which are fixed at their positions.
     """
 
     law: DriveLaw
@@ -150,7 +150,8 @@ class ChainProblem:
         return [len(log.signals.t) for log in self.logs]
 
     def rows_of(self, k: int) -> slice:
-        """Return the rows that an unknown affects: those of one simulation for an initial state, otherwise all rows."""
+        """Return the rows that unknown k affects: those of one simulation for an initial state, all rows for a
+        parameter."""
         one = self.unknowns[k]
         if not one.is_nuisance:
             return slice(None)
@@ -174,14 +175,14 @@ class ChainProblem:
         return found
 
     def numbers(self, x: Array, log: ChainLog) -> Array:
-        """Return the numbers (dof, JOINT_COLUMNS) of the compiled rollout."""
+        """Return the inputs of the compiled simulation (dof, JOINT_COLUMNS) from the unknowns x."""
         return np.array([_FIXED_JOINT if j in self.still else joint_numbers(self.law, {**values, **log.gains})
                          for j, values in enumerate(self.values(x))])
 
     def simulate(self, x: Array, log: ChainLog, encoder: tuple[Array, Array] | None = None) -> Array | None:
         """Return simulated positions (rows, dof) of a log; None if the simulation diverges.
 
-        encoder: counts and their origins (dof,), rad, by which positions are rounded for the drives and in the log.
+        encoder: resolutions and origins (dof,), rad, of the rounding of positions in the drives and in the log.
         """
         rows = log.rows
         if any(one.name == "link_scale" for one in self.unknowns):
@@ -244,16 +245,16 @@ class ChainProblem:
         return replace(self, logs=tuple(logs))
 
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
-        """Return the same problem with other unknowns: `names` for each joint, and `shared` once for all joints."""
+        """Return the same problem with other unknowns: `names` for each joint, `shared` once for all joints."""
         items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in self.law.parameters}}
-        # A command is logged at most one interval after it was sent: a delay cannot be lower than that.
+        # A command is logged at most one interval after it was sent, so the delay is at least minus one interval.
         interval = max(float(np.median(np.diff(log.signals.t))) for log in self.logs)
         items["delay"] = replace(items["delay"], lower=-interval)
         return replace(self, unknowns=(*(Unknown(name, j, items[name]) for j in self.moving for name in names),
                                        *(Unknown(name, -1, items[name]) for name in shared)))
 
     def start(self, values: Sequence[Mapping[str, float]]) -> Array:
-        """Return initial values (unknowns,) of the unknowns within their bounds, from tables of each joint."""
+        """Return initial values (unknowns,) within the bounds, from tables of parameter values of each joint."""
         found = []
         for one in self.unknowns:
             rows = values if one.joint < 0 else [values[one.joint]]

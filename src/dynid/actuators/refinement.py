@@ -1,4 +1,5 @@
-"""Second stage: closed-loop output error. Simulated positions are fitted to the measured ones, inside bounds."""
+"""Second stage of actuator identification: fit positions of a closed-loop simulation to measured ones (output
+error)."""
 
 from __future__ import annotations
 
@@ -14,23 +15,23 @@ from dynid.errors import NotPossibleError
 from dynid.progress import Tell, prefixed
 from dynid.regression.autocorrelation import autocovariance, noise_matrix
 
-_FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of the differences while no standard error is known
-# Bounds of the later steps, which are one standard error, in the parameter's scale: below the first, rounding of single
-# rows that stick shows; beyond the second, the simulation is no longer linear in the parameter.
+_FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of finite differences while no standard error is known
+# Bounds of the later steps of one standard error, relative to the parameter's scale. Below the first, sticking in
+# single rows causes errors; beyond the second, the simulation is no longer linear in the parameter.
 _DIFFERENCE_SHARES = (5e-4, 0.05)
-_CHECK_RATIO = 0.5  # of the step: that of the one-sided differences by which the central ones are checked
-_ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipsoid at which a lower cost is looked for
-_MAX_ESCAPES = 3  # times that the iteration starts again from such a point
+_CHECK_RATIO = 0.5  # step of the differences that check the central ones, relative to their step
+_ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipsoid at which a lower cost is searched
+_MAX_ESCAPES = 3  # restarts of the iteration from such a point
 _MAX_ITERATIONS = 40
 _COST_TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
-_FIRST_TOLERANCE = 1e-3  # the same of a first search with one-sided differences, which another one follows
-_MAX_DAMPINGS = 10  # attempts of a shorter step before the iteration ends
+_FIRST_TOLERANCE = 1e-3  # the same for the first search, with one-sided differences
+_MAX_DAMPINGS = 10  # attempts with a shorter step before the iteration ends
 _FIRST_DAMPING = 1e-3
-_CHORD_STEPS = 2  # after a step, with the same sensitivities, which take most of the time
-_MAX_DISAGREEMENT = 0.3  # relative, between central differences of two steps along one direction
+_CHORD_STEPS = 2  # further steps with the same sensitivities, whose computation takes most of the time
+_MAX_DISAGREEMENT = 0.3  # relative, between central differences with two step sizes along one direction
 _DIVERGENCE_HINT = ("check the unit of the positions (--set log.unit=deg), the gains (--gain kp=...) and the masses of "
                     "the robot file")
-_NULL_SHARE = 1e-7  # of the largest singular value: below it a direction is not determined at all
+_NULL_SHARE = 1e-7  # of the largest singular value: below it, a direction is undetermined
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +40,16 @@ class Refinement:
 
     Attributes:
         x: values of the unknowns (unknowns,).
-        covariance: of those that are free (unknowns, unknowns), zero elsewhere.
+        covariance: covariance of the unknowns that are not at a bound (unknowns, unknowns), zero elsewhere.
         at_bound: which unknowns ended at a bound (unknowns,).
-        jacobian: of the simulated positions (rows, dof, unknowns).
+        jacobian: derivatives of the simulated positions by the unknowns (rows, dof, unknowns).
         residual: measured minus simulated positions (rows, dof), rad.
-        scale: sizes of the unknowns (unknowns,), by which the Jacobian is scaled.
-        singular, directions: singular values of the scaled and weighted Jacobian, and their directions
-            (unknowns, unknowns), of the free unknowns.
+        scale: scales of the unknowns (unknowns,), by which the Jacobian is multiplied.
+        singular, directions: singular values of the scaled and weighted Jacobian, and its right singular vectors
+            (unknowns, unknowns).
         iterations: number of iterations.
         gradient_error: relative difference between derivatives with two step sizes, the largest over the unknowns.
-        share: steps of the differences, in sizes of the unknowns and of the states at starts.
+        share: steps of the finite differences relative to the scales, for unknowns and initial states.
         starts: estimated initial states of the simulations, in the order of the unknowns.
     """
 
@@ -67,7 +68,7 @@ class Refinement:
 
     @property
     def solution(self) -> Array:
-        """Values of all unknowns, including initial states, as the start of another fit of the same logs."""
+        """Values of all unknowns including initial states, which can start another fit of the same logs."""
         return np.concatenate([self.x, self.starts])
 
     @property
@@ -76,8 +77,7 @@ class Refinement:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def changes_by(self, error: Array) -> Array:
-        """Return the change of each unknown (unknowns,) that a change of the measured positions (rows, dof), rad,
-        causes."""
+        """Return the change of each unknown (unknowns,) by an error of the measured positions (rows, dof), rad."""
         weights = _weights(self.residual)
         flat = (self.jacobian * weights[None, :, None]).reshape(-1, len(self.x))
         size = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
@@ -90,22 +90,22 @@ class Refinement:
 
 
 def scales(problem: ChainProblem, x: Array) -> Array:
-    """Return a scale of each unknown (unknowns,): its value, or its typical size if that is larger."""
+    """Return the scale of each unknown (unknowns,): its absolute value, or its typical value if that is larger."""
     typical = np.array([one.item.typical for one in problem.unknowns])
     return np.maximum(np.abs(x), np.maximum(typical, 1e-9))
 
 
 def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array = _FIRST_DIFFERENCE_SHARE,
              which: Array | None = None, base: Array | None = None) -> Array:
-    """Return the sensitivities of the simulated positions (rows, dof, unknowns) by differences.
+    """Return the sensitivities of the simulated positions (rows, dof, unknowns) by finite differences.
 
     Args:
         problem: the logs and unknowns.
         x: values of the unknowns (unknowns,).
-        scale: their sizes (unknowns,).
-        share: step of the differences, of these sizes.
-        which: numbers of the unknowns; all by default.
-        base: residuals (rows, dof) at x. With them differences are one-sided, which takes half the time.
+        scale: scales of the unknowns (unknowns,).
+        share: step of the differences, relative to the scales.
+        which: indices of the unknowns; all by default.
+        base: residuals (rows, dof) at x; if given, differences are one-sided, which takes half the time.
     """
     if base is not None and problem.coarse is not problem:
         base = problem.coarse.residuals(x)
@@ -130,8 +130,7 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
 
 
 def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[list[int]]:
-    """Return groups of unknowns that affect different rows, so that one simulation gives the derivatives of a whole
-    group."""
+    """Return groups of unknowns that affect different rows, whose derivatives need one simulation per group."""
     groups: dict[tuple[str, int, int], list[int]] = {}
     for k in chosen:
         one = problem.unknowns[k]
@@ -141,19 +140,19 @@ def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[li
 
 def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS, finish: bool = True,
            share: Array | None = None, tell: Tell = lambda sentence: None) -> Refinement:
-    """Levenberg-Marquardt from `start` inside the bounds, joints weighted by their own residuals.
+    """Fit the simulated positions by the Levenberg-Marquardt method within bounds; joints are weighted by their
+    residuals.
 
-    The states at the starts of the simulations are fitted together with the parameters. Unknowns at a bound whose
-    gradient points outward are fixed for a step. Dry friction makes the cost rough on a small scale. The sensitivities
-    of the solution are therefore differences over one standard error, and points two standard errors away are tried.
+    Initial states of the simulations are fitted together with the parameters. Unknowns at a bound whose gradient points
+    outward are fixed for a step. Dry friction makes the cost rough on a small scale. The sensitivities at the solution
+    are therefore differences over one standard error, and points two standard errors away are tried.
 
     Args:
         problem: the logs and unknowns.
-        start: first values (unknowns,), or those with states at starts, see `Refinement.solution`.
-        max_iterations: of the search.
-        finish: whether to search with central differences; otherwise covariance and Jacobian are those of the last
-            one-sided ones.
-        share: steps of the differences, from an earlier fit whose solution is the start.
+        start: initial values (unknowns,), with or without initial states, see `Refinement.solution`.
+        max_iterations: largest number of iterations.
+        finish: whether to end with central differences; otherwise covariance and Jacobian use one-sided differences.
+        share: steps of the finite differences, from the earlier fit whose solution is `start`.
         tell: called with the number of each iteration.
 
     Raises:
@@ -191,21 +190,21 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
 
 
 def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
-    """Return the steps of the differences (unknowns,), one standard error inside bounds, and the covariance of the
-    unknowns.
-
-    Both are in units of the scales of the unknowns.
-    """
+    """Return the steps of the finite differences (unknowns,), one standard error within bounds, and the covariance of
+    the unknowns. Both are in units of the scales of the unknowns."""
     covariance = covariance_of(found.slopes, found.residual, problem.log_rows) / np.outer(found.scale, found.scale)
     return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
 
 
 @dataclass(frozen=True, eq=False)
 class _Minimum:
-    """A minimum of the cost.
+    """A local minimum of the squared position error.
 
-    It has the unknowns, residuals, number of iterations, and the sensitivities and scales of the unknowns at the start
-    of the last step, which was insignificant.
+    Attributes:
+        x: values of the unknowns (unknowns,).
+        residual: measured minus simulated positions (rows, dof), rad.
+        iterations: number of iterations.
+        slopes, scale: sensitivities (rows, dof, unknowns) and scales (unknowns,) before the last, insignificant step.
     """
 
     x: Array
@@ -217,8 +216,8 @@ class _Minimum:
 
 def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None,
               tell: Tell) -> _Minimum:
-    """Return a minimum of the cost, searched from x. share: step of central differences; None for one-sided
-    differences."""
+    """Return a local minimum of the squared error, searched from x. share: step of central differences; None:
+    one-sided."""
     damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _COST_TOLERANCE
     while True:
         iterations += 1
@@ -238,7 +237,7 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
                 x, residual, damping = trial, moved, max(damping / 10.0, 1e-9)
                 break
             damping *= 10.0
-        for _ in range(_CHORD_STEPS if x is not before else 0):  # again with the same sensitivities: one simulation
+        for _ in range(_CHORD_STEPS if x is not before else 0):  # steps with the same sensitivities
             trial = _step(problem, x, a, (residual * weights).ravel(), free, damping, scale)
             moved = problem.residuals(trial)
             again = np.inf if moved is None else float(np.sum((moved * weights) ** 2))
@@ -250,10 +249,10 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
 
 
 def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
-    """Return a point with a significantly lower cost near a minimum, and its residuals; None if there is none.
+    """Return a point with a significantly lower cost near a local minimum, and its residuals; None if there is none.
 
-    covariance (unknowns, unknowns): of the unknowns in units of their scales. Points along the longer half of its
-    principal axes are tried; along the others the cost is so steep that there is no second minimum.
+    covariance (unknowns, unknowns): covariance of the unknowns in units of their scales. Points along the longer half
+    of its principal axes are tried; along the others the cost is too steep for a second minimum.
     """
     weights, coarse = _weights(found.residual), problem.coarse
     base = found.residual if coarse is problem else coarse.residuals(found.x)
@@ -306,7 +305,7 @@ def _weights(residual: Array) -> Array:
 def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     """Return the covariance (k, k) of least squares on sensitivities (rows, dof, k) with autocorrelated residuals."""
     weights, k = _weights(residual), slopes.shape[2]
-    gap = max(log_rows) // 5  # rows without weight between logs keep their products apart
+    gap = max(log_rows) // 5  # rows of zeros between the logs, so that products of different logs vanish
     starts = np.cumsum([0, *(count + gap for count in log_rows[:-1])])
     at = np.concatenate([start + np.arange(count) for start, count in zip(starts, log_rows, strict=True)])
     rows = int(at[-1]) + 1
@@ -319,7 +318,7 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
         normal += weights[j] ** 2 * (x @ x.T)
         absorbed = np.zeros((k, 2 * rows))
         absorbed[:, at] = basis[:, j, :].T
-        absorbed = np.fft.irfft(np.sum(np.abs(np.fft.rfft(absorbed)) ** 2, axis=0))[:rows]  # what the fit took
+        absorbed = np.fft.irfft(np.sum(np.abs(np.fft.rfft(absorbed)) ** 2, axis=0))[:rows]  # by the fit
         middle += weights[j] ** 4 * noise_matrix(x, keep, autocovariance(own, keep, absorbed))
     size = np.sqrt(np.maximum(np.diag(normal), 1e-60 * max(float(np.diag(normal).max(initial=0.0)), 1e-240)))
     inverse = np.linalg.pinv(normal / np.outer(size, size), hermitian=True, rcond=_NULL_SHARE ** 2)
@@ -328,11 +327,10 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
 
 
 def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: int, share: Array) -> Refinement:
-    """Return the solution for the first `count` unknowns; the others, initial states, are projected out. A parameter at
-    a bound has no interval, but its uncertainty widens the intervals of the others. Sensitivities are computed with the
-    short step of the residuals, because a longer step gives standard errors that are wrong by up to a factor of three
-    if friction depends on speed or load.
-    """
+    """Return the solution for the first `count` unknowns; the initial states are projected out. A parameter at a bound
+    has no interval, but its uncertainty widens the intervals of the others. Sensitivities use the short integration
+    step, because a longer one makes standard errors wrong by up to a factor of three if friction depends on speed or
+    load."""
     x, residual, scale = found.x, found.residual, found.scale
     if problem.coarse is not problem:
         problem = replace(problem, slope_step=problem.step)
@@ -359,7 +357,7 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
         other = _projected(other, residual, count)[:, :, free]
         change = (other * weights * scale[free]).reshape(-1, len(free)) - a
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
-        # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
+        # A direction along which differences of two step sizes disagree shows simulation noise and is not determined.
         is_noise = np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular
         singular = np.where(is_noise, 0.0, singular)
     covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
@@ -368,13 +366,13 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
 
 
 def _at_bound(problem: ChainProblem, x: Array, scale: Array) -> Bools:
-    """Return which unknowns (unknowns,) are at a bound."""
+    """Return the mask (unknowns,) of the unknowns at a bound."""
     room = 1e-6 * scale
     return np.asarray((x <= problem.lower + room) | (x >= problem.upper - room))
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:
-    """Return the sensitivities (rows, dof, count) of the first unknowns, orthogonal to those of the others."""
+    """Return the sensitivities (rows, dof, count) of the first `count` unknowns, orthogonal to those of the others."""
     if slopes.shape[2] == count:
         return slopes
     weights = _weights(residual)[None, :, None]

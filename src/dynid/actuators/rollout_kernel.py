@@ -1,10 +1,10 @@
-"""Closed-loop rollouts of actuated joints in compiled code: drive law, friction with true sticking, delay, backlash.
+"""Compiled closed-loop simulation of actuated joints with drive law, dry friction with sticking, delay and backlash.
 
-A step of h is second order: half a step of the positions, a whole step of the velocities with the rigid-body terms at
-the middle and all linear damping by the implicit midpoint rule, and half a step of the positions again. Dry friction is
-within the budget of each joint; a joint that stops or reverses inside a step changes the sign of its friction at that
-time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Each step uses the mean of the
-command over the step, so that the simulated positions are continuous in the delay. A command is constant until the next
+An integration step of h has second order: half a step of the positions, a whole step of the velocities with the
+rigid-body terms at the middle and linear damping by the implicit midpoint rule, and half a step of the positions. Dry
+friction has a largest torque per joint; when a joint stops within a step, its friction changes sign or the joint sticks
+from then on. Friction torques of a chain are found together by Gauss-Seidel iteration. Each step uses the mean of the
+command over the step, so that simulated positions are continuous in the delay. A command is constant until the next
 row, or a ramp if the drive limits its speed. The supply voltage has the delay of the commands, because a command also
 switches the drive off.
 """
@@ -50,9 +50,9 @@ from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import mass_and_bias
 from dynid.kernel_store import njit
 
-_MAX_SWEEPS = 40  # of Gauss-Seidel over the joints of a chain; one is exact for a single joint
+_MAX_SWEEPS = 40  # Gauss-Seidel sweeps over the joints of a chain; one is exact for a single joint
 _SWEEP_TOLERANCE = 1e-9  # rad/s: change of a velocity below which the friction torques have converged
-# Rows of the working array (WORK_ROWS, n), one number a joint.
+# Rows of the work array (WORK_ROWS, n), one number per joint.
 (_Q, _V, _HALF, _TORQUE, _MIDDLE, _BUDGET, _FRICTION, _CHANGE, _PLAY, _INTEGRAL, _ERROR, _EXTERNAL) = range(12)
 WORK_ROWS = 12
 
@@ -74,14 +74,14 @@ def friction_budget(p: Array, motor: float, external: float, speed: float) -> fl
 
 @njit(**INNER_BORROWING)
 def rounded(position: float, count: float, origin: float) -> float:
-    """Return the position that an encoder measures, rad; for count 0 the position itself."""
+    """Return the position rounded to encoder counts of size `count`, rad; count 0 means no rounding."""
     return position if count == 0.0 else origin + count * math.floor((position - origin) / count + 0.5)
 
 
 @njit(**INNER_BORROWING)
 def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, int]:
-    """Return the rows whose values apply at the times `start` and `stop`, s. at: row not after `stop`, where the search
-    begins."""
+    """Return the rows whose values apply at the times `start` and `stop`, s. at: first row of the search, not after
+    `stop`."""
     last = len(t) - 1
     high = min(at, last)
     while high < last and t[high + 1] <= stop:
@@ -112,8 +112,8 @@ def _mean_supply(t: Array, supply: Array, j: int, start: float, stop: float, low
 
 @njit(**INNER_BORROWING)
 def _invert(a: Array, inverse: Array, n: int) -> bool:
-    """Compute the inverse (n, n) of a symmetric positive definite matrix from its lower triangle, which is
-    overwritten."""
+    """Compute the inverse (n, n) of a symmetric positive definite matrix from its lower triangle, which is overwritten;
+    return whether it exists."""
     for j in range(n):
         for k in range(j):
             a[j, j] -= a[j, k] * a[j, k]
@@ -163,9 +163,9 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
         ramp: slopes of the commands after each row, rad/s, and their duration, s (2, rows, n).
         rate, feed, supply: commanded velocities, feed-forward, and supply (rows, n).
         starts: rows at which the simulation restarts from `first`; ascending, the first is 0.
-        first: positions and velocities there (starts, 2, n).
-        p: numbers of each joint (n, JOINT_COLUMNS).
-        step: largest step, s.
+        first: positions and velocities at these rows (starts, 2, n).
+        p: parameters of each joint (n, JOINT_COLUMNS), see `columns`.
+        step: largest integration step, s.
         work, mass, inverse: work space (WORK_ROWS, n), (n, n), (n, n).
         out: encoder positions and velocities (2, rows, n).
     """
@@ -200,11 +200,11 @@ def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, target: A
 
     Args:
         t: time stamps (rows,), s.
-        command: commanded positions, held after each row (rows, n).
+        command: commanded positions, constant after each row (rows, n).
         starts: rows at which the target equals the command.
         limits: largest speeds (n,).
-        target: the targets at the rows (rows, n), which are computed.
-        ramp: their slopes after each row, rad/s, and how long the slope lasts, s (2, rows, n), which are computed.
+        target: output, targets at the rows (rows, n).
+        ramp: output, slopes of the targets after each row, rad/s, and their duration, s (2, rows, n).
     """
     for j in range(command.shape[1]):
         segment, now = 0, command[0, j]
@@ -242,14 +242,14 @@ def _mean_friction(before: float, free: float, mobility: float, budget: float) -
 
 @njit(**INNER_BORROWING)
 def _mean_friction_forward(before: float, free: float, mobility: float, budget: float) -> float:
-    """Return `_mean_friction` of a joint that moves forward or rests."""
+    """Return the mean dry friction torque, see `_mean_friction`, of a joint that moves forward or rests."""
     if before == 0.0:
         return min(max(free / mobility, -budget), budget)
     slid = free - mobility * budget
     if slid >= 0.0:
         return budget
     rest = slid / (slid - before)  # share of the step after the velocity has reached zero
-    after = rest * min(free - before + mobility * budget, 0.0)  # zero where friction holds the joint
+    after = rest * min(free - before + mobility * budget, 0.0)  # zero if friction keeps the joint at rest
     return (free - after) / mobility
 
 
@@ -257,12 +257,13 @@ def _mean_friction_forward(before: float, free: float, mobility: float, budget: 
 def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, ramp: Array,
              rate: Array, feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array,
              mass: Array, inverse: Array) -> bool:
-    """Advance the state by one step of h from the time `now`, which is after the stamp of `row`; False on failure."""
+    """Advance the state by one step of h s from the time `now`, which is after the time stamp of `row`; False on
+    failure."""
     n = len(parent)
     for j in range(n):
         work[_HALF, j] = work[_Q, j] + 0.5 * h * work[_V, j]
-        work[_MIDDLE, j] = work[_V, j] + 0.5 * work[_CHANGE, j]  # at the middle, by the change of the step before
-    # Velocities of the start of the step would cause errors of first order in the centrifugal and Coriolis torques.
+        work[_MIDDLE, j] = work[_V, j] + 0.5 * work[_CHANGE, j]  # extrapolated from the step before
+    # Velocities at the start of the step would cause first-order errors of the centrifugal and Coriolis torques.
     mass_and_bias(parent, gravity, rows, work[_HALF], work[_MIDDLE], mass, work[_EXTERNAL])
     for j in range(n):
         v, own, middle = work[_V, j], p[j], work[_MIDDLE, j]
@@ -285,12 +286,12 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
             u += own[FEED] * feed[row, j]
         work[_ERROR, j] = error
         is_cut = abs(u) > own[U_LIMIT]
-        if own[KI] != 0.0 and (own[WINDUP] != 0.0 or not is_cut):  # else the integral waits while the output is cut
+        if own[KI] != 0.0 and (own[WINDUP] != 0.0 or not is_cut):  # else the integral stops while limited
             work[_INTEGRAL, j] += h * growth
         if is_cut:
             u = math.copysign(own[U_LIMIT], u)
             damping = 0.0
-        volts, is_on = _mean_supply(t, supply, j, late, late + h, low, high)  # switched off, its winding is open
+        volts, is_on = _mean_supply(t, supply, j, late, late + h, low, high)  # when switched off, the winding is open
         motor = own[TORQUE_GAIN] * volts * u - is_on * own[BACK_EMF] * v
         damping = own[TORQUE_GAIN] * volts * damping + is_on * own[BACK_EMF]
         if abs(motor) > own[TORQUE_LIMIT]:

@@ -1,4 +1,5 @@
-"""Findings on identified actuators: contradicted gains, masses, delays and limits, and legs that differ."""
+"""Findings on identified actuators: given gains, masses, delays and limits that the data contradict, and unequal
+legs."""
 
 from __future__ import annotations
 
@@ -29,26 +30,27 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.findings import Finding, Note
 
-_SIGNIFICANT_RELEASE = 4.0  # standard errors by which a released value must differ from the given one
-_MIN_CHANGE = 0.05  # relative, of a gain or mass; below it a difference has no practical weight
-# Squared error that a cause leaves, over that of the best cause: below it both explain the motion equally well. The
-# searches end at a relative change of 0.1 %, far below it.
+_SIGNIFICANT_RELEASE = 4.0  # standard errors by which an estimated value must differ from the given one
+_MIN_CHANGE = 0.05  # relative, of a gain or mass; smaller differences do not matter in practice
+# Squared error with a cause, relative to that with the best cause: below this ratio both explain the motion equally
+# well. The searches end at a relative change of 0.1 %, which is far smaller.
 _EQUAL_ERROR = 1.25
-# Of the squared error of a fit that stays poor: a cause that explains less is not named as the cause, since a second
-# fault or another one hides behind it.
+# Share of the squared error of a fit that stays poor: a cause that explains less is not reported, because another
+# fault is probable.
 _MIN_EXPLAINED = 0.9
-_MAX_FACTOR = 20.0  # between a given gain and the value that explains the motion better: beyond it, both are doubtful
+_MAX_FACTOR = 20.0  # between a given gain and the value that fits better: beyond it, both are doubtful
 _EARLY_ROWS = (2, 3, 4, 6, 8, 12)  # by which the motion may precede the logged commands
 _TESTED_GAINS = ("kp", "ki", "kd", "kv", "gain", "kt", "resistance")
-_TESTED_ERROR = 0.2  # relative error of a given value that must be visible, else the data do not test it
-_MIN_SHARED_CHANGE = 0.05  # relative change of an estimate by the relative change of a given value that is stated
+_TESTED_ERROR = 0.2  # relative error of a given value; data that do not show such an error do not test the value
+_MIN_SHARED_CHANGE = 0.05  # smallest reported relative change of an estimate per relative change of a given value
 _MAX_LISTED = 4  # estimates that a note names
-_TESTED_UNITS = {"delay": " s", "bias": " rad"}  # of tested values; gains have those of their law
+_TESTED_UNITS = {"delay": " s", "bias": " rad"}  # units of tested values; gains have the units of their law
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """A fit in which one more parameter is free: its value, standard error, and the decrease of the squared error."""
+    """Estimate of a parameter that was given before, with its standard error and the relative decrease of the squared
+    error."""
 
     name: str
     given: float
@@ -59,18 +61,19 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Untested:
-    """A given parameter that the data cannot test, and the relative change of each estimate with it, by label."""
+    """A given parameter that the data cannot test, and the relative changes of the estimates per change of the
+    parameter."""
 
     name: str
     changes: dict[str, float]
 
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
-    """Return the value that fits the data better than a given one (the same for all joints); None if the data agree
-    with it.
+    """Return the value of a parameter that fits the data better than the given one; None if the data agree with the
+    latter.
 
-    The other parameters are fitted again with a value below and one above the given one. If neither makes the errors
-    larger, the data do not test it. If one makes them smaller, the parameter is estimated.
+    The parameter has one value for all joints. The others are fitted again with a value below and one above the given
+    one. If neither increases the errors, the data do not test the parameter. If one decreases them, it is estimated.
     """
     items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in problem.law.parameters}}
     given = [problem.known[j].get(name, items[name].value) for j in range(problem.dof)]
@@ -112,7 +115,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
         _MIN_CHANGE * abs(given[0]) < change <= _SIGNIFICANT_RELEASE * found.std and found.decrease > 2 * MIN_DECREASE)
     if is_lower and name not in ("delay", "bias") and is_wide:
         least, value = min((best[0], best[1]), (after, found.value))
-        return Released(name, given[0], value, float("nan"), 1.0 - least / cost)  # better, but not determined
+        return Released(name, given[0], value, float("nan"), 1.0 - least / cost)  # a better fit, but undetermined
     if name not in ("delay", "bias") and not given[0] / _MAX_FACTOR < found.value < given[0] * _MAX_FACTOR:
         return None
     far = change > max(_SIGNIFICANT_RELEASE * found.std, _MIN_CHANGE * abs(found.given),
@@ -121,7 +124,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
 
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
-    """Return the delay that the first stage would estimate, and initial values (unknowns,) with it.
+    """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay.
 
     A wrong delay may make a stiff loop unstable. The other values of the fit are then far from those with the right
     delay, and no step from them leads there.
@@ -139,7 +142,7 @@ def _interval(problem: ChainProblem) -> float:
 
 
 def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement]], given: float, step: float) -> bool:
-    """Return whether a parabola through the costs has its minimum within _MIN_CHANGE of the given value."""
+    """Return whether a parabola through the trial costs has its minimum within _MIN_CHANGE of the given value."""
     if len(trials) < 2:
         return True
     (low, _, _), (high, _, _) = trials
@@ -149,7 +152,7 @@ def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement
 
 def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
     """Return the relative change of each determined estimate per relative change of a given value, by label. given:
-    relative change of that value."""
+    relative change of that value between the two fits."""
     known = np.abs(fit.x) > _SIGNIFICANT_RELEASE * fit.std
     changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
     return {problem.label(k): float(change / given) for k, change in enumerate(changes)
@@ -207,8 +210,8 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
-    """Return findings on given gains, masses, delays and encoder zeros that the data contradict, the best explanation
-    only, and notes on given gains that these data cannot test."""
+    """Return a finding on the given gain, mass, delay or encoder zero that the data contradict most, and notes on given
+    gains that the data cannot test."""
     estimated = {one.name for one in problem.unknowns}
     drive = [item.name for item in problem.law.parameters if item.name in _TESTED_GAINS
              and item.name in problem.known[0] and item.name not in estimated]
@@ -221,7 +224,7 @@ def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding],
     if not found:
         return [], notes
     least = 1.0 - max(one.decrease for one in found)
-    # Causes that explain the motion equally well: the scale of all torques comes first, as it names gains and masses.
+    # Among causes that explain the motion equally well, the scale of all torques is first: it covers gains and masses.
     equal = [one for one in found if 1.0 - one.decrease <= _EQUAL_ERROR * least]
     return [_contradiction(problem, equal[0]) if len(equal) == 1 or equal[0].name == "torque_scale"
             else _one_of(problem, equal)], notes
@@ -231,7 +234,7 @@ def _untested_note(problem: ChainProblem, found: Untested) -> Note:
     value = problem.known[0].get(found.name, 1.0)
     changes = sorted(found.changes.items(), key=lambda one: -abs(one[1]))[:_MAX_LISTED]
     listed = ", ".join(f"{label} {10.0 * change:+.0f} %" for label, change in changes)
-    effect = f" If it is 10 % higher in fact, these change with it: {listed}." if listed else ""
+    effect = f" If its true value is 10 % higher, these estimates change: {listed}." if listed else ""
     what = "the scale of all torques" if found.name == "torque_scale" else f"the given {found.name} = {value:.4g}"
     return Note("given-untested", f"These data cannot test {what}.{effect}", dict(changes))
 
@@ -265,7 +268,7 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
 
 
 def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
-    """Return the finding that one of several given values must be wrong."""
+    """Return a finding that one of several given values is probably wrong."""
     listed = ", or ".join(f"{one.name} = {_about(one)}{_TESTED_UNITS.get(one.name, '')} in place of the given "
                           f"{one.given:.4g}{_TESTED_UNITS.get(one.name, '')}" for one in equal)
     decrease = max(one.decrease for one in equal)
@@ -284,7 +287,7 @@ def _moved(problem: ChainProblem) -> str:
 
 
 def _about(found: Released) -> str:
-    """Return a value as text, with its standard error if it has one."""
+    """Return an estimated value as text, with its standard error if it has one."""
     return f"{found.value:.4g}" + (f" +- {found.std:.2g}" if np.isfinite(found.std) else "")
 
 
@@ -295,13 +298,14 @@ _SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh",
 
 
 def role(name: str) -> str:
-    """Return the name of a joint without the words for its side and corner, which corresponding joints share."""
+    """Return the name of a joint without words for left, right, front and rear, so that equal joints of all legs
+    match."""
     words = [word for word in re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())]
     return "_".join(word for word in words if word not in _SIDE_WORDS)
 
 
 def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
-    """Return findings on joints with the same role on several legs whose armature or friction differs."""
+    """Return findings on corresponding joints of several legs whose armature or friction differs significantly."""
     groups: dict[tuple[str, str], list[ActuatorValue]] = defaultdict(list)
     for one in parameters:
         if one.identified and not one.is_given and one.name in ("armature", "coulomb", "viscous"):

@@ -1,6 +1,6 @@
 """Logarithmic barrier that keeps parameters inside the consistent set and, optionally, near a nominal model.
 
-As a function of theta it is
+As a function of the parameters theta, the barrier is
     sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices),
 with P_i the matrix of body i minus the margin. With C_i the inverse of a nominal P_i the bracket is the log-det
 divergence from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019), which is smallest there, infinite for
@@ -20,9 +20,10 @@ from dynid.consistency.consistency import Consistency
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """Several matrices that must be positive definite: P_b = sum_k theta[places[b, k]] basis[b, k] - shift I.
+    """Matrices that must be positive definite, one per body or condition b: P_b = sum_k theta[places[b, k]] basis[b, k]
+    - shift I.
 
-    places (b, k), basis (b, k, n, n), weights (b,), inverse_nominal (b, n, n): C_b.
+    places (b, k): parameter indices. basis (b, k, n, n). weights (b,): of the barrier. inverse_nominal (b, n, n): C_b.
     """
 
     places: Ints
@@ -33,7 +34,7 @@ class Matrices:
 
     @property
     def total(self) -> float:
-        """Sum of the weights over all eigenvalues."""
+        """Sum of the barrier weights over all eigenvalues of all matrices."""
         return float(self.basis.shape[-1] * self.weights.sum())
 
     def along(self, step: Array) -> Array:
@@ -42,20 +43,20 @@ class Matrices:
         return (step[self.places][:, None] @ self.basis.reshape(b, k, n * n)).reshape(b, n, n)
 
     def at(self, theta: Array) -> Array:
-        """Return the matrices (b, n, n)."""
+        """Return the matrices P_b (b, n, n) at theta (parameters,)."""
         return self.along(theta) - self.shift * np.eye(self.basis.shape[-1])
 
     def inverses(self, theta: Array) -> Array:
-        """Return the inverses (b, n, n) of the matrices."""
+        """Return the inverses (b, n, n) of the matrices P_b at theta (parameters,)."""
         return np.asarray(np.linalg.inv(self.at(theta)), dtype=float)
 
     def traces(self, matrices: Array) -> Array:
-        """Return tr(B_k X_b) (b, k) for symmetric X (b, n, n)."""
+        """Return the traces tr(B_k X_b) (b, k) of basis matrices B_k times symmetric matrices X (b, n, n)."""
         b, k, n, _ = self.basis.shape
         return (self.basis.reshape(b, k, n * n) @ matrices.reshape(b, n * n, 1))[:, :, 0]
 
     def products(self, left: Array, right: Array) -> Array:
-        """Return tr(B_k X_b B_m Y_b) (b, k, k) for symmetric X and Y (b, n, n)."""
+        """Return the traces tr(B_k X_b B_m Y_b) (b, k, k) of basis matrices B with symmetric X and Y (b, n, n)."""
         b, k, n, _ = self.basis.shape
         one = (self.basis @ left[:, None]).reshape(b, k, n * n)
         other = np.swapaxes(self.basis @ right[:, None], 2, 3).reshape(b, k, n * n)
@@ -65,7 +66,7 @@ class Matrices:
 
 @dataclass(frozen=True, eq=False)
 class Barrier:
-    """The log-det and log terms of a set as a function of theta, with separate weights of bodies and other
+    """Logarithmic barrier of a consistent set as a function of the parameters, with weights of bodies and other
     conditions.
 
     inverse_nominal (bodies, n, n): C_i. weights (bodies,): w_i. other: weight w' of the other conditions.
@@ -84,7 +85,7 @@ class Barrier:
     def groups(self) -> tuple[Matrices, ...]:
         """The matrices of the bodies, and those of the ellipsoids.
 
-        |u| < t is equivalent to t I, bordered by u, being positive definite.
+        The condition |u| < t of an ellipsoid holds if and only if t I, bordered by u, is positive definite.
         """
         found = []
         places, basis = self.consistency.places, self.consistency.basis
@@ -111,7 +112,7 @@ class Barrier:
         return rows, np.concatenate([block.offset for block in linear]) if linear else np.empty(0)
 
     def value(self, theta: Array) -> float:
-        """Return the value of the barrier; infinite outside the set."""
+        """Return the value of the barrier at theta (parameters,); infinite outside the consistent set."""
         total = 0.0
         for group in self.groups:
             p = group.at(theta)
@@ -127,7 +128,7 @@ class Barrier:
         return total - self.other * float(np.log(s).sum())
 
     def derivatives(self, theta: Array) -> tuple[Array, Array]:
-        """Return gradient (parameters,) and Hessian (parameters, parameters)."""
+        """Return the gradient (parameters,) and the Hessian (parameters, parameters) of the barrier."""
         size = len(theta)
         gradient, hessian = np.zeros(size), np.zeros((size, size))
         for group in self.groups:
@@ -143,7 +144,7 @@ class Barrier:
 
 
 def _arrow(vector: Array) -> Array:
-    """Return t I with u along the first row and column, for a vector (t, u)."""
+    """Return the matrix t I with u in its first row and column, for a vector (t, u)."""
     matrix = vector[0] * np.eye(len(vector))
     matrix[0, 1:] = matrix[1:, 0] = vector[1:]
     return matrix

@@ -1,4 +1,4 @@
-"""Named conditions written as cones, F theta + g in K."""
+"""Named conditions on parameters theta, written as cone constraints: F theta + g lies in a cone K."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ class ConeConstraint:
     """Constraint that F theta + g lies in a cone.
 
     Attributes:
-        name: for messages.
-        body: its link, if any.
-        columns: (k,), its parameters.
-        rows: (m, k), F on them.
-        offset: (m,), g.
-        balance: (m,), factors that scale the rows to about one within the cone (for a matrix a congruence with a
-            diagonal matrix).
+        name: name in messages.
+        kind: kind of the condition, such as the inertia of a link.
+        cone: type of the cone.
+        columns: indices (k,) of the parameters in the condition.
+        rows: F (m, k) for these parameters.
+        offset: g (m,).
+        balance: factors (m,) that scale the rows to about one; for a matrix, a congruence with a diagonal matrix.
+        body: name of the link, if the condition is on one.
     """
 
     name: str
@@ -73,13 +74,13 @@ class ConeConstraint:
     def slack(self, theta: Array) -> float:
         """Return the distance from the boundary of the cone, negative outside.
 
-        It is the smallest eigenvalue, the smallest entry, t - |u|, or minus the largest error of an equality.
+        The distance is the smallest eigenvalue, the smallest entry, t - |u|, or minus the largest error of an equality.
         """
         return slack(self.cone, self.value(theta))
 
     @property
     def unit(self) -> Array:
-        """Return the central direction of the cone (m,), which moves every point inside; zeros for an equality."""
+        """Return the central direction (m,) of the cone, which leads from every point inside; zeros for an equality."""
         if self.cone == "psd":
             return svec(np.eye(len(smat(self.offset))))
         if self.cone == "soc":

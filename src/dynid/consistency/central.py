@@ -1,5 +1,4 @@
-"""Choice of full parameters for a fit that determines only some: the most central ones, or those nearest to a nominal
-model.
+"""Choose the parameters that a fit leaves undetermined: the most central ones, or those nearest to a nominal model.
 
 With small barrier weights the fit is optimal to within the weight times the number of eigenvalues, and the barrier
 chooses the undetermined parameters.
@@ -15,23 +14,31 @@ from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.interior import interior_point
 from dynid.consistency.newton import minimise
 
-_MAX_ROUNDS = 40  # of finding the mean mass and inertia in turn with the parameters
+_MAX_ROUNDS = 40  # of computing mean mass and inertia alternately with the parameters
 
 
 def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
          nominal: Array | None = None) -> Array:
-    """Return full parameters (parameters,) that fit within `tolerance` (of |M theta - rho|^2) of the best.
+    """Return full parameters (parameters,) whose misfit |M theta - rho|^2 exceeds the smallest one by at most
+    `tolerance`.
 
-    Undetermined parameters are nearest to a nominal model, if given: nominal (bodies, n, n), the matrix of each body.
-    Otherwise they are the most central ones: the robot with the most similar and compact links, with the largest
-    sum_i log det P_i for given mean mass and mean inertia. best (parameters,): an optimal point.
+    Undetermined parameters are nearest to a nominal model, if one is given. Otherwise they are the most central ones:
+    the links are as similar and compact as possible, with the largest sum_i log det P_i for given mean mass and
+    inertia.
+
+    Args:
+        consistency: the consistent set.
+        matrix, rho: M (k, parameters) and rho (k,) of the equations.
+        best: optimal parameters (parameters,).
+        tolerance: allowed increase of |M theta - rho|^2.
+        nominal: pseudo-inertia of each nominal body (bodies, n, n).
     """
     return fill_by_barrier(consistency, matrix, rho, best, tolerance=tolerance, nominal=nominal)[0]
 
 
 def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
                     nominal: Array | None = None) -> tuple[Array, Barrier | None]:
-    """Return the parameters of `fill` and the barrier whose minimum they are; None if they are no such minimum."""
+    """Return the parameters of `fill`, and the barrier that they minimise; None if they minimise no barrier."""
     bodies = len(consistency.bodies)
     if not bodies:
         return best, None
@@ -46,7 +53,7 @@ def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: A
         barrier = Barrier(consistency, inverse_nominal, np.full(bodies, weight), weight)
         theta = near = minimise(matrix, rho, barrier, theta, near)
         before, means = means, _means(consistency, theta)
-        # The barrier alone costs no more than its weight allows; the distance from a nominal model far away may.
+        # The barrier increases the misfit by a bounded amount; regularisation toward a distant nominal model adds more.
         if float(np.sum((matrix @ theta - rho) ** 2)) > allowed:
             weight /= 3.0
         elif nominal is not None or max(abs(np.log(np.divide(means, before)))) < 1e-3:
@@ -56,14 +63,14 @@ def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: A
 
 
 def barrier_size(consistency: Consistency) -> int:
-    """Return the number of logarithms in the barrier; the fit is optimal to within its weight times this number."""
+    """Return the number of logarithms in the barrier; the fit is optimal to within the barrier weight times this
+    number."""
     return len(consistency.bodies) * consistency.basis.shape[1] + sum(
         len(block.offset) for block in consistency.blocks if block.cone in ("nonnegative", "soc"))
 
 
 def _no_worse(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: float) -> Array:
-    """Return the farthest point on the line from best to theta that fits within the tolerance; the line is in the
-    set."""
+    """Return the point nearest to theta on the line from best to theta whose misfit is within the tolerance."""
     before, moved = matrix @ best - rho, matrix @ (theta - best)
     # |before + x moved|^2 <= |before|^2 + tolerance
     square, slope = float(moved @ moved), float(before @ moved)
@@ -74,8 +81,7 @@ def _no_worse(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: f
 
 
 def _isotropic(means: tuple[float, float], n: int, bodies: int) -> Array:
-    """Return the inverse matrix of a body with mean inertia and mean mass centred in its frame, for every body (bodies,
-    n, n)."""
+    """Return the inverse matrices (bodies, n, n) of bodies with mean mass and inertia, each centred in its frame."""
     diagonal = np.append(np.full(3, 1.0 / means[0]), np.full(n - 3, 1.0 / means[1]))
     return np.broadcast_to(np.diag(diagonal), (bodies, n, n))
 

@@ -21,20 +21,20 @@ InertiaForm = Literal["pseudo", "spatial"]
 ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-mass", "positive", "mass-limit",
                         "interval"]
 
-# A body of one kilogram and a decimetre is what numbers are measured against inside the solver.
+# Unit of parameters in the solver: a body of one kilogram and one decimetre.
 LENGTH = 0.1
-# Smallest eigenvalue asked for by default (kg, kg m^2): above the rounding of files, below any link that weighs.
+# Default lower bound of eigenvalues (kg, kg m^2): above rounding errors of files, below the eigenvalues of real links.
 MARGIN = 1e-8
-# What a robot whose file says nothing of masses does not weigh, kg. Masses that the motion cannot show would otherwise
-# run off to infinity in the solver.
+# Upper bound of the mass of a robot whose file has no masses, kg. Without it, masses that have no effect on the motion
+# would diverge in the solver.
 HEAVIEST = 1e3
-# No centre of mass stands farther from its link's frame than this, m.
+# Largest plausible distance of a centre of mass from the frame of its link, m.
 FARTHEST = 10.0
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A violated condition. link: the body or parameter. amount: in the unit of the message."""
+    """A violated condition of physical consistency. link: the body or parameter. amount: in the unit of the message."""
 
     link: str
     kind: ViolationKind
@@ -47,16 +47,17 @@ class Consistency:
     """The set of physically consistent parameter vectors.
 
     Attributes:
+        parameters: the model's parameters.
         form: "pseudo", the 4 x 4 pseudo-inertia of every body (Ardiani, eq. 1.47), or "spatial", the 6 x 6 inertia
-            matrix (Sousa, eq. 3.19), which leaves out the triangle inequality.
+            matrix (Sousa, eq. 3.19), which does not include the triangle inequality.
         margin: smallest allowed eigenvalue of each matrix, kg and kg m^2 (Sousa, eq. 3.29).
-        centres: limits on centres of mass, by body.
-        masses: limits on masses, by body, kg.
+        centres: limits on centres of mass, by link.
+        masses: limits on masses of links, kg.
         positive: whether parameters such as friction and rotor inertia must not be negative.
-        heaviest: upper bound of the total mass, kg. It keeps the set bounded, because motion leaves some masses free.
+        heaviest: upper bound of the total mass, kg. It bounds masses that have no effect on the motion.
         known: exact values of parameters, by name.
-        largest: upper bound of the absolute value of parameters that motion leaves free, by name.
-        dissipating: further rows (k, parameters) with rows @ theta >= 0, by what they describe.
+        largest: upper bound of the absolute value of parameters that the motion does not determine, by name.
+        dissipating: rows (k, parameters) of conditions rows @ theta >= 0, by the name of what dissipates power.
         intervals: bounds of combinations such as "ZZ1 + 0.25 M2" from other estimates (Sousa, s. 2.6.3).
 
     >>> model = dynid.Model(dynid.Robot.load("kuka-lwr4"))
@@ -80,7 +81,7 @@ class Consistency:
         if self.form not in ("pseudo", "spatial"):
             raise ModelError(f"the inertia condition has form 'pseudo' (4 x 4) or 'spatial' (6 x 6), not '{self.form}'")
         if not np.isfinite(self.margin) or self.margin < 0:
-            raise ModelError(f"the margin must be a number that is not negative, got {self.margin}")
+            raise ModelError(f"the margin must be a non-negative number, got {self.margin}")
         for body in [*self.centres, *(body for limit in self.masses for body in limit.bodies)]:
             if body not in self.bodies:
                 raise ModelError(f"a limit is given for link '{body}', which is not in the model; its links are "
@@ -111,7 +112,7 @@ class Consistency:
 
     @cached_property
     def basis(self) -> Array:
-        """Basis matrices (10, n, n), of which the body's matrix is a combination with its ten parameters."""
+        """Basis matrices (10, n, n): the matrix of a body is their sum weighted by its ten parameters."""
         return ten.pseudo_inertia(np.eye(10)) if self.form == "pseudo" else ten.spatial_inertia(np.eye(10))
 
     def matrices(self, theta: Array) -> Array:
@@ -125,7 +126,7 @@ class Consistency:
 
     @cached_property
     def blocks(self) -> tuple[ConeConstraint, ...]:
-        """Every condition as a cone, the bodies first, in order."""
+        """All conditions as cone constraints; those of the bodies are first."""
         return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[ConeConstraint]:
@@ -140,7 +141,7 @@ class Consistency:
         if self.positive:
             for k in np.flatnonzero(self.parameters.positive):
                 item = self.parameters.items[k]
-                if self.known.get(item.name, -1.0) >= 0.0:  # held on its side: the border would leave no room
+                if self.known.get(item.name, -1.0) >= 0.0:  # fixed; an inequality too would leave no interior
                     continue
                 yield ConeConstraint(
                     f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
@@ -195,20 +196,21 @@ class Consistency:
                 np.array([limit.high]), balance, body)
 
     def with_known(self, theta: Array) -> Array:
-        """Return the vector with exactly the known values, which solvers reproduce only within their tolerance."""
+        """Return the parameters (parameters,) with known values set exactly; solvers satisfy them only within their
+        tolerance."""
         exact = theta.copy()
         for name, value in self.known.items():
             exact[self.parameters.index(name)] = value
         return exact
 
-    # -- one full vector -------------------------------------------------------------------------
+    # -- a full parameter vector -------------------------------------------------------------------------
     def slack(self, theta: Array) -> float:
-        """Return the smallest distance from a constraint, in its own units, negative outside."""
+        """Return the smallest distance of theta (parameters,) from the boundary of a constraint; negative outside the
+        set."""
         return min((block.slack(theta) for block in self.blocks), default=np.inf)
 
     def violations(self, theta: Array, tolerance: float = 0.0) -> tuple[Violation, ...]:
-        """Return every condition that theta (parameters,) violates by more than the tolerance, named by link
-        and kind."""
+        """Return the conditions that theta (parameters,) violates by more than the tolerance, with link and kind."""
         theta = self.parameters.vector(theta)
         return tuple(v for v in self._violations(theta) if v.amount > tolerance)
 
@@ -233,7 +235,7 @@ class Consistency:
 
 
 def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> ConeConstraint:
-    """Return limits on c = (MX MY MZ) / M as a linear or conic constraint on the moments and the mass."""
+    """Return the limit on the centre of mass c = (MX MY MZ) / M as a constraint on the first moments and the mass."""
     name = f"limit on the centre of mass of link '{body}'"
     if isinstance(limit, Ellipsoid):
         # |inverse (h - m centre)| <= m
@@ -249,7 +251,7 @@ def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None
                     triangle_too: bool = True) -> Iterator[Violation]:
     """Yield violations by the ten parameters of one link: mass, inertia, triangle inequality, centre of mass."""
     faults = list(ten.body_faults(link, numbers))
-    # Of an inertia that is not positive definite the triangle inequality says nothing more.
+    # If the inertia is not positive definite, the triangle inequality gives no further information.
     definite = all(fault.kind != "not-positive-definite" for fault in faults)
     for fault in faults:
         if fault.kind != "triangle" or (triangle_too and definite):

@@ -1,4 +1,4 @@
-"""Feasibility of given parameters: whether they are consistent, their distance from the set, and the proof."""
+"""Test given parameters for physical consistency: distance from the consistent set, and a proof of infeasibility."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.regression import BaseParameters
 
 _MAX_ATTEMPTS = 8
-TOLERANCE = 1e-6  # distance, in the parameters' own units, below which a vector counts as possible
+TOLERANCE = 1e-6  # distance, in the parameters' units, below which a vector counts as consistent
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Proof that no consistent theta has matrix @ theta == values: a separating hyperplane.
 
-    normal (k,) and for each condition a vector of its cone, with matrix' normal = sum_i F_i' z_i. Every consistent
-    theta then has normal . (matrix theta) >= -sum_i g_i . z_i, which the values violate by `gap`.
+    It consists of `normal` (k,) and a vector z_i of each condition's cone, with matrix' normal = sum_i F_i' z_i. Every
+    consistent theta has normal . (matrix theta) >= -sum_i g_i . z_i, which the values violate by `gap`.
     """
 
     consistency: Consistency
@@ -35,8 +35,8 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Distance of the values from the hyperplane, a lower bound of their distance from the set; minus infinity
-        for a zero normal."""
+        """Distance of the values from the hyperplane: a lower bound of their distance from the consistent set; minus
+        infinity for a zero normal."""
         reach = sum(float(block.offset @ z) for block, z in zip(self.consistency.blocks, self.duals, strict=True))
         size = float(np.linalg.norm(self.normal))
         return -(float(self.normal @ self.values) + reach) / size if size > 0 else -np.inf
@@ -49,20 +49,19 @@ class Certificate:
             balance[block.columns] -= block.rows.T @ z
         scale = scales(self.consistency)
         slip = float(np.abs(balance * scale).sum())
-        # A multiplier outside its cone by its own rounding.
+        # A multiplier may be outside its cone by rounding.
         for block, z in zip(blocks, self.duals, strict=True):
             if block.cone != "zero":
                 slip += max(0.0, -slack(block.cone, z / block.balance)) * len(z)
         return slip * size / float(np.linalg.norm(self.normal))
 
     def verify(self, size: float = 100.0) -> bool:
-        """Return whether the proof holds arithmetically: the gap exceeds rounding for robots up to `size` (times 1
-        kg, 0.1 m: moments 0.1, inertias 0.01)."""
+        """Return whether the gap exceeds rounding errors, for robots up to `size` times 1 kg and 0.1 m."""
         return bool(np.isfinite(self.gap) and self.gap > self.error(size))
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Conditions in the proof, the strongest first."""
+        """Names of the conditions in the proof, the strongest first."""
         sizes = [(float(np.linalg.norm(z / block.balance)), block.name)
                  for block, z in zip(self.consistency.blocks, self.duals, strict=True)]
         largest = max(size for size, _ in sizes)
@@ -71,17 +70,16 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Feasibility:
-    """Result of a test for physical consistency: whether a vector is consistent, its distance from the set, and the
-    reasons.
+    """Result of a test of parameters for physical consistency.
 
     Attributes:
-        distance: Euclidean, to the nearest consistent values.
-        nearest: the nearest consistent values, in the form of the given ones.
-        theta: (parameters,), the same as a full vector.
+        possible: whether the parameters are consistent.
+        distance: Euclidean distance from the nearest consistent values.
+        nearest: the nearest consistent values, base or full parameters as given.
+        theta: the nearest consistent full parameters (parameters,).
         certificate: the proof of infeasibility, or None.
-        violations: of a full vector.
-        virtual: whether the full vector is inconsistent, but another one with the same torques is consistent (Sousa, s.
-            3.6).
+        violations: conditions that a full vector violates.
+        virtual: whether the full vector is inconsistent, but one with the same torques is consistent (Sousa, s. 3.6).
     """
 
     possible: bool
@@ -104,7 +102,7 @@ class Feasibility:
 
 def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
             tolerance: float = TOLERANCE) -> Feasibility:
-    """Return the physically consistent vector nearest to a given one.
+    """Return the physically consistent parameters that are nearest to the given values.
 
     The distance is measured in base parameters (Sousa, eq. 3.40) or, without a base, in full parameters (eq. 3.56).
     """
@@ -121,10 +119,10 @@ def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | 
 
 def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
          tolerance: float = TOLERANCE) -> Feasibility:
-    """Return whether a base vector is consistent (Sousa, eq. 3.35), or without a base a full vector, with the proof.
+    """Test whether base parameters (Sousa, eq. 3.35), or without `base` full parameters, are physically consistent.
 
-    A full vector with a base tests whether any consistent robot has the same torques (eq. 3.55); `virtual` is True if
-    it exists although the vector itself is inconsistent.
+    For full parameters and a base, the test is whether a consistent robot with the same torques exists (eq. 3.55);
+    `virtual` is True if it exists although the given parameters are inconsistent.
     """
     vector = np.asarray(values, dtype=float)
     if base is not None and vector.shape == (len(consistency.parameters),) != (len(base),):
@@ -147,9 +145,9 @@ def _space(consistency: Consistency, values: ArrayLike, base: BaseParameters | N
 
 
 def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Array, Certificate]:
-    """Return theta (parameters,) and the best proof that nothing is nearer.
+    """Return the nearest consistent theta (parameters,) and the certificate of its distance.
 
-    The problem is solved repeatedly, scaled by the distance found, since a distance is a square root.
+    The problem is solved repeatedly, scaled by the distance that was found, for accuracy of small distances.
     """
     scale = scales(consistency)
     floor = 1e-8 * max(1.0, float(np.linalg.norm(given)))
@@ -162,15 +160,15 @@ def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Arr
                                settings={"static_regularization_constant": regularisation})
         if not solution.solved:
             if best is None:
-                interior_point(consistency)  # says which conditions contradict each other, if they do
-            # With more regularisation of its equations the solver gets further where they are nearly singular.
+                interior_point(consistency)  # raises an error that names contradicting conditions, if there are any
+# With more regularisation of its equations the solver is more robust if they are nearly singular.
             regularisation *= 100.0
             continue
         theta, _ = moved_inside(consistency, solution.theta)
         distance = float(np.linalg.norm(matrix @ theta - given))
         if best is None or distance < best[0]:
             best = (distance, theta)
-        # Normal and multipliers belong together: both as the solver left them.
+        # Normal and multipliers must be of the same solution.
         proofs.append(Certificate(consistency, matrix, given, matrix @ solution.theta - given, solution.duals))
         near = best[0] >= 0.5 * size
         if best[0] <= floor or (near and proofs[-1].verify()):

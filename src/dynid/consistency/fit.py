@@ -1,4 +1,4 @@
-"""Least squares inside the set of consistent parameters."""
+"""Least squares constrained to physically consistent parameters."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from dynid.consistency.program import ProgramSolution, optimality_gap, solve_pro
 from dynid.errors import NotPossibleError
 from dynid.regression import BaseParameters, Stacked
 
-_TOO_HEAVY = 0.1  # share of the misfit that a robot above the greatest mass would spare, above which it is refused
-_MAX_UNEXPLAINED = 0.25  # share of the torques' squares: a relative error of one half
-# Share of the misfit by which a solution may be proved to miss the optimum and still be taken.
+_TOO_HEAVY = 0.1  # relative decrease of the misfit by a mass above the limit, beyond which the fit is refused
+_MAX_UNEXPLAINED = 0.25  # of the squared torques: a relative error of one half
+# Accepted bound of the suboptimality of a solution, relative to the misfit.
 MAX_OPTIMALITY_GAP = 1e-4
-_ACTIVE_CONSTRAINT_SHARE = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
+_ACTIVE_CONSTRAINT_SHARE = 1e-7  # relative first-order increase of the misfit by a condition, beyond which it is active
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Best consistent parameters.
+    """Result of a constrained fit: the consistent parameters with the smallest misfit.
 
     Attributes:
-        theta: (parameters,).
-        beta: (base,), K theta.
-        misfit: weighted sum of squares.
-        unconstrained: that of the unconstrained optimum.
-        active: active constraints.
-        smallest_eigenvalue: over all bodies, kg and kg m^2.
-        shift: largest change of a parameter that moved the solver's solution inside the set, 0 for none.
+        theta: full parameters (parameters,).
+        beta: base parameters K theta (base,).
+        misfit: weighted sum of squared residuals.
+        unconstrained: misfit of the unconstrained optimum.
+        active, duals: names of active constraints, and multipliers of all constraints.
+        smallest_eigenvalue: smallest eigenvalue over all bodies, kg or kg m^2.
+        shift: largest change of a parameter when the solver's solution was moved inside the set, 0 for none.
+        iterations: number of solver iterations.
     """
 
     theta: Array
@@ -53,9 +54,9 @@ class Fit:
 
 def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
         prior: tuple[Array, Array] | None = None) -> Fit:
-    """Minimise |R K theta - rho|^2 inside the set (Sousa, eq. 3.53 and 3.58; the weights are in R and rho).
+    """Minimise |R K theta - rho|^2 over consistent theta (Sousa, eq. 3.53 and 3.58; R and rho include the weights).
 
-    prior: (matrix (k, parameters), values (k,)) adds |matrix theta - values|^2.
+    prior: (matrix (k, parameters), values (k,)), which adds |matrix theta - values|^2 to the objective.
     """
     matrix, rho = stacked.r @ base.matrix, stacked.rho
     least = _least(stacked)
@@ -77,19 +78,18 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
 def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size: float, misfit: float,
                       stacked: Stacked) -> None:
-    """Refuse a fit that a robot heavier than `heaviest` would improve much: torques or lengths are probably in other
-    units.
+    """Raise an error if a robot above the mass limit `heaviest` would fit much better: units are probably wrong.
 
-    The last block is that limit; its multiplier times the limit is the gain of half the sum of squares per logarithm.
-    It is refused if that is large compared with the sum of squares, or with its unit (`size` squared) for data
-    without noise, or if little of the torques is explained without it.
+    The last constraint is this limit. Its multiplier times the limit is the decrease of half the sum of squares per
+    logarithm of the limit. The fit is refused if this is large compared with the sum of squares, or with `size` squared
+    for data without noise, or if the fit explains little of the torques.
     """
     if not consistency.bodies:
         return
     gain = 2.0 * float(np.abs(solution.duals[-1]).max()) * consistency.heaviest
     unexplained = misfit > _MAX_UNEXPLAINED * (float(np.sum(stacked.rho ** 2)) + stacked.rest)
     if gain > _TOO_HEAVY * max(misfit, size ** 2) or (unexplained and gain > _TOO_HEAVY * size ** 2):
-        interior_point(consistency)  # says which conditions contradict each other, if they do
+        interior_point(consistency)  # raises an error that names contradicting conditions
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
                                f"limit '{consistency.blocks[-1].name}' contradicts the data; check for torques or "
                                "lengths in units other than newton metres and metres, for torques or positions of the "
@@ -99,9 +99,8 @@ def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size:
 def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> ProgramSolution:
     scale = scales(consistency, matrix)
     tried: list[ProgramSolution] = []
-    # Kilograms with little regularisation of the solver's equations; without the solver's own balancing of rows, which
-    # our scales do not need and which hurts where many bodies touch their borders; then with more regularisation, and
-    # tens of grams and tonnes.
+    # Attempts: kilograms with little regularisation of the solver's equations; without the solver's row scaling, which
+# is redundant and harmful if many bodies are at their bounds; more regularisation; tens of grams and tonnes.
     for factor, regularisation, balance in ((1.0, 1e-12, True), (1.0, 1e-12, False), (1.0, 1e-10, True),
                                             (1.0, 1e-8, False), (0.1, 1e-10, False), (1e-2, 1e-9, True),
                                             (1e2, 1e-9, True)):
@@ -112,20 +111,20 @@ def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> 
         tried.append(solution)
         if solution.impossible:
             break
-    # Where many bodies touch their borders the solver may stop short of its own tolerances, beside the optimum.
+    # If many bodies are at their bounds, the solver may stop before its tolerances are reached.
     gaps = [np.inf if one.impossible else optimality_gap(consistency.blocks, matrix, rho, one, scale, size)
             for one in tried]
     if min(gaps) < MAX_OPTIMALITY_GAP:
         return tried[int(np.argmin(gaps))]
-    interior_point(consistency)  # says which conditions contradict each other, if they do
+    interior_point(consistency)  # raises an error that names contradicting conditions
     status = tried[-1].status
     raise NotPossibleError(f"the constrained fit did not converge (solver status: {status}); check for torques or "
                            "limits in units other than newton metres, kilograms and metres")
 
 
 def misfit_unit(stacked: Stacked) -> float:
-    """Return the unit in which the misfit of equations is counted, a weighted sum of squares: the unconstrained misfit,
-    and for data without noise a millionth of the squared torques."""
+    """Return the reference value of misfits (weighted sums of squares): the unconstrained misfit, or a millionth of the
+    squared torques for data without noise."""
     return _unit(stacked, _least(stacked))
 
 
@@ -134,7 +133,7 @@ def _unit(stacked: Stacked, least: float) -> float:
 
 
 def _least(stacked: Stacked) -> float:
-    """Return the smallest misfit of any parameters, consistent or not."""
+    """Return the misfit of unconstrained least squares."""
     diagonal = np.abs(np.diag(stacked.r))
     if diagonal.min() > 1e-9 * diagonal.max():
         return stacked.rest
@@ -143,8 +142,7 @@ def _least(stacked: Stacked) -> float:
 
 
 def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
-    """Return triangular equations with the same sum of squares, up to a constant, with at most as many rows as
-    parameters."""
+    """Return triangular equations with the same least-squares solution, with at most as many rows as parameters."""
     if len(matrix) <= matrix.shape[1]:
         return matrix, rho
     q, r = np.linalg.qr(matrix)
@@ -154,7 +152,7 @@ def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
 def _scaled_slack(block: ConeConstraint, theta: Array) -> float:
     """Return the distance of the parameters from the boundary of a condition, in the units of its multiplier.
 
-    At the optimum distance or multiplier is zero; for an inexact solution the larger of both decides.
+    At the optimum the distance or the multiplier is zero; for an inexact solution the larger one decides.
     """
     return slack(block.cone, block.value(theta) * block.balance)
 

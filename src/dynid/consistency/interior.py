@@ -1,4 +1,4 @@
-"""An interior point of the set, or the contradicting conditions if there is none."""
+"""Find an interior point of the consistent set, or the contradicting conditions if there is none."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from dynid.errors import NotPossibleError
 from dynid.model import Parameters
 from dynid.robot import inertia as ten
 
-# Interior points found, by the parameters and what else makes the set.
+# Cache of interior points, by the parameters and conditions of the set.
 _FOUND_POINTS: WeakKeyDictionary[Parameters, dict[Any, Array]] = WeakKeyDictionary()
 _NO_ROOM = 1e-7  # in the solver's units: a kilogram, a decimetre
-_CONTRADICTION_SHARE = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction
+_CONTRADICTION_SHARE = 1e-4  # of the largest multiplier: above it, a condition is part of a contradiction
 
 
 def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
-    """Return the unit of each parameter in the solver (parameters,): for bodies a kilogram and a decimetre.
-
-    matrix (k, parameters): of the fit, which scales friction and other parameters by their effect on torques.
-    """
+    """Return the unit of each parameter in the solver (parameters,), based on 1 kg and 0.1 m for bodies. matrix (k,
+    parameters): matrix of the fit, by which friction and other parameters are scaled to their effect on torques."""
     scale = np.ones(len(consistency.parameters))
     if matrix is not None:
         norms = np.linalg.norm(matrix, axis=0)
@@ -38,9 +36,9 @@ def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
 
 
 def interior_point(consistency: Consistency) -> Array:
-    """Return a full vector (parameters,) well inside the set. Refuses an empty set and names the contradicting
-    conditions. Equal sets share the cached result."""
-    if consistency.centres:  # these have no order and no equality
+    """Return full parameters (parameters,) well inside the set; equal sets share the cached result. Raise an error that
+    names the contradicting conditions if the set is empty."""
+    if consistency.centres:  # limits on centres are not hashable
         return _interior_point(consistency)
     found = _FOUND_POINTS.setdefault(consistency.parameters, {})
     key = (consistency.form, consistency.margin, consistency.masses, consistency.positive, consistency.heaviest,
@@ -53,7 +51,7 @@ def interior_point(consistency: Consistency) -> Array:
 def _interior_point(consistency: Consistency) -> Array:
     width = len(consistency.parameters)
     blocks = [_widened(block, width) for block in consistency.blocks]
-    # F theta + g - t unit in K with t as near to one as can be: t > 0 is room, t < 0 a contradiction.
+    # F theta + g - t unit in K with t as near to one as possible: t > 0 means an interior, t < 0 a contradiction.
     target = np.zeros((1, width + 1))
     target[0, width] = 1.0
     solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
@@ -66,13 +64,15 @@ def _interior_point(consistency: Consistency) -> Array:
                                f"{solution.status}); check for limits in units other than kilograms and metres")
     if solution.theta[width] < _NO_ROOM:
         names = contradicting(consistency, solution)
-        raise NotPossibleError(f"these conditions have no interior point, loosen one: {'; '.join(names)}",
+        raise NotPossibleError("only single parameter values satisfy these conditions together; loosen one: "
+                               f"{'; '.join(names)}",
                                code="conditions-without-interior")
     return solution.theta[:width]
 
 
 def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[str]:
-    """Return the names of the conditions with nonzero multipliers."""
+    """Return the names of the contradicting conditions, which have nonzero multipliers in the proof of
+    infeasibility."""
     sizes = [float(np.linalg.norm(z / block.balance))
              for z, block in zip(solution.duals, consistency.blocks, strict=True)]
     largest = max(sizes, default=0.0)
@@ -81,16 +81,16 @@ def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[s
 
 
 def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
-    """Return the same condition with its distance from the boundary as an additional variable."""
+    """Return a condition with its distance from the boundary as an additional variable."""
     rows = np.column_stack([block.rows, -block.unit / block.balance])
     return replace(block, columns=np.append(block.columns, width), rows=rows)
 
 
 def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
-    """Return a point strictly inside the set near theta, and the largest change.
+    """Return parameters strictly inside the set near theta (parameters,), and the largest change of a parameter.
 
-    Solvers return points outside by their tolerance. First a small mass and inertia is added to each such body; if
-    other limits forbid that, theta is moved toward an interior point.
+    Solutions of solvers may be outside the set by their tolerance. A small mass and inertia is added to each such body;
+    if other limits forbid this, theta is moved toward an interior point.
     """
     outside = [block for block in consistency.blocks if block.cone != "zero"
                and block.slack(theta) < _rounding(block, theta)]
@@ -119,5 +119,5 @@ def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
 
 
 def _rounding(block: ConeConstraint, theta: Array) -> float:
-    """Return the rounding error of the eigenvalues of a matrix of this size; zero for other conditions."""
+    """Return the rounding error of the eigenvalues of a matrix condition at theta; zero for other conditions."""
     return 8.0 * np.finfo(float).eps * float(np.abs(block.value(theta)).max()) if block.cone == "psd" else 0.0

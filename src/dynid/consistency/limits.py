@@ -39,7 +39,7 @@ class Box:
 
     @property
     def planes(self) -> tuple[Array, Array]:
-        """Return A (k, 3), b (k,) of the inside A c + b >= 0."""
+        """Return A (k, 3) and b (k,) of the faces: a point c (3,) is inside if A c + b >= 0."""
         return np.vstack([np.eye(3), -np.eye(3)]), np.concatenate([-self.low, self.high])
 
     def outside(self, com: Array) -> float:
@@ -52,7 +52,7 @@ class Hull:
     """Centre of mass inside the convex hull of points (k, 3) in the link frame, m."""
 
     points: Array
-    planes: tuple[Array, Array] = field(init=False)  # A (k, 3), b (k,): inside is A c + b >= 0
+    planes: tuple[Array, Array] = field(init=False)  # A (k, 3), b (k,): a point c is inside if A c + b >= 0
 
     def __post_init__(self) -> None:
         from scipy.spatial import ConvexHull, QhullError
@@ -69,7 +69,7 @@ class Hull:
         object.__setattr__(self, "planes", (-equations[:, :3], -equations[:, 3]))
 
     def outside(self, com: Array) -> float:
-        """Return the distance (m) of a point from the hull's most violated plane, 0 inside."""
+        """Return the largest distance (m) of a point from the hull's planes on the outside, 0 inside."""
         normals, offsets = self.planes
         return max(0.0, float(-(normals @ com + offsets).min()))
 
@@ -91,7 +91,7 @@ class Ellipsoid:
 
     @property
     def inverse(self) -> Array:
-        """Matrix (3, 3) whose rows give coordinates along the axes, in half axes."""
+        """Matrix (3, 3) that converts link coordinates to coordinates along the axes, in units of the half axes."""
         return (np.eye(3) if self.turn is None else self.turn).T / self.axes[:, None]
 
     def outside(self, com: Array) -> float:
@@ -105,7 +105,7 @@ CentreLimit = Box | Hull | Ellipsoid
 
 @dataclass(frozen=True)
 class MassLimit:
-    """Total mass of some links, kg: an equality if low == high. bodies: their names; empty means all."""
+    """Limits of the total mass of some links, kg; low == high fixes it. bodies: names of the links; empty means all."""
 
     low: float | None = None
     high: float | None = None
@@ -142,8 +142,8 @@ class MassLimit:
 
 
 def limits_from_shapes(robot: Robot, grow: float = 0.0) -> dict[str, CentreLimit]:
-    """Return for each link with collision primitives their convex hull, `grow` metres wider on every side. Round
-    shapes are replaced by circumscribed prisms."""
+    """Return limits on the centres of mass: the convex hull of each link's collision primitives, `grow` m wider on
+    every side. Round shapes are replaced by circumscribed prisms."""
     found: dict[str, CentreLimit] = {}
     for body in robot.bodies:
         points = [corner for shape in body.shapes for corner in _corners(shape, grow)]
@@ -159,7 +159,7 @@ def _corners(shape: Shape, grow: float) -> Array:
     elif shape.kind == "sphere":
         half = np.full(3, shape.size[0] + grow)
     else:
-        radius = (shape.size[0] + grow) / np.cos(np.pi / _POLYGON_CORNERS)  # a polygon around the circle
+        radius = (shape.size[0] + grow) / np.cos(np.pi / _POLYGON_CORNERS)  # of a polygon around the circle
         reach = shape.size[1] / 2 + grow + (shape.size[0] if shape.kind == "capsule" else 0.0)
         angle = 2 * np.pi * np.arange(_POLYGON_CORNERS) / _POLYGON_CORNERS
         ring = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
@@ -173,8 +173,7 @@ Limits = tuple[dict[str, CentreLimit], tuple[MassLimit, ...]]
 
 
 def limits_from_tables(centres: Mapping[str, Any], masses: Sequence[Any]) -> Limits:
-    """Return limits from plain tables of a run file: {link3: {low: [..], high: [..]}} and [{bodies: [..],
-    high: 27}]."""
+    """Return limits from tables of a run file: {link3: {low: [..], high: [..]}} and [{bodies: [..], high: 27}]."""
     found: dict[str, CentreLimit] = {}
     for body, table in centres.items():
         if not isinstance(table, Mapping):

@@ -1,4 +1,4 @@
-"""Newton's method on a fit plus a barrier, with the multipliers of the conditions as separate unknowns."""
+"""Primal-dual Newton method for a least-squares fit plus a logarithmic barrier."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dynid.errors import NotPossibleError
 from dynid.lapack import dpotrf, dpotrs, null_space
 from dynid.threads import one_blas_thread
 
-MAX_SHARE_TO_BORDER = 0.95  # share of the way to the border that a step may go
-_CONVERGED_DECREMENT = 1e-9  # Newton decrement against the sum of the weights
+MAX_SHARE_TO_BORDER = 0.95  # largest step, relative to the step that reaches the boundary
+_CONVERGED_DECREMENT = 1e-9  # Newton decrement relative to the sum of the weights
 
 
 class _StepLimits(NamedTuple):
-    """Stop rule of Newton's method.
+    """Stopping rule of Newton's method.
 
     Attributes:
         steps: largest number of steps.
@@ -33,13 +33,12 @@ class _StepLimits(NamedTuple):
     enough: float
 
 
-_FROM_START = _StepLimits(120, 0.3, 1e-3)  # rounding may keep the decrement from getting better than that
-_FROM_NEIGHBOUR = _StepLimits(15, 1.0, 0.0)  # from multipliers of another minimum, which is either near or of no help
+_FROM_START = _StepLimits(120, 0.3, 1e-3)  # rounding may prevent a smaller decrement
+_FROM_NEIGHBOUR = _StepLimits(15, 1.0, 0.0)  # from multipliers of another minimum, which are useful only if it is near
 
 
 def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array, near: Array | None = None) -> Array:
-    """Return theta (parameters,) that minimises |M theta - rho|^2 / 2 plus the barrier, from a strictly interior
-    start.
+    """Return theta (parameters,) that minimises |M theta - rho|^2 / 2 plus the barrier, from a strictly interior start.
 
     Primal-dual Newton on P_i S_i = w_i I (direction of Helmberg, Kojima and Monteiro), with weights that decrease to
     w_i. near (parameters,): the minimum of a similar problem, tried before the start.
@@ -49,10 +48,9 @@ def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array, near: Ar
 
 def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start: Array,
                    near: Array | None = None) -> Iterator[Array]:
-    """Yield theta (parameters,) of `minimise` for several barriers of one set with slowly changing weights.
+    """Yield the minimum theta (parameters,), see `minimise`, for barriers of one set with slowly changing weights.
 
-    Each starts at the previous minimum and its multipliers, or again from the start if that fails. near: as in
-    `minimise`.
+    Each search starts at the previous minimum and its multipliers, or if that fails at `start`. near: see `minimise`.
     """
     misfit = _Misfit(matrix, rho, matrix.T @ matrix)
     theta, state = start, None
@@ -72,8 +70,8 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
 
 def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multipliers | None, start: Array
              ) -> tuple[Array, _Multipliers] | None:
-    """Return the minimum of one barrier and its multipliers, from those of its neighbour or from the start; None if
-    it is not reached, or only through numerically singular matrices."""
+    """Return the minimum with one barrier and its multipliers, from a neighbour's or from the start; None on
+    failure."""
     free, found = free_moves(barrier.consistency), None
     try:
         if state is not None:
@@ -98,7 +96,7 @@ class _Misfit:
 
 def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | None,
             limits: _StepLimits) -> tuple[Array, _Multipliers] | None:
-    """Return the minimum and its multipliers; None if it is not reached."""
+    """Return the minimum of the fit plus the barrier, and its multipliers; None if the iteration does not converge."""
     matrix, normal = misfit.matrix, misfit.normal
     error = matrix @ theta - misfit.rho
     total, length, decrement = state.total, limits.length, np.inf
@@ -124,12 +122,12 @@ def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | No
 
 
 class _Conditions(NamedTuple):
-    """The conditions of a barrier at a point.
+    """Values of the conditions of a barrier at one parameter vector.
 
     Attributes:
         matrices: P (b, n, n) of each group of matrices.
-        inverses: their inverses.
-        slacks: of the planes (k,).
+        inverses: inverses of these matrices.
+        slacks: distances from the planes (k,).
     """
 
     matrices: tuple[Array, ...]
@@ -157,14 +155,14 @@ class _Multipliers:
 
     @staticmethod
     def of_minimum(barrier: Barrier, theta: Array) -> _Multipliers:
-        """Return the multipliers if theta is the minimum."""
+        """Return the multipliers at a minimum theta (parameters,) of the barrier problem."""
         rows, offset = barrier.planes
         return _Multipliers(barrier, tuple(group.weights[:, None, None] * group.inverses(theta)
                                            for group in barrier.groups), barrier.other / (rows @ theta + offset))
 
     @staticmethod
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
-        """Return initial multipliers, for uniform weights so large that theta is nearly the minimum."""
+        """Return initial multipliers at theta, for uniform weights so large that theta is nearly the minimum."""
         gradient, hessian = barrier.derivatives(theta)
         first = _Multipliers.of_minimum(barrier, theta)
         total = first.total
@@ -181,11 +179,8 @@ class _Multipliers:
         return sum(group.total for group in self.barrier.groups) + self.barrier.other * max(len(self.planes), 1)
 
     def goals(self, at: _Conditions, length: float) -> list[float]:
-        """Return factors by which the weights of each group, and of the planes, exceed their final values after this
-        step.
-
-        They are smaller if the last step was longer.
-        """
+        """Return the ratios of barrier weights to their final values after this step, per group of matrices and for the
+        planes. The ratios are smaller if the last step was longer."""
         keep = 0.1 if length > 0.7 else 0.4 if length > 0.2 else 1.0
         now = [float(np.sum(p * s)) / group.total
                for group, p, s in zip(self.barrier.groups, at.matrices, self.matrices, strict=True)]
@@ -193,8 +188,7 @@ class _Multipliers:
         return [max(1.0, keep * x) for x in now]
 
     def system(self, at: _Conditions, goals: list[float]) -> tuple[Array, Array]:
-        """Return the gradient (parameters,) of the barrier with weights multiplied by `goals`, and the matrix of its
-        Newton step."""
+        """Return the gradient (parameters,) of the barrier with weights multiplied by `goals`, and its Hessian."""
         rows, _ = self.barrier.planes
         gradient = -goals[-1] * self.barrier.other * (rows.T @ (1.0 / at.slacks))
         hessian = rows.T @ (rows * (self.planes / at.slacks)[:, None])
@@ -216,7 +210,7 @@ class _Multipliers:
         return _Multipliers(self.barrier, tuple(matrices), planes)
 
     def length(self, at: _Conditions, step: Array, changes: _Multipliers) -> float:
-        """Return the fraction of the step that keeps conditions and multipliers inside their cones."""
+        """Return the largest fraction of the step that keeps conditions and multipliers inside their cones."""
         rows, _ = self.barrier.planes
         worst = max(float((-(rows @ step) / at.slacks).max(initial=0.0)),
                     float((-changes.planes / self.planes).max(initial=0.0)))
@@ -232,7 +226,7 @@ class _Multipliers:
 
 
 def free_moves(consistency: Consistency) -> Array | None:
-    """Return directions (parameters, k) that keep all equalities; None if there are no equalities."""
+    """Return directions (parameters, k) that do not change any equality constraint; None if there are no equalities."""
     equalities = [block for block in consistency.blocks if block.cone == "zero"]
     if not equalities:
         return None
@@ -243,7 +237,7 @@ def free_moves(consistency: Consistency) -> Array | None:
 
 
 def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
-    """Return the Newton step -H^-1 g among the free directions, with the Hessian H scaled to unit diagonal first."""
+    """Return the Newton step -H^-1 g within the free directions; the Hessian H is scaled to unit diagonal."""
     if free is not None:
         return free @ _step(free.T @ hessian @ free, free.T @ gradient, None)
     size = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))

@@ -1,10 +1,10 @@
-"""Prior from a nominal model: its metric, and its strength chosen by the evidence of the data.
+"""Bayesian prior from a nominal model: its metric, and the choice of its strength by the evidence of the data.
 
 The entropic prior gives the matrix P_i of body i the density of a Wishart distribution whose mode is the nominal one,
 
     p(P_i) ~ exp(-strength (tr(P0_i^-1 P_i) - log det P_i)),
 
-so that its logarithm is the log-det divergence and its integral is known. The Euclidean prior is normal in the ten
+whose logarithm is the log-det divergence and whose integral is known. The Euclidean prior is normal in the ten
 parameters, each scaled by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
 difference of the true robot from the nominal one.
 
@@ -31,11 +31,11 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
 
 Metric = Literal["entropic", "euclidean"]
-STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from strong to hardly any
-# m: standard deviation of matter about the centre of mass that every link has in every direction
+STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from strong to very weak
+# m: smallest radius of gyration of a link along each axis
 _MIN_LINK_SPREAD = 0.005
-_NEGLIGIBLE_LOG_RATIO = 30.0  # by which the logarithm of a probability may be below another's and still matter
-# weight of the logarithms that keep friction and the like inside: small against one unit of evidence
+_NEGLIGIBLE_LOG_RATIO = 30.0  # differences of log evidence beyond it make a fit irrelevant
+# barrier weight of friction and similar parameters: small compared with one unit of log evidence
 _BARRIER_WEIGHT = 1e-3
 
 
@@ -90,9 +90,14 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
 
 @dataclass(frozen=True, eq=False)
 class PriorFit:
-    """Best parameters with a prior of some strength. information (parameters, parameters): Hessian of half the sum of
-    squares and of the prior. evidence: log probability of the data, up to a constant. free (parameters, k):
-    directions that keep known values; None for all."""
+    """Fit with a prior of a given strength.
+
+    Attributes:
+        theta: parameters (parameters,).
+        strength: strength of the prior.
+        information: Hessian of half the sum of squares and of the prior (parameters, parameters).
+        evidence: log probability of the data, up to a constant.
+        free: directions (parameters, k) that do not change known values; None for all."""
 
     theta: Array
     strength: float
@@ -102,7 +107,7 @@ class PriorFit:
 
     @property
     def spread(self) -> Array:
-        """Return the covariance (parameters, parameters), zero for known parameters."""
+        """Return the posterior covariance (parameters, parameters), zero for known parameters."""
         if self.free is None:
             return np.asarray(np.linalg.pinv(self.information, rcond=1e-14, hermitian=True))
         inner = np.linalg.pinv(self.free.T @ self.information @ self.free, rcond=1e-14, hermitian=True)
@@ -111,16 +116,16 @@ class PriorFit:
 
 def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: Nominal,
                   strengths: Sequence[float] = STRENGTHS, near: Array | None = None) -> Iterator[PriorFit]:
-    """Yield fits with decreasing strengths: minimise |M theta - rho|^2 / 2 + strength sum_i D(P_i, P0_i) inside the
-    set.
+    """Yield fits with decreasing strengths of the entropic prior.
 
-    The rows must be weighted to one independent unit of noise each. near (parameters,): the fit to similar equations,
-    used as the start.
+    Each minimises |M theta - rho|^2 / 2 + strength sum_i D(P_i, P0_i) over consistent parameters, with the log-det
+    divergence D. The noise of each row must be independent and of unit variance. near (parameters,): initial values
+    from similar equations.
     """
     p0 = nominal.matrices
     inverse_nominal = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
     normal, free = matrix.T @ matrix, free_moves(consistency)
-    held = _held_volume(consistency, inverse_nominal, nominal, free)
+    held = _fixed_parameter_term(consistency, inverse_nominal, nominal, free)
     falling = sorted(strengths, reverse=True)
     barriers = [Barrier(consistency, inverse_nominal, np.full(len(p0), strength), _BARRIER_WEIGHT)
                 for strength in falling]
@@ -139,10 +144,10 @@ def _within(matrix: Array, free: Array | None) -> Array:
     return matrix if free is None else free.T @ matrix @ free
 
 
-def _held_volume(consistency: Consistency, inverse_nominal: Array, nominal: Nominal,
+def _fixed_parameter_term(consistency: Consistency, inverse_nominal: Array, nominal: Nominal,
                  free: Array | None) -> Callable[[float], float]:
-    """Return the change of the log integral of the prior, by strength, if some parameters are fixed: that of a normal
-    with the prior's curvature at the nominal model."""
+    """Return a function of the strength: the change of the prior's log integral by fixed parameters, in a normal
+    approximation at the nominal model."""
     if free is None:
         return lambda strength: 0.0
     group = Barrier(consistency, inverse_nominal, np.ones(len(nominal.matrices)), 0.0).groups[0]
@@ -160,8 +165,8 @@ def _held_volume(consistency: Consistency, inverse_nominal: Array, nominal: Nomi
 
 
 def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
-    """Return the fit of greatest evidence; stops once the evidence has decreased three times in a row and far enough.
-    """
+    """Return the fit of greatest evidence. The search ends when the evidence has decreased by much, three times in a
+    row."""
     best, before, fallen = None, np.inf, 0
     for one in fits:
         fallen = fallen + 1 if one.evidence < before else 0
@@ -176,8 +181,7 @@ def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
 
 
 def _log_integral(strength: float, pseudo: Array) -> float:
-    """Return the log of the integral of exp(-s (tr(P0^-1 P) - log det P)) over positive definite P (n, n), as for
-    Wishart."""
+    """Return the log of the integral of exp(-s (tr(P0^-1 P) - log det P)) over positive definite P (n, n)."""
     n = len(pseudo)
     shape = strength + 0.5 * (n + 1)
     gamma = 0.25 * n * (n - 1) * np.log(np.pi) + sum(lgamma(shape - 0.5 * k) for k in range(n))  # multivariate
@@ -185,7 +189,7 @@ def _log_integral(strength: float, pseudo: Array) -> float:
 
 
 def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, Array]:
-    """Return W (k, parameters) and W theta0 (k,) of the prior strength |W theta - W theta0|^2; W scales by each body's
+    """Return W (k, parameters) and W theta0 (k,) of the Euclidean prior |W theta - W theta0|^2; W scales by each body's
     size."""
     rows = np.zeros((10 * len(consistency.bodies), len(consistency.parameters)))
     for b, (columns, pseudo) in enumerate(zip(consistency.bodies.values(), nominal.matrices, strict=True)):
@@ -198,8 +202,8 @@ def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, A
 
 def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Array, values: Array,
                    strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
-    """Return fits with the normal prior, without the constraints (the evidence is then exact); parameters without a
-    prior are free."""
+    """Return unconstrained fits with the Euclidean prior, for which the evidence is exact; parameters without a prior
+    are free."""
     free = free_moves(consistency)
     fixed = consistency.with_known(np.zeros(matrix.shape[1]))
     moves = np.eye(matrix.shape[1]) if free is None else free
@@ -216,7 +220,8 @@ def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Ar
 
 
 def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
-    """Return a strictly interior point at or near the nominal model; positive parameters start at a tenth."""
+    """Return strictly interior parameters (parameters,) at or near the nominal model; positive parameters are at least
+    0.1."""
     theta = nominal.theta.copy()
     flagged = consistency.parameters.positive
     theta[flagged] = np.maximum(theta[flagged], 0.1)
@@ -232,7 +237,7 @@ def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
 
 
 def log_determinant(matrix: Array) -> float:
-    """Return log |det| of a symmetric matrix whose rows differ by orders of magnitude."""
+    """Return log |det| of a symmetric matrix, accurate also if its rows differ by orders of magnitude."""
     diagonal = np.maximum(np.diag(matrix), 1e-300)
     size = 1.0 / np.sqrt(diagonal)
     return float(np.linalg.slogdet(matrix * size * size[:, None])[1] + np.log(diagonal).sum())

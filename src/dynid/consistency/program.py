@@ -1,4 +1,4 @@
-"""Cone programme: minimise |M theta - rho|^2 / 2 over a set of named conditions, by Clarabel."""
+"""Solve cone programmes with Clarabel: minimise |M theta - rho|^2 / 2 subject to named cone constraints."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dynid.consistency.blocks import ConeConstraint, slack
 from dynid.errors import NotPossibleError
 from dynid.lapack import load_for_cones
 
-# Clarabel's own regularisation (1e-8) costs five digits of the objective at forty links; "almost solved" must still
-# mean an objective good to 1e-7.
+# Clarabel's default regularisation (1e-8) costs five digits of the objective at forty links; the status "almost solved"
+# must still mean a relative error of the objective of 1e-7.
 _SETTINGS: dict[str, Any] = {
     "verbose": False, "static_regularization_constant": 1e-12, "iterative_refinement_max_iter": 20,
     "iterative_refinement_stop_ratio": 2.0, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9,
     "reduced_tol_gap_abs": 1e-7, "reduced_tol_gap_rel": 1e-7, "reduced_tol_feas": 1e-7}
-_MAX_VIOLATION = 1e-6  # kg and kg m^2: further outside a condition, a point proves nothing
+_MAX_VIOLATION = 1e-6  # kg and kg m^2: with a larger violation of a condition, a point proves no bound
 _CONES = {"zero": "ZeroConeT", "nonnegative": "NonnegativeConeT", "soc": "SecondOrderConeT"}
 
 
@@ -42,7 +42,7 @@ class SparseColumns:
 
     @staticmethod
     def from_entries(data: Array, rows: Ints, columns: Ints, shape: tuple[int, int]) -> SparseColumns:
-        """Return the matrix of entries (k,) at different places, in any order."""
+        """Return the matrix with entries (k,) at distinct rows and columns, in any order."""
         order = np.lexsort((rows, columns))
         starts = np.searchsorted(columns[order], np.arange(shape[1] + 1))
         return SparseColumns(data[order], rows[order], starts, shape)
@@ -54,7 +54,7 @@ class SparseColumns:
 
 @dataclass(frozen=True, eq=False)
 class ProgramSolution:
-    """Solution of a cone programme: theta (parameters,), the dual (m,) of each block, and the solver's status.
+    """Solution of a cone programme: theta (parameters,), the dual (m,) of each constraint, and the solver's status.
 
     objective: |M theta - rho|^2. The duals satisfy M'(M theta - rho) = sum_i F_i' z_i at the optimum.
     """
@@ -77,12 +77,16 @@ class ProgramSolution:
 
 def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, scale: Array, *, size: float = 1.0,
                   settings: Mapping[str, Any] | None = None) -> ProgramSolution:
-    """Minimise |matrix theta - rho|^2 / 2 over the blocks.
+    """Minimise |matrix theta - rho|^2 / 2 subject to cone constraints.
 
-    matrix (k, parameters), rho (k,). scale (parameters,): theta = scale * x, x of about one. size: unit of |matrix
-    theta - rho|, so that the solver's tolerances do not depend on the amount of data.
+    Args:
+        blocks: the constraints.
+        matrix, rho: matrix (k, parameters) and right-hand side (k,) of the fit.
+        scale: units of the parameters (parameters,): theta = scale * x with x of about one.
+        size: unit of |matrix theta - rho|, which makes the solver's tolerances independent of the amount of data.
+        settings: settings of Clarabel.
     """
-    import clarabel  # here, as most methods do without
+    import clarabel  # imported here, because most methods do not need it
 
     load_for_cones()
     count, width = len(rho), matrix.shape[1]
@@ -117,7 +121,7 @@ def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, s
     found = clarabel.DefaultSolver(p, np.zeros(width + count), a, np.concatenate(right), cones, options).solve()
     theta = np.asarray(found.x)[:width] * scale
     z = np.asarray(found.z)
-    # Back to the units of |matrix theta - rho|^2 / 2 and of the rows as they stand.
+    # Convert back to the units of |matrix theta - rho|^2 / 2 and of the given rows.
     duals = tuple(z[s:s + len(b.offset)] * b.balance * size ** 2 for s, b in zip(starts, blocks, strict=True))
     if not (np.isfinite(theta).all() and np.isfinite(z).all()):
         raise NotPossibleError("the cone solver returned values that are not finite; the conditions or data are badly "
@@ -128,8 +132,8 @@ def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, s
 
 def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, solution: ProgramSolution,
                    scale: Array, size: float = 0.0) -> float:
-    """Return an upper bound of the suboptimality of f = |M theta - rho|^2 / 2, as a share of f or of size^2 / 2, if
-    that is larger; infinite if the solution proves nothing. `size` is the unit of |M theta - rho|. Triangular equations
+    """Return an upper bound of the suboptimality of f = |M theta - rho|^2 / 2, relative to f or to size^2 / 2 if that
+    is larger; infinite if the solution proves no bound. `size` is the unit of |M theta - rho|. Triangular equations
     omit the noise of the data, so f can be much smaller than the misfit that decides on the accuracy needed.
 
     For every theta' of the set and multipliers z of the dual cones, f(theta') >= f(theta) - sum_i z_i (F_i theta +

@@ -16,7 +16,7 @@ from dynid.files import write_whole
 
 
 def write_sdpa(path: str | Path, consistency: Consistency, matrix: Array, values: Array) -> Array:
-    """Write the programme: minimise t over theta and t with |matrix theta - values| <= t and theta in the set.
+    """Write a cone programme as a file: minimise t subject to |matrix theta - values| <= t and consistent theta.
 
     matrix (k, parameters), values (k,). Returns the unit (parameters,) of each variable: theta = unit * x. SDPA's form
     is min c'x with F_1 x_1 + ... + F_m x_m - F_0 positive semidefinite in blocks. The distance is the block [[t 1, e],
@@ -47,7 +47,7 @@ Entry = tuple[int, int, int, float]
 
 
 def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
-    """Return |matrix x - values| <= t as a matrix: t on the diagonal, the error in the last column."""
+    """Return |matrix x - values| <= t as a semidefinite block: t on the diagonal, the error in the last column."""
     count, width = matrix.shape
     found: list[Entry] = [(width + 1, k, k, 1.0) for k in range(count + 1)]
     found += [(0, row, count, float(value)) for row, value in enumerate(values)]
@@ -56,7 +56,7 @@ def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
 
 
 def _matrices(block: ConeConstraint, unit: Array, width: int) -> tuple[int, bool, list[Entry]]:
-    """Return one condition of the set as a block of SDPA's form."""
+    """Return one condition of the consistent set as a block of SDPA's form."""
     rows, offset = block.rows * unit[block.columns] * block.balance[:, None], block.offset * block.balance
     columns = [int(c) + 1 for c in block.columns]
     if block.cone == "psd":

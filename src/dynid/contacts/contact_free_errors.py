@@ -1,4 +1,4 @@
-"""Torque errors of a robot without contact, and the detection threshold.
+"""Statistics of the torque errors of a robot without contact, and the detection threshold for contacts.
 
 Residuals in free motion have three sources, each with a variance per joint: noise of the torques, noise of the
 accelerations, multiplied by the inertia matrix M(q), and the undetermined dry friction of a slow joint. They are
@@ -22,29 +22,30 @@ from dynid.model import complete
 from dynid.quantities import ALARMS, check_quantity
 from dynid.recording import Recording
 
-_MAXIMUM_WINDOWS = 5.0  # windows, of which one maximum is taken: those of two blocks are nearly independent
-_TAIL_SHARE = 0.1  # share of the maxima, the largest, that tell how the tail falls
-MIN_EXCEEDANCES = 8  # of them
-_SLOW_SPEED = 0.01  # of a joint's top speed
-MIN_SLOW_SECONDS = 2.0  # s of a joint at a crawl that tell how far its torque is off then
+_MAXIMUM_WINDOWS = 5.0  # filter windows per block: the maxima of two blocks are nearly independent
+_TAIL_SHARE = 0.1  # share of the largest maxima, from which the tail of the distribution is estimated
+MIN_EXCEEDANCES = 8  # smallest number of these maxima
+_SLOW_SPEED = 0.01  # of a joint's largest speed
+MIN_SLOW_SECONDS = 2.0  # s of slow motion of a joint, needed for the torque error at low speed
 MIN_FREE_SECONDS = 5.0  # s of free motion
-MIN_NOISE_SHARE = 1e-6  # of a joint's largest torque: its deviation is never less
-MAX_VARIANCE_ROWS = 40000  # that variances are learnt from
-_WEIGHTING_ROUNDS = 8  # of weighting squares by the variance they have
-_MEDIAN_OF_SQUARED_NORMAL = 0.455  # of a squared normal number of variance one
+MIN_NOISE_SHARE = 1e-6  # of a joint's largest torque: lower bound of the standard deviation of its noise
+MAX_VARIANCE_ROWS = 40000  # from which variances are estimated
+_WEIGHTING_ROUNDS = 8  # rounds of reweighting the squared residuals by their variance
+_MEDIAN_OF_SQUARED_NORMAL = 0.455  # of the square of a standard normal variable
 
 
 @dataclass(frozen=True, eq=False)
 class FreeMotion:
-    """Statistics of free motion.
+    """Statistics of torque errors in free motion, that is, without contact.
 
     Attributes:
-        torque, acceleration, friction: (dof,), standard deviations of torques, accelerations, and friction of a slow
-            joint, in N m, rad/s^2 and N m, or N, m/s^2 and N.
-        bandwidth: of the external torques, rad/s.
-        level: detection threshold, which free motion crosses `alarms` times per hour.
-        seconds: duration.
-        options: of the filter.
+        estimate: the identified robot.
+        torque, acceleration, friction: standard deviations (dof,) of torques, N m or N, of accelerations, rad/s^2 or
+            m/s^2, and of the friction of a slow joint, N m or N.
+        bandwidth: bandwidth of the external torques, rad/s.
+        level, alarms: detection threshold, which free motion crosses `alarms` times per hour.
+        seconds: duration of the free motion, s.
+        options: options of the filter.
     """
 
     estimate: Estimate
@@ -58,8 +59,8 @@ class FreeMotion:
     options: FilterOptions
 
     def covariance(self, torques: OutsideTorques) -> Array:
-        """Return the covariance (m, dof, dof) of the torques in each row: of free motion, and of the model's
-        parameters."""
+        """Return the covariance (m, dof, dof) of the external torques without contact, from noise and parameter
+        errors."""
         inertia = complete(self.estimate.model).inertia_matrix(self.estimate.full, torques.q)
         found = (inertia * self.acceleration ** 2) @ np.swapaxes(inertia, 1, 2) + torques.model
         each = np.arange(len(self.torque))
@@ -67,7 +68,7 @@ class FreeMotion:
         return found
 
     def whitened(self, torques: OutsideTorques) -> Array:
-        """Return torques (m, dof) normalised by their covariance, which are independent without contact."""
+        """Return whitened external torques (m, dof): without contact, they are independent with unit variance."""
         try:
             lower = np.linalg.cholesky(self.covariance(torques))
         except np.linalg.LinAlgError:
@@ -80,11 +81,12 @@ class FreeMotion:
 
 def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: Way = "momentum", window: float = 0.03,
                 alarms: float = 1.0) -> FreeMotion:
-    """Return the statistics of logs without contact; alarms: allowed false alarms per hour."""
+    """Return the statistics of logs without contact; way, window: see `FilterOptions`; alarms: false alarms per
+    hour."""
     recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
     check_quantity(ALARMS, alarms, "the rate of false alarms", ModelError)
     if not recordings or sum(one.duration for one in recordings) < MIN_FREE_SECONDS:
-        raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion do not determine its noise",
+        raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion do not determine the torque noise",
                                "give a log in which nobody touches the robot", "no-free-motion")
     for one in recordings:
         check_joints(estimate, one)
@@ -100,10 +102,10 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
 
 
 def check_joints(estimate: Estimate, log: Recording) -> None:
-    """Raise an error for a log of another robot, and for one without the torques of all joints."""
+    """Raise an error if a log has other joints than the estimate, or lacks torques of a joint."""
     names = complete(estimate.model).joint_names
     if log.dof != len(names):
-        raise ModelError(f"{log.source} has {log.dof} joints, the robot of the result has {len(names)}",
+        raise ModelError(f"{log.source} has {log.dof} joints, but the identified robot has {len(names)}",
                          "check whether it is another robot", code="other-robot")
     if log.unmeasured:
         raise ModelError(f"{log.source} has no torques of joint "
@@ -112,7 +114,7 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
 
 
 def _slow_speeds(logs: Sequence[Recording]) -> Array:
-    """Return speeds (dof,) below which the sign of a joint's motion, and thus of its friction, is uncertain."""
+    """Return speeds (dof,), rad/s or m/s, below which the sign of a joint's velocity and friction is uncertain."""
     top = np.max([np.quantile(np.abs(np.gradient(one.q, one.t, axis=0)), 0.99, axis=0) for one in logs], axis=0)
     reach = np.max([np.ptp(one.q, axis=0) for one in logs], axis=0)
     if not np.any(reach > 1e-3):
@@ -122,7 +124,7 @@ def _slow_speeds(logs: Sequence[Recording]) -> Array:
 
 
 def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptions, largest: Array) -> FreeMotion:
-    """Return variances of the three sources, by non-negative least squares on the squares of the residuals."""
+    """Return the variances of noise, acceleration and friction, by non-negative least squares on squared residuals."""
     from scipy.optimize import nnls
 
     n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // MAX_VARIANCE_ROWS)))
@@ -145,14 +147,15 @@ def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptio
         found = nnls(factor.T, np.linalg.solve(factor, right / scale))[0] / scale
     torque, acceleration, friction = found.reshape(3, n)
     known = few.slow.sum(axis=0) * len(torques.t) / len(few.t) > MIN_SLOW_SECONDS * options.rate
-    # Friction at rest is anything between -Fc and Fc where the model has one of both.
+    # Dry friction at rest has any value between -Fc and Fc, but the model predicts one of the two.
     friction = np.where(known, friction, np.maximum(friction, (2.0 * _dry_friction(estimate)) ** 2 / 3.0))
     return FreeMotion(estimate, np.sqrt(torque + least), np.sqrt(acceleration), np.sqrt(friction), 0.0, 0.0, 1.0,
                       len(torques.t) / options.rate, options)
 
 
 def _with_level(found: FreeMotion, torques: OutsideTorques) -> FreeMotion:
-    """Return the statistics with the threshold: that of normal noise, or from the largest values of this log."""
+    """Return the statistics with the detection threshold: that of Gaussian noise, or a larger one from this log's
+    peaks."""
     rate, wanted = found.options.rate, found.alarms / 3600.0
     unit = found.whitened(torques)
     change = np.diff(unit, axis=0)[np.diff(torques.t) < 1.5 / rate] * rate
@@ -170,11 +173,11 @@ def _dry_friction(estimate: Estimate) -> Array:
 
 
 def gaussian_level(dof: int, bandwidth: float, rate: float) -> float:
-    """Return the level that the sum of `dof` squared normal signals of unit variance crosses upwards `rate` times per
+    """Return the level that the sum of `dof` squared Gaussian signals of unit variance crosses upwards `rate` times per
     second.
 
-    bandwidth: rad/s, standard deviation of the signals' derivatives. Rice's formula in the radius r: f(r) bandwidth /
-    sqrt(2 pi) crossings per second, with f the density of the chi distribution.
+    bandwidth: standard deviation of the signals' derivatives, rad/s. Rice's formula gives f(r) bandwidth / sqrt(2 pi)
+    crossings of the radius r per second, with f the density of the chi distribution.
     """
     from scipy.optimize import brentq
 
@@ -187,12 +190,12 @@ def gaussian_level(dof: int, bandwidth: float, rate: float) -> float:
 
 
 def observed_level(statistic: Array, rate: float, window: float, wanted: float) -> float:
-    """Return the level that a statistic (m,) at `rate` Hz crosses `wanted` times per second, extrapolated from its
-    largest values.
+    """Return the level that a statistic (m,) sampled at `rate` Hz crosses `wanted` times per second, from its largest
+    values.
 
     Maxima of blocks much longer than the filter window are independent; their excess over a high level is
     exponentially distributed. The mean excess is increased by one standard deviation to be conservative for short
-    logs. Zero if there are too few.
+    logs. The level is zero if there are too few maxima.
     """
     length = max(1, round(_MAXIMUM_WINDOWS * window * rate))
     count = len(statistic) // length
@@ -202,5 +205,5 @@ def observed_level(statistic: Array, rate: float, window: float, wanted: float) 
     largest = np.sort(statistic[:count * length].reshape(count, length).max(axis=1))[::-1]
     start = float(largest[kept])
     excess = float(np.mean(largest[:kept] - start)) * (1.0 + 1.0 / math.sqrt(kept))
-    often = kept / (count * length / rate)  # blocks a second beyond the start
+    often = kept / (count * length / rate)  # blocks per second above the start of the tail
     return start + excess * math.log(max(often / wanted, 1.0))

@@ -1,4 +1,4 @@
-"""Contacts along a log: time, link, force, and whether they are a payload."""
+"""Contacts in a log: their times, links and forces, and the distinction between a push and a payload."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dynid.output_fields import output_fields
 from dynid.recording import Recording
 from dynid.regression import BaseParameters
 
-_MAX_MEAN_SQUARE_LEFT = 4.0  # mean square left over, in deviations, up to which a hypothesis explains what acts
-_MIN_EXPLAINED_SHARE = 0.9  # of the external torque that a hypothesis explains at least
-_NEARLY_ALL = 0.98  # share with which it may leave a larger mean square
-_EXCLUDING_RATIO = 2.0  # times the mean square of the other hypothesis, beyond which one of both is ruled out
-SIGNIFICANT_MASS = 4.0  # deviations that a mass is above zero
-MIN_CONTACT_ROWS = 6  # rows a window apart
+_MAX_MEAN_SQUARE_LEFT = 4.0  # mean square of the residual, in standard deviations, up to which a hypothesis is accepted
+_MIN_EXPLAINED_SHARE = 0.9  # of the external torque that an accepted hypothesis explains
+_NEARLY_ALL = 0.98  # explained share with which a larger residual is accepted
+_EXCLUDING_RATIO = 2.0  # ratio of the two hypotheses' mean squares, beyond which the worse one is ruled out
+SIGNIFICANT_MASS = 4.0  # standard deviations by which a payload's mass must exceed zero
+MIN_CONTACT_ROWS = 6  # rows, each one filter window apart
 _RANK_TOLERANCE = 1e-6  # of the largest singular value
-_SECONDS_BETWEEN_CONTACTS = 0.2  # s without a row, that part two contacts
-_MAX_TOUCHED_SHARE = 0.5  # of a log that is touched: then it is not a contact
-_MIN_FREE_MOTION_SECONDS = 60.0  # s of free motion, below which the rate of alarms is extrapolated far
-_MAX_FREE_NOISE = 20.0  # times the level of normal noise, beyond which free motion was no free motion
+_SECONDS_BETWEEN_CONTACTS = 0.2  # s without contact between two contacts
+_MAX_TOUCHED_SHARE = 0.5  # of a log: beyond it, the cause is not a contact
+_MIN_FREE_MOTION_SECONDS = 60.0  # s of free motion; with less, the rate of false alarms is extrapolated far
+_MAX_FREE_NOISE = 20.0  # detection threshold over that of Gaussian noise, beyond which the motion had contacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +35,15 @@ class Contact:
     """One contact of the robot with its environment.
 
     Attributes:
-        start, stop: times of its first and last row, s.
+        start, stop: times of the first and last row, s.
         alarm: time of detection, s.
         link: the most probable link.
-        probabilities: (links,), of all links.
-        wrench, std: (6,), mean at the frame, N and N m, and the standard deviation of one row.
-        link_wrench, link_std: (6,), the same at the frame of the link.
-        peak: largest force at the frame, N.
-        peak_time: its time, s.
-        finding: its kind.
+        probabilities: probability (links,) of each link.
+        wrench, std: mean wrench at the estimation frame (6,), N and N m, and the standard deviation of one row.
+        link_wrench, link_std: the same at the frame of the touched link (6,).
+        peak: largest force at the estimation frame, N.
+        peak_time: time of the largest force, s.
+        finding: finding on the kind of contact: push, payload or undecided.
     """
 
     start: float
@@ -73,8 +73,13 @@ class Contact:
 
 @dataclass(frozen=True, eq=False)
 class ContactLog:
-    """External wrenches along a log. Attributes: rows: wrench of each sample, available `delay` s later. contacts: in
-    order of time. findings: on the whole log."""
+    """External wrenches and contacts of a log.
+
+    Attributes:
+        source: name of the log.
+        rows, delay: wrenches of all samples, and the delay of their estimates, s.
+        contacts: contacts in order of time.
+        findings: findings on the whole log."""
 
     source: str
     rows: WrenchRows
@@ -84,7 +89,7 @@ class ContactLog:
 
 
 def find_contacts(outside: ExternalWrench, log: Recording) -> ContactLog:
-    """Find the contacts along a log."""
+    """Return the contacts that an estimator of external wrenches detects in a log."""
     rows, delay = outside.of_log(log)
     found = tuple(_contact(outside, log, rows.rows(slice(a, b)), delay) for a, b in _spans(rows))
     return ContactLog(log.source, rows, delay, found, _remarks(outside, log, rows))
@@ -103,7 +108,7 @@ def _spans(rows: WrenchRows) -> list[tuple[int, int]]:
 def _contact(outside: ExternalWrench, log: Recording, rows: WrenchRows, delay: float) -> Contact:
     loud = np.flatnonzero(rows.statistic > 0.5 * outside.free.level)
     rows = rows.rows(slice(0, int(loud[-1]) + 1))
-    # The ends of a contact are half in the filter: which link it is, its middle says best.
+    # Filtering mixes the ends of a contact with free motion: its middle shows the link best.
     middle = rows.rows(slice(len(rows) // 4, max(len(rows) - len(rows) // 4, len(rows) // 4 + 1)))
     share = outside.link_probabilities(middle)
     link = outside.robot.body_names[int(np.argmax(share))]
@@ -120,7 +125,8 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
     share = float(np.mean(rows.touched)) if len(rows) else 0.0
     if share > _MAX_TOUCHED_SHARE:
         text = (f"External forces seem to act on the robot in {100 * share:.0f} % of {log.source}: it may carry a "
-                "load, be another robot, be mounted differently, or be logged in other units than the identified one.")
+                "load, be a different robot, be mounted differently, or be logged in other units than the identified "
+                "one.")
         found.append(Finding("contact-everywhere", "suspicious", "warning", text, "touched all along",
                              logs=(log.source,), evidence={"share": share}))
     if free.seconds < _MIN_FREE_MOTION_SECONDS:
@@ -139,8 +145,8 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class HypothesisFit:
-    """Fit of a hypothesis: its values with standard deviations, the normalised mean square residual, and the
-    explained share."""
+    """Fit of a hypothesis on a contact: values, standard deviations, normalised mean square residual, explained
+    share."""
 
     values: Array
     std: Array
@@ -149,8 +155,8 @@ class HypothesisFit:
 
 
 def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str) -> Finding:
-    """Return the finding on a contact: a push, a payload, or undecided. rows: of the contact only. link: the touched
-    one."""
+    """Return the finding on a contact: a push, a payload, or undecided. rows: rows of the contact. link: touched
+    link."""
     window = outside.free.options.used_window
     inner = (rows.t > rows.t[0] + 2.0 * window) & (rows.t < rows.t[-1] - 2.0 * window)
     part = rows.rows(np.flatnonzero(inner)[::max(1, round(window * outside.free.options.rate))])
@@ -192,7 +198,7 @@ def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> 
     near = log.between(max(float(part.t[0]) - window, float(log.t[0])), float(part.t[-1]) + window)
     found = rows.push(near.t, near.q, near.tau)
     t, columns = np.concatenate([one.t for one in found]), np.concatenate([rows.columns(one)[0] for one in found])
-    # Joints have to hold a payload, where they are relieved by what a wrench does.
+    # The joint torques of a payload have the opposite sign of those of an external wrench.
     return -np.asarray(columns[np.searchsorted(t, part.t - 0.5 / outside.free.options.rate)])
 
 
@@ -208,6 +214,6 @@ def _fitted(columns: Array, rows: WrenchRows) -> HypothesisFit:
     values = back @ (u[:, kept].T @ b) / scale
     left = float(np.sum((b - a @ values) ** 2))
     free = max(len(b) - int(kept.sum()), 1)
-    # Residuals of free motion last longer than a window: a deviation counts no more rows than the fit leaves over.
+    # Residuals of free motion are correlated beyond a window, so standard deviations are scaled by the fit's residual.
     std = np.sqrt(np.sum(back ** 2, axis=1)) / scale * max(1.0, left / free) ** 0.5
     return HypothesisFit(values, std, left / free, 1.0 - left / max(float(b @ b), 1e-300))

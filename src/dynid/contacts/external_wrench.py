@@ -21,11 +21,11 @@ from dynid.quantities import FORCE, check_quantity
 from dynid.recording import Recording
 from dynid.robot import BASE, Robot
 
-PRIOR = (100.0, 20.0)  # N and N m: what people and tools push with
-_RELEASE_LEVEL_SHARE = 0.5  # of the alarm's level, below which a contact ends ..
-_RELEASE_SECONDS = 0.1  # .. when it stays there for so long, s
-_AT_ONCE = 8192  # rows whose matrices are held at once
-MAX_LINK_ROWS = 50  # rows that tell which link it is
+PRIOR = (100.0, 20.0)  # N and N m: typical wrenches of people and tools
+_RELEASE_LEVEL_SHARE = 0.5  # of the alarm level, below which a contact ends ..
+_RELEASE_SECONDS = 0.1  # .. if the statistic stays there for so long, s
+_AT_ONCE = 8192  # rows whose matrices are in memory at once
+MAX_LINK_ROWS = 50  # rows from which the link in contact is determined
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +33,13 @@ class WrenchRows:
     """External wrenches, one row per sample.
 
     Attributes:
-        t: (m,), time of the row, s; the row is available `delay` later.
-        wrench: (m, 6), N and N m at the frame.
-        covariance: (m, 6, 6).
-        statistic: (m,), squared Mahalanobis norm of the joint torques.
-        touched: (m,), contact flag.
+        t: times (m,), s; each row is available `delay` s later.
+        wrench: force and moment (m, 6) at the frame, N and N m.
+        covariance: covariance of the wrench (m, 6, 6).
+        statistic: squared Mahalanobis norm of the joint torques (m,).
+        touched: contact flag (m,).
         torques: external joint torques.
-        torque_covariance: (m, dof, dof).
+        torque_covariance: covariance of the joint torques without contact (m, dof, dof).
     """
 
     t: Array
@@ -74,7 +74,7 @@ class ExternalWrench:
 
     Args:
         estimate: the identified robot.
-        frame: default: the flange, see `mounting_frame`.
+        frame: frame of the wrench. Default: the flange, see `mounting_frame`.
         free: logs without contact, from which the torque errors are estimated, or statistics from such logs.
         axes: frame in whose axes wrenches are given. Default: the base.
         way: "momentum" (momentum observer) or "inverse" (filtered inverse dynamics).
@@ -112,12 +112,12 @@ class ExternalWrench:
         return self._observer.events
 
     def fresh(self) -> ExternalWrench:
-        """Return a copy for another stream with the same statistics."""
+        """Return an estimator without samples, for another stream with the same statistics of free motion."""
         return ExternalWrench(self.estimate, self.frame, free=self.free, axes=self.axes,
                               prior=(float(self.prior[0]), float(self.prior[3])))
 
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> WrenchRows:
-        """Add raw positions and torques with their stamps (s), one sample or a block, and return the rows that they
+        """Add positions (m, dof) and torques (m, dof) with time stamps (m,), s, and return the rows that they
         complete."""
         torques = self._observer.push(*fed_samples(t, q, tau, self.robot.dof))
         blocks = [torques.rows(slice(k, k + _AT_ONCE)) for k in range(0, max(len(torques.t), 1), _AT_ONCE)]
@@ -136,14 +136,14 @@ class ExternalWrench:
         return rows, stream.delay
 
     def at_frame(self, rows: WrenchRows, frame: str, axes: str | None = None) -> tuple[Array, Array]:
-        """Return wrenches (m, 6) and covariances (m, 6, 6) of the same rows at another frame."""
+        """Return the wrenches (m, 6) and covariances (m, 6, 6) of rows at another frame."""
         jacobian = frame_jacobian(self.robot, frame, axes, rows.torques.q)
         return posterior(jacobian, rows.torques.tau, rows.torque_covariance, self.prior)
 
     def link_probabilities(self, rows: WrenchRows) -> Array:
         """Return the probability (links,) that each moving link is the one in contact in these rows.
 
-        All rows together count as one push: a constant wrench gives no more information the longer it lasts.
+        All rows together count as one observation, because a longer constant push gives no more information.
         """
         few = slice(None, None, max(1, len(rows) // MAX_LINK_ROWS))
         evidence = link_evidence(self.robot, rows.torques.q[few], rows.torques.tau[few], rows.torque_covariance[few],
@@ -173,7 +173,7 @@ class ExternalWrench:
 
 
 def frame_jacobian(robot: Robot, frame: str, axes: str | None, q: Array) -> Array:
-    """Return the Jacobian (m, 6, dof) of a frame's origin, in the axes of another frame, by default the base."""
+    """Return the Jacobian (m, 6, dof) of a frame's origin, in the axes of the frame `axes`, by default the base."""
     found = dynamics.jacobian(robot, frame, q)
     if axes is None:
         return found
@@ -189,7 +189,7 @@ def posterior(jacobian: Array, tau: Array, covariance: Array, prior: Array) -> t
     """
     weighted = np.linalg.solve(covariance, np.swapaxes(jacobian, 1, 2))
     information = jacobian @ weighted + np.diag(prior ** -2.0)
-    # In units of the prior, so that newtons and newton metres do not spoil the inverse.
+    # In units of the prior: mixed units of forces and moments would make the inverse inaccurate.
     scaled = np.linalg.inv(information * np.outer(prior, prior)) * np.outer(prior, prior)
     found = 0.5 * (scaled + np.swapaxes(scaled, 1, 2))
     return (found @ (np.swapaxes(weighted, 1, 2) @ tau[:, :, None]))[:, :, 0], found
@@ -198,7 +198,7 @@ def posterior(jacobian: Array, tau: Array, covariance: Array, prior: Array) -> t
 def link_evidence(robot: Robot, q: Array, tau: Array, covariance: Array, prior: Array) -> Array:
     """Return the log evidence (m, links) that each moving link is in contact.
 
-    A wrench on a link affects only the joints that carry it: tau ~ N(0, C + J' P0 J), J that of the link's frame.
+    A wrench on a link affects only the joints that carry the link: tau ~ N(0, C + J' P0 J), with the link's Jacobian J.
     """
     found = np.zeros((len(q), robot.dof))
     for i, name in enumerate(robot.body_names):

@@ -1,10 +1,10 @@
 """Observer of external joint torques, sample by sample.
 
-    momentum   sum g' P + sum g F = sum g tau: a momentum observer as a finite filter over a window
-    inverse    torques of the inverse model and measured torques, both low-pass filtered
+    momentum sum g' P + sum g F = sum g tau: a momentum observer as a finite impulse response filter inverse torques of
+    the inverse model and measured torques, both low-pass filtered
 
-P and F are momentum and force (`MomentumForm`), g a kernel of `RowFilter`. Rows come from `Feed`, as those of
-`Online`. Load-dependent friction is evaluated at the torque transmitted by the gears (`TransmittedTorque`).
+P and F are momentum and force (`MomentumForm`), g is a kernel of `RowFilter`. `Feed` provides the rows. Load-dependent
+friction is evaluated at the torque transmitted by the gears (`TransmittedTorque`).
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from dynid.regression.equations import Layout
 Way = Literal["momentum", "inverse"]
 WAYS: tuple[Way, ...] = ("momentum", "inverse")
 
-_AT_ONCE = 4096  # raw samples
-_MIN_WINDOW_SAMPLES = 9  # samples that the shortest window holds
-MAX_BRIDGED_PERIODS = 5.0  # periods of the samples that are bridged
-LOAD_TURNS = 6  # of friction and load in turn; each halves the error at least, as gears of half efficiency lock
-# windows a period of the cut-off: as smooth as the momentum observer, and three times as late
+_AT_ONCE = 4096  # raw samples processed at once
+_MIN_WINDOW_SAMPLES = 9  # samples in the shortest window
+MAX_BRIDGED_PERIODS = 5.0  # sampling periods: longest gap that is interpolated
+LOAD_TURNS = 6  # alternating updates of friction and load; each halves the error: gears below 50 % efficiency lock
+# windows per period of the cut-off: as smooth as the momentum observer, with three times its delay
 _INVERSE_WINDOWS_PER_PERIOD = 0.6
 
 
 @dataclass(frozen=True)
 class FilterOptions:
-    """Options of the filter.
+    """Options of the filter of an observer of external torques.
 
-    Attributes: way: "momentum" or "inverse".
-        window: of the kernel, s.
-        rate: of the samples, Hz.
-        speeds: (dof,), rad/s or m/s below which a joint is slow.
+    Attributes:
+        way: method, "momentum" or "inverse".
+        window: length of the filter window, s.
+        rate: sampling rate, Hz.
+        speeds: speeds (dof,), rad/s or m/s, below which a joint is slow.
     """
 
     way: Way
@@ -79,11 +80,11 @@ class OutsideTorques(NamedTuple):
     """External joint torques, one row per sample.
 
     Attributes:
-        t: (m,), s.
-        q, dq: (m, dof), filtered.
-        tau: (m, dof), N m or N.
-        model: (m, dof, dof), covariance of tau from that of the parameters.
-        slow: (m, dof), share of the window in which a joint was slow.
+        t: times (m,), s.
+        q, dq: filtered positions and velocities (m, dof).
+        tau: external torques (m, dof), N m or N.
+        model: covariance of tau caused by parameter errors (m, dof, dof).
+        slow: share of the filter window in which a joint was slow (m, dof).
     """
 
     t: Array
@@ -104,8 +105,7 @@ class OutsideTorques(NamedTuple):
 
 
 class ModelRows:
-    """Filtered regressor rows of a model in base parameters, computed sample by sample. beside, load: see
-    `RowEntries`."""
+    """Filtered regressor of a model in base parameters, computed sample by sample; beside, load: see `RowEntries`."""
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
                  beside: Callable[[Array, Array], Array] | None = None,
@@ -116,13 +116,13 @@ class ModelRows:
                          self._done.append, feeding, 0.0)
 
     def push(self, t: Array, q: Array, tau: Array) -> list[TimedRows]:
-        """Add raw samples (m,), (m, dof), (m, dof), and return the rows that they complete."""
+        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the rows that they complete."""
         self._done.clear()
         self.feed.push(t, q, tau)
         return list(self._done)
 
     def columns(self, rows: TimedRows) -> tuple[Array, Array]:
-        """Return columns (m, dof, base) and torques (m, dof) of some rows."""
+        """Return the regressor (m, dof, base) and the torques (m, dof) of filtered rows."""
         layout, (m, n) = self.layout, rows.keep.shape
         found, tau = np.zeros((m, n, len(layout.base))), np.empty((m, n))
         for j in range(n):
@@ -133,16 +133,16 @@ class ModelRows:
 
 @dataclass(frozen=True, eq=False)
 class TransmittedTorque:
-    """Torques transmitted by the gears, from the measured ones and the friction of an estimate.
+    """Torques transmitted by the gears, computed from measured torques and identified friction.
 
-    Rotor inertia is not subtracted, since accelerations are not available in time. External torques are transmitted
-    too, with their friction.
+    Rotor inertia is not subtracted, because accelerations are available only with delay. External torques are
+    transmitted too, and cause friction.
 
     Attributes:
-        model: the identified one.
-        theta: (parameters,), of it.
-        of_joints: (parameters,), the same without bodies and load-dependent friction.
-        loaded: load-dependent friction, with its columns.
+        model: the identified model.
+        theta: parameters of the model (parameters,).
+        of_joints: the same without bodies and load-dependent friction (parameters,).
+        loaded: load-dependent friction terms with their columns.
     """
 
     model: Model
@@ -176,7 +176,7 @@ class TransmittedTorque:
 
 
 class Observer:
-    """External torques of a robot with its identified base parameters."""
+    """Observer of the external joint torques of a robot with identified base parameters."""
 
     def __init__(self, estimate: Estimate, options: FilterOptions) -> None:
         self.estimate, self.options = estimate, options
@@ -198,7 +198,8 @@ class Observer:
         return tuple(one.text for one in self._rows.feed.stamps.events.last)
 
     def push(self, t: Array, q: Array, tau: Array) -> OutsideTorques:
-        """Add raw samples (m,), (m, dof), (m, dof), and return the torques that they complete."""
+        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the external torques that they
+        complete."""
         found = [self._torques(rows) for k in range(0, len(t), _AT_ONCE)
                  for rows in self._rows.push(*(x[k:k + _AT_ONCE] for x in (t, q, tau)))]
         if found:
@@ -207,7 +208,7 @@ class Observer:
         return OutsideTorques(np.zeros(0), none, none, none, none[:, :, None] * none[:, None], none)
 
     def _torques(self, rows: TimedRows) -> OutsideTorques:
-        """Return the external joint torques: those of the model minus the measured ones."""
+        """Return the external joint torques: model torques minus measured torques."""
         columns, tau = self._rows.columns(rows)
         q, dq, slow = (x.T.copy() for x in rows.entries[self._rows.layout.rows:].reshape(3, tau.shape[1], len(tau)))
         return OutsideTorques(rows.t, q, dq, columns @ self.estimate.values - tau,
@@ -215,7 +216,8 @@ class Observer:
 
 
 def parameter_covariance(estimate: Estimate) -> Array:
-    """Return the covariance (base, base) of identified parameters, zero elsewhere; raise an error if there is none."""
+    """Return the covariance (base, base) of the base parameters, zero for those not identified; raise an error without
+    one."""
     known = np.outer(estimate.identified, estimate.identified)
     found = np.where(known, estimate.covariance, 0.0)
     if found.shape != (len(estimate.values),) * 2 or not np.isfinite(found).all() or not np.diag(found).any():

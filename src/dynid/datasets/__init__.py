@@ -1,4 +1,5 @@
-"""Datasets: logs, how they are read and filtered, and sums over all logs in this process, by workers or on a cluster.
+"""Datasets of many logs: how they are read and filtered, and regressions summed in this process, by workers or a
+cluster.
 """
 
 from dynid.datasets.dataset import PILOT_ROWS, Dataset

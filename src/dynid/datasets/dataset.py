@@ -1,10 +1,9 @@
 """A set of logs with their mapping and preparation, and sums over all logs.
 
 A dataset keeps some of its logs in memory: all of them if they are small, otherwise a few selected by a hash of their
-names (pilot logs). Choices from data (cut-off, friction, gravity) and tests on single rows (hypotheses, noise
-correlation) use these. The compressed regression is summed over all logs, in this process, by worker processes or on
-a cluster, log by log, so that memory does not grow with the data. The sum is bitwise the same wherever it is
-computed.
+names (pilot logs). Choices from data (cut-off, friction, gravity) and tests on single rows use the logs in memory. The
+compressed regression is summed over all logs, in this process, by worker processes or on a cluster, log by log, so that
+memory does not grow with the data. The sum is bitwise the same in all three cases.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ from dynid.regression import BaseParameters, Equations, Regression, equations_of
 from dynid.robot import Robot
 from dynid.workers import Workers
 
-PILOT_ROWS = 131_072  # rows held in memory for choices and tests: enough for correlations, 40 MB for seven joints
+PILOT_ROWS = 131_072  # rows kept in memory for choices and tests: enough for correlations, 40 MB for seven joints
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Logs with their mapping and preparation, and where work on them is done.
+    """Logs with their column mapping and signal preparation, and the workers that process them.
 
     Attributes:
-        held: logs in memory, by their index among the logs.
+        held: logs in memory, by index.
         logs: all logs from files, in order; empty for a dataset made of samples.
         robot: the robot of the logs.
-        preparation: from recordings to samples, for logs not in memory; None before it is chosen.
-        workers: where the sum over logs is computed.
-        store: folder of compressed logs for the next run, or None.
+        preparation: filter options for logs that are not in memory; None before they are chosen.
+        workers: processes that compute the sum over logs.
+        store: folder in which compressed logs are kept for the next run, or None.
         failures: excluded logs, by index.
-        progress: called with the number of finished logs, and of all logs.
+        progress: called with the number of finished logs and the number of all logs.
     """
 
     held: Mapping[int, log_folds.HeldLog]
@@ -58,7 +57,7 @@ class Dataset:
 
     @staticmethod
     def from_samples(samples: Samples | Sequence[Samples], recordings: Recording | Sequence[Recording] = ()) -> Dataset:
-        """Return the dataset of samples in memory. recordings: their logs, one each, or none."""
+        """Return the dataset of samples in memory. recordings: the recording of each set of samples, or none at all."""
         data = (samples,) if isinstance(samples, Samples) else tuple(samples)
         behind: Sequence[Recording | None] = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
         if behind and len(behind) != len(data):
@@ -80,14 +79,14 @@ class Dataset:
         """Return the dataset of all logs in given files, folders, patterns or addresses, with filtered samples.
 
         Args:
-            sources: as `find_logs` takes them. Logs that cannot be used are left out, see `failures`.
-            robot: whose joints the logs have.
+            sources: files, folders, patterns or addresses, see `find_logs`. Unusable logs are excluded, see `failures`.
+            robot: the robot of the logs.
             mapping: how the logs are read: settings as in a [log] table, or a file that has one.
             prepare: options of the preparation, as in a [prepare] table.
             workers: number of processes that read and compress the logs.
-            scheduler: address of a Dask scheduler, used instead.
+            scheduler: address of a Dask scheduler, which is used instead of local processes.
             store: folder in which compressed logs are kept, so that the next call reads only new ones.
-            pilot_rows: rows of logs that are held in memory, by default `PILOT_ROWS`.
+            pilot_rows: number of rows that are kept in memory, by default `PILOT_ROWS`.
         """
         rules = mapping_of(mapping, {})
         dataset = Dataset.open([LogSource.from_file(file, rules) for file in find_logs(sources)], robot,
@@ -98,8 +97,7 @@ class Dataset:
     @staticmethod
     def open(logs: Sequence[LogSource], robot: Robot | None = None, *, workers: Workers | None = None,
              store: Path | None = None, pilot_rows: int | None = None, tell: Tell = lambda sentence: None) -> Dataset:
-        """Return the dataset of some logs, with its pilot logs read: up to `pilot_rows` rows, `PILOT_ROWS` by
-        default.
+        """Return the dataset of some logs; pilot logs of up to `pilot_rows` rows (default `PILOT_ROWS`) are read.
 
         Raises:
             RecordingError: for a required log that does not exist or cannot be read.
@@ -110,7 +108,7 @@ class Dataset:
         problems: list[Exception] = []
         for log in logs:
             if log.is_required:
-                log.stamp()  # raises where it does not exist
+                log.stamp()  # raises an error if the file does not exist
         rows, names = 0, [log.source for log in logs]
         for count, place in enumerate([0, *sorted(range(1, len(logs)), key=lambda k: logs[k].draw)]):
             if rows >= enough:
@@ -120,7 +118,7 @@ class Dataset:
             try:
                 recording, sha256 = log.read_hashed(robot, hashed=len(logs) > 1)
                 check_usable(recording)
-            except Exception as problem:  # whatever a damaged file makes a reader raise
+            except Exception as problem:  # readers raise various errors for damaged files
                 if log.is_required and getattr(problem, "code", None) != AT_REST:
                     raise
                 problems.append(problem)
@@ -134,7 +132,7 @@ class Dataset:
                                                                                        list(failures.values()))
         return Dataset(dict(sorted(held.items())), tuple(logs), robot, None, workers or Workers(1), store, failures)
 
-    # -- what is in memory -----------------------------------------------------------------------
+    # -- logs in memory -----------------------------------------------------------------------
     @property
     def is_held(self) -> bool:
         """Whether all logs that can be used are in memory."""
@@ -152,19 +150,19 @@ class Dataset:
 
     def prepared(self, preparation: Preparation, *, steps: Sequence[str] = (), grids: Sequence[Gridded] = (),
                  tell: Tell = lambda sentence: None) -> Dataset:
-        """Return the dataset with its logs in memory prepared with the options that the first one resolves.
+        """Return the dataset with all logs in memory filtered with the options that are determined from the first log.
 
         Args:
-            preparation: options.
+            preparation: filter options.
             steps: sentences on how the preparation was chosen.
-            grids: recordings that are on their grid already, with the same options except the cut-off.
+            grids: recordings that are already resampled, with the same options except the cut-off.
             tell: function to report progress.
         """
         held, chosen = dict[int, log_folds.HeldLog](), preparation
         for place, log in self.held.items():
             assert log.recording is not None
             tell(f"preparing {short_name(log.recording.source)}")
-            # What the first log resolves determines the grid of the others.
+            # Options determined from the first log are used for the others.
             grid = next((one for one in grids if one.recording is log.recording and chosen is preparation), None)
             samples = prepare_gridded(grid or on_grid(log.recording, chosen), chosen)
             chosen = samples.preparation
@@ -172,15 +170,15 @@ class Dataset:
         return replace(self, held=held, preparation=chosen)
 
     def excerpt(self, rows: int | None = None) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
-        """Return indices, samples and recordings of the logs in memory: intervals of time of at most about `rows`
-        rows in all. Recordings are complete in any case."""
+        """Return indices, samples and recordings of the logs in memory. Samples are limited to intervals of time of
+        about `rows` rows in all; recordings are complete."""
         few = filterable_excerpt(self.samples, PILOT_ROWS if rows is None else rows)
         places, recordings = tuple(self.held), self.recordings
         return (tuple(places[k] for k in few), tuple(few.values()),
                 tuple(recordings[k] for k in few) if recordings else ())
 
     def every_sample(self, left_out: Collection[str] = ()) -> Iterator[Samples]:
-        """Yield the samples of every log, one after the other; those not in memory are read again.
+        """Yield the samples of every log in turn; logs that are not in memory are read again.
 
         left_out: names of excluded logs.
         """
@@ -199,10 +197,10 @@ class Dataset:
         """Return the compressed regression of all logs on a model's base parameters, and the logs in it.
 
         Args:
-            model, base: of the equations.
+            model, base: model of the equations and its base parameters.
             blocks: intervals of time kept separate, for cross-validation and standard errors.
             threads: number of threads for logs in memory.
-            equations: of the logs in memory, if available.
+            equations: equations of the logs in memory, if available.
         """
         if self.is_held:
             own = equations_of(model, self.samples, base) if equations is None else equations
@@ -216,7 +214,7 @@ class Dataset:
 
     @property
     def facts(self) -> tuple[LogFacts, ...]:
-        """Facts on the logs in memory."""
+        """Rows, duration and notes of the logs in memory."""
         return tuple(LogFacts.from_recording(one, "identification") for one in self.recordings)
 
 

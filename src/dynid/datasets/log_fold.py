@@ -37,7 +37,7 @@ from dynid.regression import Regression
 from dynid.robot import Robot
 
 MANIFEST = "manifest.json"
-_PARTS_OF_PATH = 3  # last parts of a path that decide its place in the draw, so that moving the data changes nothing
+_PARTS_OF_PATH = 3  # last parts of a path that are hashed for the selection of logs, independent of the folder
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class ManifestEntry:
         source: name of the log, usually its path.
         sha256: hash of its bytes and its mapping.
         rows: samples read.
-        start, stop: s, of the log's own clock.
+        start, stop: first and last time of the log's own clock, s.
         robot: name of the robot in a fleet.
-        date: ISO 8601; empty where it is not known.
-        motion: name of the commanded motion, where it is known.
-        stamp: size and time of its file, to recognise it without reading.
-        facts: facts from reading the log.
+        date: date in ISO 8601; empty if it is not known.
+        motion: name of the commanded motion, if it is known.
+        stamp: size and time of the file, which identify an unchanged file without reading.
+        facts: rows, duration and notes from reading the log.
     """
 
     source: str
@@ -74,17 +74,17 @@ class ManifestEntry:
 
     @output_fields(own_fields=True, without=("facts",), span_s=float)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the public entry as plain data for JSON."""
         table = {name: value for name, value in asdict(self).items() if name != "facts"}
         return {**table, "span_s": self.span}
 
     def stored(self) -> dict[str, Any]:
-        """Return the entry as plain data for a manifest file."""
+        """Return the complete entry as plain data for a manifest file."""
         return asdict(self)
 
     @staticmethod
     def of(table: dict[str, Any]) -> ManifestEntry:
-        """Return an entry from the data of a manifest file, as `stored` returns them."""
+        """Return an entry from the data of a manifest file, see `stored`."""
         known = {name: table[name] for name in ManifestEntry.__dataclass_fields__ if name in table}
         facts = known.get("facts")
         return ManifestEntry(**{**known, "facts": None if facts is None else LogFacts.from_table(facts)})
@@ -92,14 +92,15 @@ class ManifestEntry:
 
 @dataclass(frozen=True, eq=False)
 class LogFold:
-    """The compressed regression of one log. noise: X_j' C_j X_j of each joint's own columns, if computed."""
+    """The compressed regression of one log. noise: X_j' C_j X_j of each joint's own columns X_j and noise covariance
+    C_j."""
 
     entry: ManifestEntry
     regression: Regression
     noise: tuple[Array, ...] | None = None
 
     def packed(self) -> bytes:
-        """Return the log as bytes, for transfer and storage."""
+        """Return the compressed log as bytes, for transfer and storage."""
         raw = BytesIO()
         arrays = {f"noise{j}": matrix for j, matrix in enumerate(self.noise or ())}
         self.regression.write(raw, entry=np.array(json.dumps(self.entry.stored())), **arrays)
@@ -107,7 +108,7 @@ class LogFold:
 
     @staticmethod
     def load(path: Path | bytes, model: LinearModel) -> LogFold:
-        """Return the log from `packed` bytes or their file, for the model it was compressed with."""
+        """Return a compressed log from `packed` bytes or their file, for the model with which it was compressed."""
         named = "the data of a worker" if isinstance(path, bytes) else path
         try:
             arrays = load_arrays(path)
@@ -151,8 +152,8 @@ class FoldStore:
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise DynidError(f"{path} cannot be read as the manifest of the cache; remove {self.folder}, "
-                             "and all logs are read again") from None
+            raise DynidError(f"{path} is damaged: it is not a manifest of compressed logs; remove {self.folder}, then "
+                             "all logs are read again") from None
         self.entries = {**found, **self.entries}
 
     def known(self, log: LogSource) -> ManifestEntry | None:
@@ -182,7 +183,7 @@ class FoldStore:
             return b""
 
     def keep(self, place: str, entry: ManifestEntry, packed: bytes) -> None:
-        """Write the compressed log at a place (`LogSource.place`) atomically."""
+        """Write the compressed log of a source (`LogSource.place`) atomically."""
         with write_whole(self.path(entry.sha256), "wb") as file:
             file.write(packed)
         self.entries[place] = entry
@@ -197,18 +198,17 @@ class FoldStore:
 
 @dataclass(frozen=True)
 class LogSource:
-    """One log of a dataset.
+    """Files of one log of a dataset and the way they are read.
 
     Attributes:
-        files: its file, or several that follow each other in time.
-        mapping: how they are read.
-        source: the name of the log in results and messages.
+        files: the file of the log, or several that follow each other in time.
+        mapping: names and units of the columns.
+        source: name of the log in results and messages.
         has_both_sides: whether motor and link positions of flexible joints are both needed.
-        flexible_joints: names of these joints; None for all of the robot's.
+        flexible_joints: names of flexible joints; None for all joints.
         rows_at_once: rows read at a time into temporary files, for logs larger than memory; None reads all at once.
-        floating: choices of the equations of a robot with a free base.
-        is_required: whether a log that cannot be used is an error. Otherwise it is left out and listed, as is usual
-            for logs found in a folder.
+        floating: options of the equations of a robot with a floating base.
+        is_required: whether an unusable log is an error. Otherwise it is excluded and listed, as for logs of a folder.
     """
 
     files: tuple[LogFile, ...]
@@ -222,7 +222,7 @@ class LogSource:
 
     @staticmethod
     def from_file(file: LogFile, mapping: LogMapping | None = None) -> LogSource:
-        """Return the source of a log that was found in a folder and may turn out to be unusable."""
+        """Return the source of a log that was found in a folder; it is excluded if it is unusable."""
         return LogSource((file,), mapping or LogMapping(), file.source, is_required=False)
 
     @property
@@ -244,7 +244,7 @@ class LogSource:
         return "-".join(file.stamp() for file in self.files)
 
     def read(self, robot: Robot | None) -> Recording:
-        """Return the recording that the log's files contain."""
+        """Return the recording in the files of the log."""
         return self.read_hashed(robot, hashed=False)[0]
 
     def read_hashed(self, robot: Robot | None, *, hashed: bool = True) -> tuple[Recording, str]:
@@ -266,16 +266,16 @@ class LogSource:
 
 @dataclass(frozen=True)
 class LogFacts:
-    """Facts that reading a log gave: rows, duration, notes and rows that were dropped.
+    """Rows, duration, notes and dropped rows of a log that was read.
 
     Attributes:
         source: name of the log.
         role: "identification" or "validation".
         rows: samples that were read.
-        seconds: duration.
+        seconds: duration, s.
         dropped: number of rows that could not be used.
-        dropped_rows: the first of these.
-        notes: sentences on what was assumed or looks wrong.
+        dropped_rows: the first of the dropped rows, with reasons.
+        notes: sentences on assumptions and possible errors.
         signals: names of the signals in the log.
     """
 
@@ -295,7 +295,7 @@ class LogFacts:
 
     @staticmethod
     def from_table(table: Mapping[str, Any]) -> LogFacts:
-        """Return the facts on a log from plain data, as `to_dict` returns them."""
+        """Return the record from plain data, see `to_dict`."""
         return LogFacts(**{**table, "dropped_rows": tuple(DroppedRow(**one) for one in table["dropped_rows"]),
                            "notes": tuple(table["notes"]), "signals": tuple(table["signals"])})
 

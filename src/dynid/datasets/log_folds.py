@@ -1,7 +1,7 @@
-"""Compression of many logs by workers: one task per log, and a sum over a fixed tree.
+"""Compression of many logs by workers: one task per log, and a sum of their regressions in a fixed order.
 
-The result does not depend on the number of workers or their order. A log that cannot be used is listed with the
-reason; one with the same content as an earlier one counts once.
+The result does not depend on the number of workers or their order. An unusable log is listed with the reason, and logs
+with the same content count once.
 """
 
 from __future__ import annotations
@@ -28,18 +28,23 @@ from dynid.workers import Job, Workers
 
 LogProgress = Callable[[int, int], None]  # logs done, of how many
 NoiseOf = Callable[[Equations, Regression], tuple[Array, ...] | None]
-_BLOCKS_OF_SUM = 20  # logs whose blocks stay separate in a sum: bounds memory however many logs there are
-_SECONDS_BETWEEN_MANIFESTS = 2.0  # s, so that a killed run loses little and a quick one writes once
-_STORE_FORM = 3  # of manifests; folds beside one of another form are computed again
-_PROBE_SAMPLES = 40  # by whose regressor a model is recognised
+_BLOCKS_OF_SUM = 20  # logs whose blocks stay separate in a sum, which limits memory for many logs
+_SECONDS_BETWEEN_MANIFESTS = 2.0  # s: an interrupted run loses little, and a quick one writes once
+_STORE_FORM = 3  # version of manifests; compressed logs of another version are computed again
+_PROBE_SAMPLES = 40  # number of samples whose regressor identifies a model
 
 
-COPIED = "copied-log"  # code of the reason why a log with the content of another one is left out
+COPIED = "copied-log"  # code of the reason why a copy of another log is excluded
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An excluded log and the reason. code: of the reason. original: the log that it is a copy of."""
+    """An excluded log and the reason.
+
+    Attributes:
+        source, robot: names of the log and its robot.
+        reason, code: reason as a sentence, and its code.
+        original: name of the log with the same content, for a copy."""
 
     source: str
     robot: str
@@ -49,7 +54,7 @@ class Failure:
 
     @staticmethod
     def from_copy(source: str, robot: str, original: str) -> Failure:
-        """Return the failure of a log with the same content as another one, which counts once."""
+        """Return the record of a log that is excluded because it has the same content as another one."""
         return Failure(source, robot, f"{source} has the same content as {original}", COPIED, original)
 
 
@@ -58,9 +63,9 @@ class HeldLog:
     """A log that is in memory.
 
     Attributes:
-        samples: prepared; None before that.
-        recording: the log of these samples; None if samples were given without one. sha256: hash of its content; empty
-            if it is not from a file.
+        samples: filtered samples; None before they are computed.
+        recording: the recording of these samples; None if samples were given without one.
+        sha256: hash of the content; empty if the log is not from a file.
     """
 
     samples: Samples | None
@@ -70,14 +75,14 @@ class HeldLog:
 
 @dataclass(frozen=True, eq=False)
 class FoldJob:
-    """Data of every task; sent to each worker once.
+    """Common data of all tasks, which are sent to each worker once.
 
     Attributes:
-        model, base: of the equations.
+        model, base: model of the equations and its base parameters.
         robot: the robot of the logs.
-        preparation: from recordings to samples.
-        blocks: intervals of each log that are kept separate.
-        noise: function of a module that returns the noise matrices of one log, for fleets; or None.
+        preparation: filter options.
+        blocks: number of intervals of each log that are kept separate.
+        noise: module-level function that returns the noise matrices of one log, for fleets; or None.
         keeps: whether compressed logs are sent back to be stored.
         threads: number of threads per log.
     """
@@ -92,7 +97,7 @@ class FoldJob:
     threads: int | None = 1
 
     def fold(self, log: LogSource, held: HeldLog | None = None) -> LogFold:
-        """Return the compressed regression of one log, which is read unless it is in memory."""
+        """Return the compressed regression of one log; the log is read unless it is in memory."""
         stamp = log.stamp()
         if held is None:
             read, sha256 = log.read_hashed(self.robot)
@@ -110,7 +115,7 @@ class FoldJob:
         return LogFold(entry, found, noise)
 
     def check_travels(self) -> None:
-        """Refuse a job that cannot be pickled."""
+        """Raise an error if the job cannot be sent to worker processes (pickled)."""
         try:
             pickle.dumps(self)
         except (pickle.PicklingError, TypeError, AttributeError) as problem:
@@ -120,7 +125,8 @@ class FoldJob:
 
 @dataclass(frozen=True, eq=False)
 class LogReport:
-    """Report of a worker on one log. read: whether it was read now. packed: its regression, if it is to be stored."""
+    """Report of a worker on one log. read: whether the log was read now. packed: its regression, if it is to be
+    stored."""
 
     entry: ManifestEntry
     read: bool = False
@@ -134,7 +140,7 @@ class FoldedLogs:
     Attributes:
         entries: included logs, in the order of the dataset.
         left_out: excluded logs with reasons.
-        preparation: of all logs.
+        preparation: filter options of all logs.
         read: number of logs read in this call; the others were in the store.
     """
 
@@ -156,8 +162,12 @@ class FoldedLogs:
 
 @dataclass(frozen=True, eq=False)
 class Folding:
-    """Logs of a sum before it is computed. Attributes, all by index in `logs`: known: logs in the store. failures:
-    missing logs. held: logs in memory."""
+    """Logs whose regressions are to be summed.
+
+    Attributes:
+        logs, job: all logs, and the common data of the tasks.
+        held, known, failures: logs in memory, logs in the store, and missing logs, by index in `logs`.
+        store: the store of compressed logs, or None."""
 
     logs: Sequence[LogSource]
     job: FoldJob
@@ -176,7 +186,7 @@ class Folding:
             if k in found or (held is not None and k in held):
                 continue
             try:
-                log.stamp()  # raises where the file does not exist
+                log.stamp()  # raises an error if the file does not exist
                 entry = None if kept is None else kept.known(log)
             except DynidError as problem:
                 found[k] = failure_of(log, problem)
@@ -186,7 +196,7 @@ class Folding:
         return Folding(logs, replace(job, keeps=kept is not None), held or {}, kept, known, found)
 
     def workers(self, wanted: Workers) -> Workers:
-        """Return the workers for the logs still to be read; none if there are none."""
+        """Return the wanted workers, or one process if at most one log is to be read."""
         left = len(self.logs) - len(self.held) - len(self.known) - len(self.failures)
         chosen = wanted if left > 1 or wanted.scheduler is not None else Workers(1)
         if chosen.processes != 1 or chosen.scheduler is not None:
@@ -195,7 +205,8 @@ class Folding:
 
 
 def prepared_alike(recording: Recording, preparation: Preparation) -> Samples:
-    """Return the samples of a recording with preparation options that are all given, so that no spectrum is needed."""
+    """Return the samples of a recording with fully specified filter options, which need no spectrum of the
+    recording."""
     return prepare_gridded(on_grid(recording, preparation, spectrum=False), preparation)
 
 
@@ -208,8 +219,8 @@ def failure_of(log: LogSource, problem: Exception) -> Failure:
 
 
 class Intake:
-    """Reports on logs, processed in the order of the logs, so that the first of several with the same content counts.
-    New regressions are stored, if there is a store."""
+    """Processing of workers' reports in the order of the logs, so that the first of several copies counts. New
+    regressions are stored, if there is a store."""
 
     def __init__(self, folding: Folding, progress: LogProgress | None) -> None:
         self._folding, self._progress, self._written = folding, progress, time.monotonic()
@@ -229,7 +240,7 @@ class Intake:
             self._written = time.monotonic()
 
     def take(self, place: int, report: LogReport | Failure) -> bool:
-        """Return whether the regression of a log is added to the sum. Logs must be reported in their order."""
+        """Record the report on the next log, and return whether its regression is added to the sum."""
         self._done += 1
         if self._progress is not None:
             self._progress(self._done, len(self._folding.logs))
@@ -258,7 +269,7 @@ class Intake:
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One log of a sum as a worker gets it: held in memory, stored as bytes, or to be read."""
+    """One log as it is sent to a worker: in memory, stored as bytes, or to be read."""
 
     log: LogSource
     held: HeldLog | None = None
@@ -267,7 +278,7 @@ class Item:
 
 
 class _Items(Sequence[Item | Failure]):
-    """The logs of a sum; stored regressions are read on demand."""
+    """Sequence of the logs of a sum; stored regressions are read on demand."""
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding
@@ -285,7 +296,8 @@ class _Items(Sequence[Item | Failure]):
 
 
 def part_task(job: FoldJob, item: Item | Failure) -> tuple[LogReport | Failure, Regression | None]:
-    """Task of one worker on one log: its report and regression. A damaged stored regression is computed again."""
+    """Return the report on one log and its regression (task of a worker). A damaged stored regression is computed
+    again."""
     if isinstance(item, Failure):
         return item, None
     if item.entry is not None:
@@ -303,14 +315,14 @@ def part_task(job: FoldJob, item: Item | Failure) -> tuple[LogReport | Failure, 
 def _folded(job: FoldJob, item: Item) -> LogFold | Failure:
     try:
         return job.fold(item.log, item.held)
-    except Exception as problem:  # whatever a damaged file makes a reader raise
+    except Exception as problem:  # readers raise various errors for damaged files
         if item.log.is_required and getattr(problem, "code", None) != AT_REST:
             raise
         return failure_of(item.log, problem)
 
 
 def add_parts(job: FoldJob, one: Regression, other: Regression) -> Regression:
-    """Return the sum of two parts; blocks are joined only if there are very many, so that their sizes stay even."""
+    """Return the sum of two regressions; their blocks of time are merged only if there are very many."""
     return (one + other).joined(max(job.blocks, 1) * _BLOCKS_OF_SUM)
 
 
@@ -320,7 +332,7 @@ def _lost(item: Item | Failure, why: str) -> Failure:
 
 def sum_folds(folding: Folding, workers: Workers, blocks: int, progress: LogProgress | None = None
               ) -> tuple[Regression, FoldedLogs]:
-    """Return the sum of all logs' regressions in at most `blocks` blocks, and the logs in it."""
+    """Return the sum of the regressions of all logs in at most `blocks` blocks of time, and the logs in it."""
     intake = Intake(folding, progress)
 
     def take(place: int, report: LogReport | Failure) -> bool:
@@ -336,20 +348,20 @@ def sum_folds(folding: Folding, workers: Workers, blocks: int, progress: LogProg
     if total is None:
         raise none_usable(len(folding.logs), result.failures)
     missing = {entry.source for entry in result.entries} ^ set(total.sources)
-    if missing:  # a worker was lost with it, and it could not be read a second time
+    if missing:  # the worker was lost, and a second attempt failed
         raise NotPossibleError(f"{sorted(missing)[0]} was processed by a worker that was lost, and "
                                "could not be processed again", "repeat the call")
     return total.joined(max(blocks, 1)), result
 
 
 def none_usable(count: int, failures: Sequence[Failure]) -> NotPossibleError:
-    """Return the error if none of the logs can be used."""
+    """Return the error for the case that none of the logs can be used."""
     first = failures[0].reason if failures else ""
     return NotPossibleError(f"none of {count} logs can be used; the first one: {first}", code="no-usable-log")
 
 
 def fold_each(folding: Folding, workers: Workers, progress: LogProgress | None = None) -> FoldedLogs:
-    """Compress every log that is not in the store and store it; none is kept in memory."""
+    """Compress every log that is not in the store, and store it; no log is kept in memory."""
     intake = Intake(folding, progress)
     waiting: dict[int, LogReport | Failure] = {
         **{k: LogReport(entry) for k, entry in folding.known.items()}, **folding.failures}
@@ -375,7 +387,7 @@ def each_task(job: FoldJob, item: Item | Failure) -> LogReport | Failure:
 
 
 def fold_key(job: FoldJob) -> str:
-    """Return a key of the model, the preparation and the stored content."""
+    """Return a hash of the model, the preparation and the stored content, which names the folder of compressed logs."""
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.normal(size=(3, _PROBE_SAMPLES, job.model.dof))
     probe = np.round(job.model.regressor(q, dq, ddq), 9).tobytes().hex()

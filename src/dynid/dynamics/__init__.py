@@ -1,4 +1,4 @@
-"""The physics kernels over batches of samples: regressor, inverse and forward dynamics, energies, kinematics."""
+"""Rigid-body dynamics over batches of samples: regressor, inverse and forward dynamics, energies, kinematics."""
 
 from dynid.dynamics.kinematics import Wrench
 from dynid.dynamics.physics import (

@@ -1,8 +1,8 @@
-"""Reverse-mode derivative of the regressor: derivatives of sum(weights * Y) by q, dq and ddq, in tiles.
+"""Reverse-mode derivative of the regressor Y: derivatives of sum(weights * Y) by q, dq and ddq, over tiles of samples.
 
 For body i and a joint j that carries it, the ten entries of Y are the torques of the body's wrench about the joint's
-axis for unit inertial parameters. Contracted with weights g they are s.n + v.f, the power on the axis of the wrench
-of a body with parameters g (see `bodies.wrench`). Its derivatives are
+axis for unit inertial parameters. Their sum with weights g is s.n + v.f, the power on the axis of the wrench of a body
+with parameters g (see `bodies.wrench`). The derivatives of this sum are
 
     by the motion (w, e, a) of the body: the formulas of `pair_tile`, propagated down the tree by `motion_tile`;
     by the posture: joint k moves all bodies below it, so the wrench W of pair (j, i) changes by axis_k x* W if k is
@@ -40,11 +40,11 @@ MOTION = 9  # rows: adjoints of W, E, A of a body
 
 @njit(**INNER)
 def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m: int) -> None:
-    """Add the contribution of weights `ten` (10 rows) of one joint and body to the body's `motion` (9); compute `out`
+    """Add the adjoints of a body's motion by the weights `ten` (10 rows) of one joint to `motion` (9); compute `out`
     (6).
 
-    out is a wrench. With J, h, M the weights, k = J w and u = s x w, the sum is s.n + v.f of their `wrench` f, n, and
-    its derivatives are
+    `out` is the wrench f, n of a body with the weights J, h, M as parameters. With k = J w and u = s x w, the
+    derivatives of the weighted sum s.n + v.f are
       by w: k x s + J u + h (w.v) + v (h.w) - 2 w (h.v),   by e: J s + h x v,   by a: s x h + M v.
     """
     for t in range(m):
@@ -65,9 +65,9 @@ def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m
 
 @njit(**INNER)
 def turn_tile(load: Array, axis: Array, sign: float, turn: Array, m: int) -> None:
-    """Add the effect of a wrench on an axis to turn (6 rows): sign * (N x S + F x V, then F x S).
+    """Add the products of a wrench F, N and an axis S, V to `turn` (6 rows): sign * (N x S + F x V, then F x S).
 
-    The derivative by a joint k between is S_k . (first three) + V_k . (last three).
+    The derivative by the position of a joint k between axis and body is S_k . (first three) + V_k . (last three).
     """
     for t in range(m):
         F, N = vector(load, t, TILE), vector(load, 3 * TILE + t, TILE)
@@ -79,9 +79,9 @@ def turn_tile(load: Array, axis: Array, sign: float, turn: Array, m: int) -> Non
 @njit(**INNER)
 def motion_tile(pose: Array, axis: Array, joint: Array, up: Array, motion: Array, parent: Array, out: Array,
                 m: int) -> None:
-    """Reverse of `body_tile`: a body's `motion` adjoints (9 rows) go to its parent's and to out (3 rows: q, dq, ddq).
+    """Add the adjoints `motion` (9 rows) of a body to those of its parent and its joint; reverse of `body_tile`.
 
-    With u = r'W, bars for adjoints, all in the body frame unless noted:
+    out (3 rows): adjoints of q, dq, ddq. With u = r'W and x- for the adjoint of x, in the body frame unless noted:
       u- = w- + d s x e- + 2 d v x a-,   A0- = r a- (parent frame)
       q- = -(s x u).u- - (s x r'E).e- - (s x r'A0).a- + (r v).p-,   p- = A0- x E + (A0- x W) x W
       W- += r u- + h x A0- + p x (A0- x W), h = W x p;   E- += r e- + p x A0-;   A- += A0-
@@ -112,9 +112,9 @@ def motion_tile(pose: Array, axis: Array, joint: Array, up: Array, motion: Array
 @njit(**OPTIONS)
 def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Array, dq: Array, ddq: Array, place: Ints,
                    weights: Array, out: Array, start: int, stop: int) -> None:
-    """Add to out (3, samples, n) the derivatives by q, dq, ddq of sum(weights * entries) for samples start..stop.
+    """Add to out (3, samples, n) the derivatives by q, dq, ddq of sum(weights * Y) for samples start..stop.
 
-    place (n, 10 n) and weights (rows, samples): as in `regressor_columns_kernel`, weights for entries.
+    place (n, 10 n): row of weights (rows, samples) of each entry of Y, -1 for none, as in `regressor_columns_kernel`.
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
@@ -155,7 +155,7 @@ def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Ar
                 rows[t] = value
                 rows[TILE + t] = 0.0
                 rows[2 * TILE + t] = 0.0
-            # Pairs that begin at this joint do not feel the joints above it.
+            # Joints closer to the base have no effect on pairs that begin at this joint.
             turn_tile(total[i], axes[i], -1.0, turn[i], m)
             add_tile(turn[i], turn[above], m)
             up = base if above < 0 else bodies[above]

@@ -1,4 +1,4 @@
-"""Formulas of one body and one joint on plain numbers, shared by all kernels.
+"""Formulas of the motion, wrench and inertia of one body and one joint, shared by all kernels.
 
 R, P: rotation and origin of a body in the base frame; s, v: a joint's axis (rotation, velocity of the origin) in the
 body frame and S, V in the base frame, where V is the velocity of the body's point at the base origin; w, e, a:
@@ -30,7 +30,7 @@ from dynid.kernel_store import njit
 
 @njit(**INLINED)
 def _pose_row(rows: Array, at: int, stride: int, c: float, s: float) -> Vector:
-    """Return a row of a rotation T0 + cos Tc + sin Ts, whose parts are twelve numbers apart."""
+    """Return a row of the rotation T0 + cos Tc + sin Ts, whose three parts are stored twelve rows apart."""
     turning = add_times(vector(rows, at, stride), c, vector(rows, at + 12 * stride, stride))
     return add_times(turning, s, vector(rows, at + 24 * stride, stride))
 
@@ -49,26 +49,26 @@ def pose_in_parent(rows: Array, at: int, stride: int, c: float, s: float, x: flo
 
 @njit(**INLINED)
 def placed(R: Matrix, P: Vector, r: Matrix, p: Vector) -> tuple[Matrix, Vector]:
-    """Return rotation and origin in the base of a body at r, p in its parent: R r, P + R p."""
+    """Return rotation R r and origin P + R p in the base frame of a body with pose r, p in its parent at R, P."""
     return (*turned_back(r, R[:3]), *turned_back(r, R[3:6]), *turned_back(r, R[6:])), add_turned(P, R, p)
 
 
 @njit(**INLINED)
 def axis_in_base(R: Matrix, P: Vector, s: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """Return a joint's axis in the base frame, S = R s, V = R v + P x S, from that in the body frame."""
+    """Return a joint's axis in the base frame, S = R s, V = R v + P x S, from s, v in the body frame."""
     S = turned(R, s)
     return S, add_cross(turned(R, v), P, S)
 
 
 @njit(**INLINED)
 def axis_in_body(R: Matrix, P: Vector, S: Vector, V: Vector) -> tuple[Vector, Vector]:
-    """Return a joint's axis in the body frame, s = R' S, v = R' (V + S x P), from that in the base frame."""
+    """Return a joint's axis in the body frame, s = R' S, v = R' (V + S x P), from S, V in the base frame."""
     return turned_back(R, S), turned_back(R, add_cross(V, S, P))
 
 
 @njit(**INLINED)
 def acceleration_at(p: Vector, W: Vector, E: Vector, A: Vector) -> Vector:
-    """Return A + E x p + W x (W x p): acceleration of the point p of a body."""
+    """Return the acceleration A + E x p + W x (W x p) of the point p of a body."""
     return add_cross(add_cross(A, E, p), W, cross(W, p))
 
 
@@ -88,10 +88,10 @@ def wrench_in_base(R: Matrix, P: Vector, f: Vector, n: Vector) -> tuple[Vector, 
 
 @njit(**INLINED)
 def inertia_in_base(R: Matrix, P: Vector, J: Symmetric, h: Vector, M: float) -> tuple[Symmetric, Vector]:
-    """Return J and h of a body about the base origin, base frame.
+    """Return inertia J and first moment h of a body about the base origin, in the base frame.
 
-    h: g + M P with g = R h. J: R J R' + 2 (g.P) 1 - g P' - P g' + M (P.P 1 - P P'), where k = g + M P / 2 combines both
-    Steiner terms.
+    h becomes g + M P with g = R h, and J becomes R J R' + 2 (g.P) 1 - g P' - P g' + M (P.P 1 - P P'). k = g + M P / 2
+    combines both Steiner terms.
     """
     g = turned(R, h)
     x, y, z = R[:3], R[3:6], R[6:]
@@ -105,5 +105,6 @@ def inertia_in_base(R: Matrix, P: Vector, J: Symmetric, h: Vector, M: float) -> 
 
 @njit(**INLINED)
 def momentum(J: Symmetric, H: Vector, M: float, S: Vector, V: Vector) -> tuple[Vector, Vector]:
-    """Return the momentum of an inertia about the base origin moving with S, V: L = M V + S x H, K = J S + H x V."""
+    """Return linear and angular momentum about the base origin of a body with twist S, V: L = M V + S x H, K = J S + H
+    x V."""
     return add_cross(times(M, V), S, H), add_cross(scaled(J, S), H, V)

@@ -1,9 +1,9 @@
-"""Loop closures at LANES postures in parallel, like `closures` for one: every quantity is a row of LANES numbers in a
-flat array, row k of posture t at [k LANES + t], so that loops over postures become SIMD.
+"""Loop closures at LANES postures in parallel by SIMD; `closures` has the same functions for one posture.
 
-Rows of a body (18): rotation R 0..8, origin P 9..11, axis of its joint S 12..17, all in the base; those of the base
-follow the last body. Rows of its motion (12): twist V 0..5, and its rate without acceleration of the coordinates
-6..11. Rows of an equation (7): its value, and its wrench.
+Every quantity is a row of LANES numbers in a flat array: row k of posture t is at [k LANES + t]. Rows of a body (18):
+rotation R 0..8, origin P 9..11, axis of its joint S 12..17, all in the base frame; rows of the base follow the last
+body. Rows of its motion (12): twist V 0..5, and its rate without acceleration of the coordinates 6..11. Rows of an
+equation (7): its value, and its wrench.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FRAME, MOTION, EQUATION, END = 18, 12, 7, 12
 
 @njit(**INNER_BORROWING)
 def turns_lanes(x, joint, lanes):
-    """Compute the rows of a joint (3): cos, sin and value of x (LANES,).
+    """Compute cosine, sine and value of a joint position x (LANES,) in the rows of a joint (3).
 
     lanes: LANES as a run-time number, because the compiler would otherwise unroll this loop instead of vectorising it.
     """
@@ -58,7 +58,7 @@ def frame_lanes(pose, axis, joint, up, here):
 
 @njit(**INNER_BORROWING)
 def set_joints(source, ratio, offset, least, z, x):
-    """Compute joints x (joints, LANES) that move with coordinates from number `least` on."""
+    """Compute the positions x (joints, LANES) of joints that depend on coordinates z with index `least` or higher."""
     for j in range(len(source)):
         if source[j] >= least:
             share, shift, row, to = ratio[j], offset[j], z[source[j]], x[j]
@@ -68,16 +68,16 @@ def set_joints(source, ratio, offset, least, z, x):
 
 @njit(**INNER_BORROWING)
 def place_lanes(parent, pose, axis, source, ratio, offset, z, x, joint, bodies, lanes):
-    """Compute all joints x (joints, LANES) and bodies at coordinates z (coordinates, LANES)."""
+    """Compute all joint positions x (joints, LANES) and body poses at coordinates z (coordinates, LANES)."""
     set_joints(source, ratio, offset, 0, z, x)
     for i in range(len(parent)):
         turns_lanes(x[i], joint, lanes)
-        frame_lanes(pose[i], axis[i], joint, bodies[parent[i]], bodies[i])  # the base's stands last
+        frame_lanes(pose[i], axis[i], joint, bodies[parent[i]], bodies[i])  # the base is last
 
 
 @njit(**INNER_BORROWING)
 def end_lanes(place, body, out):
-    """Compute rotation and origin (12 rows) in the base of a place (12) on a body."""
+    """Compute rotation and origin (12 rows) in the base frame of an attachment frame `place` (12) on a body."""
     r = (place[0], place[1], place[2], place[4], place[5], place[6], place[8], place[9], place[10])
     p = (place[3], place[7], place[11])
     for t in range(LANES):
@@ -90,7 +90,7 @@ def end_lanes(place, body, out):
 
 @njit(**INNER_BORROWING)
 def origin_lanes(place, body, out):
-    """Compute the origin in the base of a place on a body."""
+    """Compute the origin in the base frame of an attachment frame `place` on a body."""
     p = (place[3], place[7], place[11])
     for t in range(LANES):
         put(out, 9 * LANES + t, LANES, add_turned(vector(body, 9 * LANES + t, LANES), matrix(body, t, LANES), p))
@@ -98,13 +98,13 @@ def origin_lanes(place, body, out):
 
 @njit(**INLINED)
 def column_lanes(end, k, t):
-    """Return the unit vector along axis k of a frame."""
+    """Return the unit vector along axis k of a frame of posture t."""
     return vector(end, k * LANES + t, 3 * LANES)
 
 
 @njit(**INLINED)
 def apart(first, second, t):
-    """Return the origins of two frames on bodies, and the vector from the second to the first."""
+    """Return the origins of two frames of posture t, and the vector from the second to the first."""
     a, b = vector(first, 9 * LANES + t, LANES), vector(second, 9 * LANES + t, LANES)
     return a, b, (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
@@ -123,7 +123,7 @@ def rod_lanes(first, second, length, out):
 
 @njit(**INNER_BORROWING)
 def distance_lanes(first, second, e, out):
-    """Compute equation e of places whose origins coincide, along unit vector e of the first."""
+    """Compute the equation that the origins of two frames coincide along axis e of the first."""
     for t in range(LANES):
         a, b, d = apart(first, second, t)
         unit = column_lanes(first, e, t)
@@ -134,7 +134,7 @@ def distance_lanes(first, second, e, out):
 
 @njit(**INNER_BORROWING)
 def angle_lanes(first, second, i, j, out):
-    """Compute the equation that unit vectors i of the first place and j of the second are perpendicular."""
+    """Compute the equation that axis i of the first frame and axis j of the second are perpendicular."""
     for t in range(LANES):
         x, y = column_lanes(first, i, t), column_lanes(second, j, t)
         out[t] = dot(x, y)
@@ -144,7 +144,7 @@ def angle_lanes(first, second, i, j, out):
 
 @njit(**INNER_BORROWING)
 def equations_lanes(kinds, pairs, places, lengths, bodies, ends, equations):
-    """Compute equations (m, 7 LANES) of all closures, and their places (k, 2, 12 LANES)."""
+    """Compute the equations (m, 7 LANES) of all closures, and their attachment frames (k, 2, 12 LANES)."""
     row = 0
     for k in range(len(kinds)):
         kind, first, second = kinds[k], ends[k, 0], ends[k, 1]
@@ -169,7 +169,7 @@ def equations_lanes(kinds, pairs, places, lengths, bodies, ends, equations):
 
 @njit(**INNER_BORROWING)
 def rate_lanes(equation, body, share, out):
-    """Add to `out` share times the rate of an equation for unit velocity of a body's joint."""
+    """Add to `out` the derivative of an equation by the position of a body's joint, times `share`."""
     for t in range(LANES):
         turned = dot(vector(equation, LANES + t, LANES), vector(body, 12 * LANES + t, LANES))
         moved = dot(vector(equation, 4 * LANES + t, LANES), vector(body, 15 * LANES + t, LANES))
@@ -178,10 +178,10 @@ def rate_lanes(equation, body, share, out):
 
 @njit(**INNER_BORROWING)
 def rates_lanes(terms, shares, equations, bodies, store, sides):
-    """Compute the entries of Phi_d in the store (rows, LANES) of an `Elimination` and those of Phi_a in its right-hand
-    sides.
+    """Compute the closure derivatives by dependent coordinates (Phi_d) and independent ones (Phi_a).
 
-    The right-hand sides are (dependent, (n + 1) LANES); all other entries are zero.
+    Phi_d is written to the store (rows, LANES) of an `Elimination`, Phi_a to its right-hand sides (dependent, (n + 1)
+    LANES); all other entries are zero.
     """
     store[:] = 0.0
     sides[:] = 0.0
@@ -194,7 +194,7 @@ def rates_lanes(terms, shares, equations, bodies, store, sides):
 
 @njit(**INNER_BORROWING)
 def factor_lanes(steps, store, growth):
-    """Factorise Phi_d in the store of an `Elimination`; growth (LANES,): updated with the largest multiplier."""
+    """Factorise Phi_d in the store of an `Elimination`; growth (LANES,) is updated with the largest multiplier."""
     for k in range(len(steps)):
         kind, to, left = steps[k, 0], store[steps[k, 1]], store[steps[k, 2]]
         if kind == INVERT:
@@ -212,7 +212,7 @@ def factor_lanes(steps, store, growth):
 
 @njit(**INNER_BORROWING)
 def solve_lanes(steps, store, sides, first, stop):
-    """Solve for columns first .. stop - 1; the solution replaces the right-hand sides."""
+    """Solve the factorised equations for columns first .. stop - 1; the solution replaces the right-hand sides."""
     for k in range(len(steps)):
         to, multiplier = sides[steps[k, 0]], store[steps[k, 1]]
         if steps[k, 2] < 0:
@@ -244,7 +244,8 @@ def motion_lanes(body, d, up, here):
 
 @njit(**INLINED)
 def point_rates(motion, a, t):
-    """Return angular velocity of a body, velocity of its point a, and the acceleration of that point by rotation."""
+    """Return the angular velocity of a body, the velocity of its point a, and the centripetal acceleration of that
+    point."""
     w = vector(motion, t, LANES)
     rate = add_cross(vector(motion, 3 * LANES + t, LANES), w, a)
     return rate, cross(w, rate)
@@ -252,7 +253,7 @@ def point_rates(motion, a, t):
 
 @njit(**INNER_BORROWING)
 def accelerated_lanes(equation, one, two, out):
-    """Compute the power of an equation's wrench on the difference of the rates of two twists."""
+    """Compute the product of an equation's wrench and the difference of the twist rates of two bodies."""
     for t in range(LANES):
         c, f = vector(equation, LANES + t, LANES), vector(equation, 4 * LANES + t, LANES)
         out[t] = (dot(c, vector(one, 6 * LANES + t, LANES)) + dot(f, vector(one, 9 * LANES + t, LANES))
@@ -261,7 +262,8 @@ def accelerated_lanes(equation, one, two, out):
 
 @njit(**INNER_BORROWING)
 def distance_bias_lanes(equation, first, second, one, two, share, out):
-    """Add to `out` the remaining second derivative of a distance; share: 1 / length of a rod, otherwise zero."""
+    """Add to `out` the velocity-dependent second derivative of a distance equation; share: 1 / length of a rod, else
+    zero."""
     for t in range(LANES):
         a, b, _ = apart(first, second, t)
         rate1, turned1 = point_rates(one, a, t)
@@ -273,7 +275,7 @@ def distance_bias_lanes(equation, first, second, one, two, share, out):
 
 @njit(**INNER_BORROWING)
 def angle_bias_lanes(first, second, i, j, one, two, out):
-    """Add to `out` the remaining second derivative of an angle equation."""
+    """Add to `out` the velocity-dependent second derivative of an angle equation."""
     for t in range(LANES):
         x, y = column_lanes(first, i, t), column_lanes(second, j, t)
         w1, w2 = vector(one, t, LANES), vector(two, t, LANES)
@@ -283,8 +285,8 @@ def angle_bias_lanes(first, second, i, j, one, two, out):
 
 @njit(**INNER_BORROWING)
 def bias_lanes(kinds, pairs, lengths, chosen, n, equations, ends, motions, sides):
-    """Compute second derivatives of the chosen equations without acceleration of the coordinates, in column n of the
-    right sides."""
+    """Compute the velocity-dependent second derivatives of the chosen equations, in column n of the right-hand
+    sides."""
     row, c = 0, 0
     for k in range(len(kinds)):
         one, two, first, second = motions[pairs[k, 0]], motions[pairs[k, 1]], ends[k, 0], ends[k, 1]

@@ -2,7 +2,7 @@
 
 A chain has coordinates z: the independent ones first, then those that its closures determine; each joint of the tree
 moves with one of them, q = ratio z + offset. A closure's equation is a number phi(q) = 0 whose rate is c . (V1 - V2):
-c (6) a wrench, V1 and V2 the twists (rotation, velocity at the base origin) of the two connected bodies.
+c (6) is a wrench, V1 and V2 are the twists (angular velocity, velocity at the base origin) of the connected bodies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynid.dynamics.vectors import cross, dot, matrix, put, vector
 from dynid.kernel_store import njit
 
 POINT, AXIS_CLOSURE, RIGID, ROD = 0, 1, 2, 3
-EQUATIONS = (3, 5, 6, 1)  # of each kind
+EQUATIONS = (3, 5, 6, 1)  # number for each kind of closure
 
 
 @njit(**INNER_BORROWING)
@@ -29,7 +29,8 @@ def equations_of(kind):
 
 @njit(**INNER_BORROWING)
 def place_bodies(parent, pose, axis, q, R, P, S):
-    """Compute rotation R (n, 9) and origin P (n, 3) of every body, and axis S (n, 6) of every joint, in the base."""
+    """Compute rotation R (n, 9) and origin P (n, 3) of every body and axis S (n, 6) of every joint in the base
+    frame."""
     for i in range(len(parent)):
         cosine, sine = cos_sin(q[i]) if abs(q[i]) <= EXACT_ANGLE else (math.cos(q[i]), math.sin(q[i]))
         r, p = pose_in_parent(pose[i], 0, 1, cosine, sine, q[i])
@@ -46,7 +47,7 @@ def place_bodies(parent, pose, axis, q, R, P, S):
 
 @njit(**INNER_BORROWING)
 def end_of(body, place, R, P, out):
-    """Compute rotation (9) and origin (3) in the base of a place (12) on a body, -1 for the base, into out (12)."""
+    """Compute the pose in the base frame, out (12), of an attachment frame `place` (12) on a body (-1: the base)."""
     r = (place[0], place[1], place[2], place[4], place[5], place[6], place[8], place[9], place[10])
     p = (place[3], place[7], place[11])
     if body >= 0:
@@ -65,7 +66,7 @@ def column(end, k):
 
 @njit(**INNER_BORROWING)
 def aligned(kind, e):
-    """Return the unit vectors of the first and the second place that equation e of a closure keeps perpendicular."""
+    """Return the axes of the first and the second attachment frame that equation e of a closure keeps perpendicular."""
     if kind == AXIS_CLOSURE:
         return 2, e - 3
     return e - 3, (e - 2) % 3
@@ -73,7 +74,7 @@ def aligned(kind, e):
 
 @njit(**INNER_BORROWING)
 def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends):
-    """Compute phi (m,), wrenches (m, 6) and ends (k, 24) of all closures."""
+    """Compute the values phi (m,) and wrenches (m, 6) of all closure equations, and attachment poses `ends` (k, 24)."""
     row = 0
     for k in range(len(kinds)):
         end_of(bodies[k, 0], places[k, 0], R, P, ends[k, :12])
@@ -90,7 +91,7 @@ def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
             continue
         middle = (0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2]))
         for e in range(3):
-            unit = column(first, e)  # in axes of the place, so that a plane's equations stay those of its plane
+            unit = column(first, e)  # in axes of the attachment frame: equations of a planar loop stay in its plane
             phi[row] = dot(d, unit)
             put(wrenches[row], 0, 1, cross(middle, unit))
             put(wrenches[row], 3, 1, unit)
@@ -106,7 +107,7 @@ def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
 
 @njit(**INNER_BORROWING)
 def closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, out):
-    """Compute out (m, coordinates): rates of all equations for unit rates of the coordinates."""
+    """Compute out (m, coordinates): derivatives of all closure equations by the coordinates."""
     out[:] = 0.0
     row = 0
     for k in range(len(kinds)):
@@ -127,7 +128,7 @@ def closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, out):
 @njit(**INNER_BORROWING)
 def place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
                    wrenches, ends):
-    """Compute all joints q, bodies and closures at coordinates z."""
+    """Compute all joint positions q, body poses and closure equations at coordinates z."""
     for j in range(len(q)):
         q[j] = offset[j] + (ratio[j] * z[source[j]] if source[j] >= 0 else 0.0)
     place_bodies(parent, pose, axis, q, R, P, S)
@@ -145,9 +146,9 @@ def equation_count(kinds):
 
 @njit(**INNER_BORROWING)
 def closure_bias(kind, e, pair, wrench, ends, length, V, A):
-    """Return the second derivative of equation e of a closure without acceleration of the coordinates.
+    """Return the velocity-dependent second derivative of equation e of a closure.
 
-    V, A: twists of the bodies and their rates, followed by those of the base, which are zero.
+    V, A: twists of the bodies and their rates without acceleration of the coordinates; the last row is the base (zero).
     """
     V1, V2, A1, A2 = V[pair[0]], V[pair[1]], A[pair[0]], A[pair[1]]
     total = 0.0
@@ -174,7 +175,7 @@ def closure_bias(kind, e, pair, wrench, ends, length, V, A):
 
 @njit(**OPTIONS)
 def linearised(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z):
-    """Return equations (m,) of all closures at coordinates z, and their rates (m, coordinates)."""
+    """Return the values (m,) of all closure equations at coordinates z, and their derivatives (m, coordinates)."""
     joints, m = len(parent), equation_count(kinds)
     R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
     phi, wrenches, ends = np.empty(m), np.empty((m, 6)), np.empty((len(kinds), 24))
@@ -187,10 +188,8 @@ def linearised(parent, pose, axis, kinds, bodies, places, lengths, source, ratio
 
 @njit(**OPTIONS)
 def closure_forces(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, coordinates, q):
-    """Return wrenches (m, 6) of the closures' equations at all joints q, their rates (m, coordinates), and body poses.
-
-    Poses (joints, 12) are rotation and origin of the bodies.
-    """
+    """Return the wrenches (m, 6) of the closure equations at joint positions q, their derivatives (m, coordinates), and
+    the poses (joints, 12) of the bodies."""
     joints, m = len(parent), equation_count(kinds)
     R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
     phi, wrenches, ends = np.empty(m), np.empty((m, 6)), np.empty((len(kinds), 24))

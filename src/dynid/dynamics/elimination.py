@@ -1,5 +1,5 @@
-"""Symbolic elimination of the dependent joints, planned once for a chain: the sparsity pattern, the pivot order, and
-the list of operations, so that many samples can be processed in parallel."""
+"""Symbolic sparse elimination of dependent joints: sparsity pattern, pivot order and list of operations, planned once
+per robot so that many samples can be processed in parallel."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 
 INVERT, MULTIPLY, SUBTRACT = 0, 1, 2
-_LEAST_PIVOT = 0.3  # share of the largest number of its column that a pivot must have in the posture of the loops
+_LEAST_PIVOT = 0.3  # of the largest entry of its column: smallest pivot in the initial posture of the loops
 
 
 class Elimination(NamedTuple):
-    """Plan for solving Phi_d x = right for many samples, with one row over the samples for each number.
+    """Plan for solving the sparse equations Phi_d x = b for many samples, with one row over the samples for each
+    number.
 
     Entries of Phi_d, including fill-in, are in a store of `rows` rows. Right-hand sides are stored by equation, columns
     0 .. n-1 for the rates Phi_a and column n for one more; the solution replaces them.
 
     Attributes:
-        terms: (k, 3), equation, joint and place to which the joint adds its rate. A place is a row of the store or,
+        terms: equation, joint, and row to which the joint adds its derivative (k, 3). The row is one of the store or,
             from `rows` on, of the right-hand sides, n + 1 per equation.
-        shares: (k,), factors of these rates.
-        factor: (k, 4), steps of the factorisation: an operation and rows of the store.
-        sides: (k, 3), steps for right-hand sides: equation, multiplier's row of the store, and the equation that is
+        shares: factors of these derivatives (k,).
+        factor: steps of the factorisation (k, 4): an operation and rows of the store.
+        sides: steps for right-hand sides (k, 3): equation, multiplier's row of the store, and the equation that is
             subtracted, -1 if the multiplier is the inverse pivot.
-        solved: (dependent,), equation whose place holds the solution of each dependent coordinate.
-        pivots: (dependent,), rows of the pivots.
-        sign: of their order.
+        solved: equation whose right-hand side holds the solution of each dependent coordinate (dependent,).
+        pivots: rows of the pivots (dependent,).
+        sign: sign of the permutation of the pivots.
+        rows: number of rows of the store.
     """
 
     terms: Ints
@@ -46,13 +48,13 @@ Contribution = tuple[int, int, int, int, float]
 
 
 def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution], n: int) -> Elimination:
-    """Return the elimination for chosen equations of a chain.
+    """Return the elimination plan for the chosen equations of a closed chain.
 
     Args:
-        pattern: (dependent, coordinates), rates of the equations that are not zero in every posture.
-        values: (dependent, coordinates), rates in the initial posture of the loops.
-        contributions: chosen equation, its number among all, a joint that moves it, the joint's coordinate, and the
-            factor of the joint's rate.
+        pattern: mask of derivatives that are not zero in every posture (dependent, coordinates).
+        values: derivatives in the initial posture of the loops (dependent, coordinates).
+        contributions: index of the chosen equation, its index among all, a joint in it, the joint's coordinate, and the
+            factor of the joint's derivative.
         n: number of independent coordinates.
     """
     dependent = len(pattern)
@@ -88,9 +90,9 @@ def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution]
 
 
 def _pivots(pattern: Bools, values: Array) -> tuple[Bools, list[tuple[int, int]]]:
-    """Return the entries that are needed, including fill-in, and the pivots (equation, coordinate) in order.
+    """Return the nonzero entries, including fill-in, and the pivots (equation, coordinate) in order.
 
-    Of the sufficiently large entries, the one with the least fill-in is chosen (Markowitz).
+    Among the sufficiently large entries, the one with the least fill-in is the pivot (Markowitz).
     """
     n, taken = len(pattern), pattern.copy()
     rows, columns, order = list(range(n)), list(range(n)), []

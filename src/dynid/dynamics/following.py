@@ -22,19 +22,19 @@ from dynid.threads import over_samples
 
 _CLOSURE_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
           "rod": closures.ROD}
-_RANK_TOLERANCE = 1e-7  # singular values below that share of the largest are none
-_MIN_RANGE_SHARE = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
-_NEAR_POSTURES = 0.1  # rad or m of the joints of own freedom
-_ALWAYS_ZERO = 1e-10  # rates of closures below it in several postures are zero everywhere
-_WORTH_LANES = 8  # samples a lane; below, the solutions that lanes start from take most of the time
-_CLOSED_TO = 1e-6  # m: a posture that Newton's method leaves no better is not closed
+_RANK_TOLERANCE = 1e-7  # of the largest singular value: smaller ones count as zero
+_MIN_RANGE_SHARE = 1e-3  # of the joints' ranges about the initial posture: smallest range of random postures
+_NEAR_POSTURES = 0.1  # rad or m of the independent joints
+_ALWAYS_ZERO = 1e-10  # derivatives of closures below it in several postures are zero everywhere
+_WORTH_LANES = 8  # samples per lane; with fewer, computing the start of the lanes takes most of the time
+_CLOSED_TO = 1e-6  # m: with a larger error after Newton's method, a posture is not closed
 
 
 class TreeMotion(NamedTuple):
     """Motion of all joints of the tree: q, dq, ddq (samples, joints of the tree).
 
-    rates (samples, joints of the tree, dof): derivatives of the tree's joints by those of the robot; the robot's
-    torques are rates' times those of the tree.
+    rates (samples, joints of the tree, dof): derivatives of the tree's joint positions by the independent ones; torques
+    of the robot are rates' times torques of the tree.
     """
 
     q: Array
@@ -47,11 +47,12 @@ class Closures(NamedTuple):
     """Loop closures of a robot as arrays for the kernels.
 
     Attributes:
-        kinds, bodies, places, lengths: (k,), (k, 2), (k, 2, 12) and (k,), of the closures.
-        source, ratio, offset: (joints of the tree,), the coordinate of each joint, -1 for none, q = ratio z + offset.
-        chosen: equations that determine the dependent joints, ascending; the others are redundant.
-        begin: (coordinates,), a closed posture.
-        branch: the determinant there.
+        kinds, lengths: kind and rod length, m, of each closure (k,).
+        bodies, places: connected bodies (k, 2) and attachment frames on them (k, 2, 12).
+        source, ratio, offset: coordinate z of each joint, -1 for none, with q = ratio z + offset (joints of the tree,).
+        chosen: indices of the equations that determine the dependent joints, ascending; the others are redundant.
+        begin: coordinates of a closed posture (coordinates,).
+        branch: determinant of the closure derivatives in this posture; its sign identifies the branch.
     """
 
     kinds: Ints
@@ -75,16 +76,15 @@ class ClosedChain(NamedTuple):
 
     @property
     def begin(self) -> Array:
-        """A closed posture (coordinates,), the robot's own joints first."""
+        """Coordinates of a closed posture (coordinates,), the independent joints first."""
         return self.closures.begin
 
 
 def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | None = None, *,
                 threads: int | None = None) -> TreeMotion:
-    """Return the motion of all joints of the tree for that of the independent joints (samples, dof); dq and ddq
-    default to zero.
+    """Return the motion of all joints of the tree from the motion of the independent joints (samples, dof).
 
-    Refuses a sample in which the loops cannot be closed.
+    dq and ddq default to zero. An error is raised for a sample in which the loops cannot be closed.
     """
     followers = robot.followers
     assert followers is not None
@@ -115,8 +115,8 @@ def closes(robot: Robot, q: Array) -> Bools:
 
 
 def closure_conditions(robot: Robot, q: Array) -> Array:
-    """Return condition numbers (samples,) of the closures' derivatives by the dependent joints, at positions q
-    (samples, dof); infinite if the loops cannot be closed, 1 without loops."""
+    """Return the condition numbers (samples,) of the closure derivatives by the dependent joints at q (samples, dof);
+    infinite if the loops cannot be closed, 1 without loops."""
     followers = robot.followers
     if followers is None or followers.loops is None:
         return np.ones(len(q))
@@ -131,8 +131,8 @@ def closure_conditions(robot: Robot, q: Array) -> Array:
 
 
 def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
-    """Return random positions (count, dof) of the independent joints in which the loops can be closed, within their
-    limits or a turn; nearer to the initial posture if few others can."""
+    """Return random positions (count, dof) of the independent joints at which the loops close, within joint limits or
+    one turn, and closer to the initial posture if the loops close at few of them."""
     low, high = (np.clip(robot.limit(which), -np.pi, np.pi) for which in ("lower", "upper"))
     followers = robot.followers
     if followers is None or followers.loops is None:
@@ -152,11 +152,8 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
 
 
 def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) -> None:
-    """Write selected entries of the regressor of all bodies of the tree, each contiguous over the samples, in one
-    thread.
-
-    place (dof, 10 bodies of the tree): the row of out (rows, samples) of each entry, -1 for none.
-    """
+    """Write selected entries of the regressor of all bodies of the tree, each contiguous over the samples. One thread
+    is used. place (dof, 10 bodies of the tree): row of out (rows, samples) of each entry, -1 for none."""
     followers = robot.followers
     assert followers is not None
     shown = np.any(place.reshape(robot.dof, -1, 10) >= 0, axis=2)
@@ -166,10 +163,10 @@ def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) ->
 
 
 def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
-    """Return the part (samples, joints of the tree, 6) of the force and moment through each joint that the closures
-    carry, in its frame, such that the dependent joints have no torque.
+    """Return the contribution of closure forces to the force and moment through each joint, in the joint's frame.
 
-    q (samples, joints of the tree); torques (samples, joints of the tree): of the tree without its closures.
+    The result is (samples, joints of the tree, 6). Closure forces are such that dependent joints have no torque.
+    q, torques (samples, joints of the tree): positions, and torques of the tree without its closures.
     """
     followers = robot.followers
     assert followers is not None
@@ -181,7 +178,7 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
     for t in range(len(q)):
         wrenches, rates, poses = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7],
                                                          n + len(chain.chosen), q[t])
-        # Virtual work of the coordinates that follow: C_d' torques = Phi_d' forces.
+        # Virtual work of the dependent coordinates: C_d' torques = Phi_d' forces.
         forces = np.linalg.solve(rates[chain.chosen][:, n:].T, followers.coupling[:, n:].T @ torques[t])
         carried = np.zeros((tree.dof, 6))
         owner = np.repeat(np.arange(len(chain.kinds)), [one.equations for one in followers.loops.closures])
@@ -196,8 +193,7 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
 def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
     """Return wrenches (joints, 6) as force and moment in each joint's frame.
 
-    wrenches (joints, 6): moment about the base origin and force in base axes; poses (joints, 12): rotations and origins
-    of the bodies.
+    wrenches (joints, 6): moment about the base origin and force, base frame. poses (joints, 12): poses of the bodies.
     """
     out = np.empty_like(wrenches)
     for j, joint in enumerate(tree.joints):
@@ -249,7 +245,7 @@ def chain_of(robot: Robot) -> ClosedChain:
     places = np.array([[one.first.pose[:3].ravel(), one.second.pose[:3].ravel()] for one in loops.closures])
     lengths = np.array([one.length if one.kind == "rod" else 1.0 for one in loops.closures])
     coupling, offset = followers.coupling, followers.offset
-    ratio = coupling.sum(axis=1)  # one of a row at most is not zero
+    ratio = coupling.sum(axis=1)  # each row has at most one nonzero entry
     source = np.where(ratio != 0.0, np.argmax(np.abs(coupling), axis=1), -1)
     fixed = (kinds, bodies, places, lengths, source, ratio, offset)
     near = np.asarray(np.linalg.lstsq(coupling, loops.posture - offset, rcond=None)[0])
@@ -266,11 +262,8 @@ def chain_of(robot: Robot) -> ClosedChain:
 
 
 def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Elimination:
-    """Return the elimination of the chosen equations; `jacobian` (m, coordinates) has the rates of all equations in
-    the initial posture.
-
-    Rates that are zero in random closed postures are treated as structurally zero.
-    """
+    """Return the elimination plan of the chosen equations; jacobian (m, coordinates): derivatives in the initial
+    posture. Derivatives that are zero in random closed postures are treated as structurally zero."""
     arrays, n = tree_of(tree), len(chain.begin)
     reach = np.linspace(0.0, _NEAR_POSTURES, 9)[:, None]
     q = chain.begin[:dof] + reach * np.random.default_rng(0).uniform(-1.0, 1.0, (len(reach), dof))
@@ -282,7 +275,7 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Eli
         rates = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7], n, posture)[1]
         size = np.maximum(size, np.abs(rates))
     owner = np.repeat(np.arange(len(chain.kinds)), [closures.EQUATIONS[kind] for kind in chain.kinds])
-    supports = np.column_stack([tree.supports, np.zeros(tree.dof, dtype=bool)])  # the base's stands last
+    supports = np.column_stack([tree.supports, np.zeros(tree.dof, dtype=bool)])  # the base is last
     contributions = []
     for e, equation in enumerate(chain.chosen):
         sides = supports[:, chain.bodies[owner[equation]]].astype(float)
@@ -296,7 +289,7 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Eli
 
 
 def _linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, Array]:
-    """Return equations (m,) of all closures at coordinates z, and their rates (m, coordinates)."""
+    """Return the values (m,) of all closure equations at coordinates z, and their derivatives (m, coordinates)."""
     arrays = tree_of(tree)
     return closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
 
@@ -308,7 +301,7 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
         for _ in range(100):
             phi, jacobian = _linearised(tree, trial, fixed)
             if not np.isfinite(jacobian).all():
-                break  # dimensions beyond all numbers; the loop stays open
+                break  # the numbers overflow; the loop stays open
             step = np.linalg.lstsq(jacobian[:, free], phi, rcond=1e-9)[0]
             trial[free] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
             if np.abs(step).max(initial=0.0) < 1e-13:
@@ -324,7 +317,7 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
 
 
 def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
-    """Return as many equations as there are dependent joints, which determine them."""
+    """Return the indices of equations that determine the dependent joints, one per dependent joint."""
     from scipy.linalg import qr
 
     from dynid.dynamics.loop_faults import holding_loop, loose_loop

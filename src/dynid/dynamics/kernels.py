@@ -1,4 +1,4 @@
-"""Loops over samples in tiles, and over the bodies of the tree; each kernel computes samples start..stop."""
+"""Compiled dynamics of a tree of bodies over tiles of samples; each kernel computes samples start..stop."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from dynid.dynamics.vectors import (
 )
 from dynid.kernel_store import njit
 
-TORQUES, INERTIA, PLACES = 0, 1, 2  # what `dynamics_kernel` computes
-PLACE_NUMBERS = 12 + AXIS  # of a body's pose and its joint's axis
+TORQUES, INERTIA, PLACES = 0, 1, 2  # selection of the result of `dynamics_kernel`
+PLACE_NUMBERS = 12 + AXIS  # pose of a body and axis of its joint
 
 
 @njit(**INNER)
 def base_rows(gravity):
-    """Return the base as a body at rest, accelerated against gravity."""
+    """Return the rows of the base: a body at rest, accelerated against gravity."""
     base = np.zeros(BODY * TILE)
     for k in (0, 4, 8):
         base[k * TILE:(k + 1) * TILE] = 1.0
@@ -62,13 +62,13 @@ def base_rows(gravity):
 
 @njit(**INNER)
 def working_rows(gravity, n):
-    """Return work arrays of the base, of a joint, of n bodies and of n axes for a tile."""
+    """Return the work arrays of a tile: for the base, for one joint, for n bodies and for n joint axes."""
     return base_rows(gravity), np.empty(JOINT * TILE), np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
 
 
 @njit(**INNER)
 def last_base_row(parent):
-    """Return the number of the last row of a free base, whose body is the root link; -1 for a fixed base."""
+    """Return the index of the last coordinate of a free base, whose body is the root link; -1 for a fixed base."""
     return 5 if parent[0] == FREE_ROOT else -1
 
 
@@ -76,7 +76,7 @@ def last_base_row(parent):
 def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
     """Compute the motion of all links and the axes of all joints for the tile of m samples from lo.
 
-    dq and ddq may be empty. Of a free base, only the body of the last of its six coordinates is a link.
+    Empty dq and ddq mean zero. The six coordinates of a free base have one link, that of the last coordinate.
     """
     first = 0
     if parent[0] == FREE_ROOT:
@@ -91,15 +91,14 @@ def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
 
 @njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
-    """Compute as in `move_links`, with the six unit twists of a free base as its joint axes; only the last of its six
-    bodies moves."""
+    """Compute the motion of links and joint axes, see `move_links`; the axes of a free base are the six unit twists."""
     if parent[0] == FREE_ROOT:
         for i in range(6):
             for k in range(BODY * TILE):
                 bodies[i, k] = base[k]
             for k in range(AXIS * TILE):
                 axes[i, k] = 0.0
-            row = i + 3 if i < 3 else i - 3  # rows of an axis: the turn, then the velocity
+            row = i + 3 if i < 3 else i - 3  # rows of an axis: angular part, then linear part
             for t in range(m):
                 axes[i, row * TILE + t] = 1.0
     move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
@@ -108,13 +107,12 @@ def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
 @njit(**OPTIONS)
 def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest, has_zeros, out, origin,
                      start, stop):
-    """Write out (samples * n * 10 n,), which begins with the sample `origin`: rows are joints, ten columns per body.
+    """Compute the regressor of samples start..stop: one row per joint, ten columns per body.
 
-    It is flat because code with a reshape needs numba when it runs, and could not be stored for later processes.
-
-    bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE: work arrays, because allocating them
-    takes as long as computing a tile. has_zeros: whether out is zero already where the regressor is zero in every
-    posture.
+    `out` (samples * n * 10 n,) begins with sample `origin`. It is flat, because code with a reshape could not be stored
+    for later processes. bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE are work arrays,
+    because allocation takes as long as computing a tile. has_zeros: whether structural zeros of the regressor are
+    already in `out`.
     """
     n = len(parent)
     base, joint = base_rows(gravity), np.empty(JOINT * TILE)
@@ -124,7 +122,7 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest
         m = min(TILE, stop - lo)
         move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         if not has_zeros:
-            # In one sweep: the scattered writes below then find their lines in cache.
+            # Zeros are written first, so that the scattered writes below hit the cache.
             out[(lo - origin) * width:(lo - origin + m) * width] = 0.0
         for i in range(max(root, 0), n):
             wrench_columns_tile(bodies[i], columns, m)
@@ -141,9 +139,9 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest
 
 @njit(**OPTIONS)
 def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
-    """Compute out (n, 10 n) of one sample q, dq, ddq (n,), n < TILE; return False if a number is not finite.
+    """Compute the regressor (n, 10 n) of one sample q, dq, ddq (n,), n < TILE; return False if a number is not finite.
 
-    The lanes of the tiles are bodies here: body i is lane i, and lane n is the base.
+    The SIMD lanes are bodies instead of samples: lane i is body i, and lane n is the base.
     """
     n = len(parent)
     for i in range(n):
@@ -173,7 +171,8 @@ def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
 
 @njit(**INNER)
 def place_rows(source, first, step, places, start, count, out, lo, m):
-    """Copy `count` rows of a tile, `step` apart, to the rows of out that places[start..] name, -1 for none."""
+    """Copy `count` rows of a tile, `step` rows apart, to the rows places[start..] of `out`; -1 means that a row is not
+    copied."""
     for k in range(count):
         row = places[start + k]
         if row >= 0:
@@ -182,9 +181,9 @@ def place_rows(source, first, step, places, start, count, out, lo, m):
 
 @njit(**OPTIONS)
 def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out, start, stop):
-    """Write selected columns, each contiguous over the samples: out (columns, samples).
+    """Compute selected entries of the regressor, each contiguous over the samples: out (rows, samples).
 
-    place (n, 10 n): row of `out` for joint j and parameter c, or -1 for none.
+    place (n, 10 n): row of `out` for the entry of joint j and parameter c, -1 for none.
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
@@ -195,7 +194,7 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
         move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         for i in range(max(root, 0), n):
             wrench_columns_tile(bodies[i], columns, m)
-            # Numbers from a tuple are not constants: `place_rows` would be compiled for each constant.
+            # From a tuple, because `place_rows` would be compiled separately for each constant.
             for j in range(3 if root > 0 else 0):
                 for row, first, step, at, count in ((j, COLUMNS, 0, 0, 6), (j, 30 + j, 3, 6, 4), (j + 3, j, 3, 0, 10)):
                     place_rows(columns, first, step, place[row], 10 * i + at, count, out, lo, m)
@@ -209,7 +208,7 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
 
 @njit(**INNER)
 def carry(parent, loads, m):
-    """Add to the wrench or inertia of each body those of all bodies that it carries."""
+    """Add to the wrench or inertia of each body the wrenches or inertias of all bodies that it carries."""
     for i in range(len(parent) - 1, -1, -1):
         if parent[i] >= 0:
             add_tile(loads[i], loads[parent[i]], m)
@@ -217,7 +216,7 @@ def carry(parent, loads, m):
 
 @njit(**INNER)
 def carry_wrenches(parent, ten, bodies, wrenches, m):
-    """Compute the wrench through every joint: that of its own body and of all bodies it carries."""
+    """Compute the wrench through every joint: the sum over all bodies that the joint carries."""
     for i in range(len(parent)):
         wrench_tile(ten[i], bodies[i], wrenches[i], m)
     carry(parent, wrenches, m)
@@ -227,7 +226,7 @@ def carry_wrenches(parent, ten, bodies, wrenches, m):
 def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, out, start, stop):
     """Compute force and moment through each joint, out (samples, n, 6), in the joint's own frame (z is the axis).
 
-    after (n, 12): pose a, d of the body in its joint's frame. Joint frame in the base: Rj = R a', Pj = P - Rj d.
+    after (n, 12): pose a, d of the body in the frame of its joint, whose pose in the base is Rj = R a', Pj = P - Rj d.
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
@@ -258,8 +257,8 @@ def composite_inertias(parent, ten, bodies, inertias, m):
 
 @njit(**INNER)
 def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matrix, m):
-    """Compute matrix (m, n, n) by composite rigid bodies: M_ji = axis_j . momentum of composite i moving
-    with axis i."""
+    """Compute the inertia matrix (m, n, n) by composite rigid bodies: M_ji is axis j times the momentum of composite i
+    for unit velocity of joint i."""
     composite_inertias(parent, ten, bodies, inertias, m)
     for i in range(len(parent)):
         momentum_tile(inertias[i], axes[i], momentum, m)
@@ -275,12 +274,10 @@ def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matr
 @njit(**OPTIONS)
 def dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, wanted, out, start, stop):
     """Compute torques, inertia matrices or body poses of the samples, as `wanted` selects (TORQUES, INERTIA, PLACES).
-    One kernel computes all three, because compiling the motion, which all need, takes most of the compilation time.
-
-    ten (n, 10): parameters of the bodies, which PLACES do not need. dq, ddq: may be empty, for rest.
-    out: flat; torques (samples, n), inertia matrices (samples, n, n), or places (samples, n, 18): the pose of the
-    body, row by row, and the axis of the joint, in the base frame.
-    """
+    One kernel computes all three, because the common code for the motion takes most of the compilation time. ten (n,
+    10): inertial parameters, which PLACES does not need. dq, ddq: empty for zero. out: flat; torques (samples, n),
+    inertia matrices (samples, n, n), or places (samples, n, 18): the pose of the body, row by row, and the axis of the
+    joint, in the base frame."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     wrenches, momentum = np.empty((n if wanted == TORQUES else 0, WRENCH * TILE)), np.empty(WRENCH * TILE)
@@ -340,7 +337,7 @@ def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau,
             if not solve_state(matrix[t], inverse, out[lo + t]):
                 return lo + t
             for i in range(n):
-                for j in range(i + 1):  # branches that do not see each other stay zero, the factor did not
+                for j in range(i + 1):  # entries of different branches are zero, but their factor was not
                     matrix[t, i, j] = 0.0
     return -1
 
@@ -359,7 +356,7 @@ def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
         move(parent, pose, axis, base, q, q[:0], q[:0], lo, m, joint, bodies, axes)
         out[lo:lo + m] = 0.0
         for i in range(n):
-            for k in range(AXIS):  # from here on axes[i] holds the velocity of body i
+            for k in range(AXIS):  # from here on, axes[i] contains the velocity of body i
                 for t in range(m):
                     axes[i, k * TILE + t] *= dq[lo + t, i]
             if parent[i] >= 0:

@@ -1,4 +1,4 @@
-"""Poses, Jacobians, and wrenches on a frame with their joint torques, over samples; arguments as in `physics`."""
+"""Forward kinematics, Jacobians, and joint torques of external wrenches over batches; arguments are as in `physics`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from dynid.threads import over_samples
 
 
 def body_places(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Array]:
-    """Return poses (samples, joints, 3, 4) of the bodies and axes (samples, joints, 6) of the joints of a tree, both
-    in the base frame."""
+    """Return body poses (samples, joints, 3, 4) and joint axes (samples, joints, 6) of a tree in the base frame."""
     tree, out = tree_of(robot), np.empty((len(q), robot.dof, kernels.PLACE_NUMBERS))
     still, none, flat = q[:0], np.empty((0, 10)), out.reshape(-1)
     over_samples(lambda a, b: kernels.dynamics_kernel(*tree, none, q, still, still, kernels.PLACES, flat, a, b), len(q),
@@ -28,8 +27,7 @@ def body_places(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Return the pose of every body in the base (samples, bodies, 4, 4), with dependent bodies after the
-    robot's own."""
+    """Return the pose of every body in the base frame (samples, bodies, 4, 4); dependent bodies are last."""
     single, (q,), root = rooted(robot, q=q)
     followers = robot.followers
     case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
@@ -43,7 +41,7 @@ def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None
 
 
 def frame_pose(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Return the pose of a named frame in the base (samples, 4, 4)."""
+    """Return the pose of a named frame in the base frame (samples, 4, 4)."""
     poses, place = forward_kinematics(robot, q, threads=threads), robot.frame(frame)
     if place.body == BASE:
         return np.broadcast_to(place.pose, (*poses.shape[:-3], 4, 4)).copy()
@@ -116,9 +114,13 @@ TimeFunction = Callable[[float], ArrayLike]  # time (s) -> force and moment (6,)
 class Wrench:
     """External force (N) and moment (N m) on a robot, at the origin of a frame.
 
-    `values` are six constant numbers, an array (times, 6) that is interpolated linearly at `times` (s) and is zero
-    outside them, or a function of time. `axes` is the frame in whose axes they are given, by default the base. The f_e
-    of Ardiani, eq. 1.11 and 1.18, is the wrench that the robot exerts and has the opposite sign.
+    The f_e of Ardiani, eq. 1.11 and 1.18, is the wrench that the robot exerts and has the opposite sign.
+
+    Attributes:
+        frame: name of the frame.
+        values: six constant numbers, an array (times, 6), or a function of time, s.
+        times: times of the array, s, between which it is interpolated linearly; outside them the wrench is zero.
+        axes: name of the frame in whose axes the values are given. Default: the base.
     """
 
     frame: str
@@ -163,8 +165,8 @@ def series(wrenches: Sequence[Wrench], t: Array) -> Array:
 
 
 def places(robot: Robot, wrenches: Sequence[Wrench]) -> Array:
-    """Return rows (wrenches, 14) for `state.add_wrenches`: body and point on it, body of the axes and their rotation;
-    bodies are numbered as in the whole tree."""
+    """Return rows (wrenches, 14) for `state.add_wrenches`: index of the body and point on it, index of the body of the
+    axes and their rotation. Indices are those of the whole tree."""
     def numbered(body: int) -> int:
         return body if robot.followers is None else robot.followers.place(body)
 

@@ -1,4 +1,4 @@
-"""Diagnosis of a chain that does not close, for messages: the loop, and the joints that block it."""
+"""Find the kinematic loop that cannot be closed and the joints that block it, for error messages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure
 
 _PATH_HALVINGS = 40
-MAX_CLOSURE_STEPS = 50  # of the least squares that show what stays open
-_SINGULAR_RATIO = 0.05  # ratio of singular values: below it a direction is lost
-_OPEN_RESIDUAL = 1e-6  # m or 1: equations that stay as large are open
-_CLEARLY_OPEN_RATIO = 2.0  # times more open than the next loop
+MAX_CLOSURE_STEPS = 50  # steps of the least-squares search for the loop that stays open
+_SINGULAR_RATIO = 0.05  # ratio of singular values: below it, the derivatives are rank deficient
+_OPEN_RESIDUAL = 1e-6  # m or 1: equations with a larger residual are not satisfied
+_CLEARLY_OPEN_RATIO = 2.0  # ratio to the residual of the next loop
 
 
 def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
     """Return the message on a loop that cannot be closed, with its joints and their positions. q (dof,): positions of
-    the independent joints. where: sample or time in words."""
+    the independent joints. where: sample or time as text."""
     followers = robot.followers
     assert followers is not None and followers.loops is not None
     k, joints = fault(robot, followers, status, np.asarray(q, dtype=float))
@@ -34,11 +34,11 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
 
 
 def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
-    """Return the number of the closure that fails at q (dof,), and the joints of its loop that block it.
+    """Return the index of the closure that fails at q (dof,), and the joints of its loop that block it.
 
-    On the path to q from the initial posture, at the last closed posture, the derivatives of the closures by the
-    dependent joints lose rank. The singular direction gives the closure and the joints. Otherwise a redundant closure
-    is open: the one with the largest least-squares residual.
+    At the last closed posture on the path from the initial posture to q, the derivatives of the closures by the
+    dependent joints usually lose rank, and the singular direction shows the closure and the joints. Otherwise a
+    redundant closure is open: the one with the largest least-squares residual.
     """
     from dynid.dynamics.following import chain_of
 
@@ -72,12 +72,12 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
 
 
 def owners(held: tuple[Closure, ...]) -> Ints:
-    """Return the number of the closure of each equation."""
+    """Return the index of the closure of each equation."""
     return np.repeat(np.arange(len(held)), [one.equations for one in held])
 
 
 def of_loop(followers: DependentJoints, closure: Closure) -> Bools:
-    """Return which joints of the tree are in the loop of a closure (joints of the tree,)."""
+    """Return the mask (joints of the tree,) of the joints in the loop of a closure."""
     tree = followers.tree
     first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
                      for end in (closure.first, closure.second))
@@ -114,7 +114,7 @@ def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
 
 
 def loose_loop(followers: DependentJoints, names: tuple[str, ...]) -> str:
-    """Return the name of the loop that contains most of these joints of the tree."""
+    """Return the name of the loop that contains most of the named joints."""
     assert followers.loops is not None
     places = [followers.tree.joint_index(name) for name in names]
     through = [int(np.sum(of_loop(followers, one)[places])) for one in followers.loops.closures]
@@ -122,8 +122,8 @@ def loose_loop(followers: DependentJoints, names: tuple[str, ...]) -> str:
 
 
 def holding_loop(followers: DependentJoints, jacobian: Array, dof: int, rank: float) -> str:
-    """Return the name of the first loop whose equations constrain the independent joints; rank: smallest relevant
-    singular value relative to the largest."""
+    """Return the name of the first loop whose equations constrain the independent joints; rank: relative tolerance of
+    singular values."""
     assert followers.loops is not None
     owner = owners(followers.loops.closures)
 

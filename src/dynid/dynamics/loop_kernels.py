@@ -1,5 +1,5 @@
-"""Joints of closed chains, sample by sample: Newton's method on the closures, and the resulting velocities and
-accelerations. Coordinates and closures are those of `closures`."""
+"""Positions, velocities and accelerations of the joints of closed loops, sample by sample, by Newton's method on the
+closure equations of `closures`."""
 
 from __future__ import annotations
 
@@ -29,23 +29,21 @@ from dynid.kernel_store import njit
 
 CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
 _MAX_NEWTON_STEPS = 20
-_NEAR_TOLERANCE = 1e-9  # rad or m of a step: from there on with factors of the posture itself
-CONVERGED = 1e-12  # rad or m of a step with such factors, whose square is the error behind it
-_EXACT_TOLERANCE = 1e-14  # the same behind a long way, where speed does not count
-_LONG_STEP = 0.02  # rad or m of a joint of own freedom
-STAYS_OPEN = 1e-7  # m: equations that stay as large are not closed
-LONGEST_STEP = 0.1  # rad or m of a joint of own freedom between two solutions
-LARGEST_CORRECTION = 0.3  # rad or m: behind it a step is halved, since the solution may be another branch's
-_SHORTEST_SHARE = 1e-4  # of a step before it is given up
-LEAST_SHARE = 0.4  # of the determinant that a step may leave
-_MIN_PIVOT_RATIO = 1e-9  # least ratio of pivots
+_NEAR_TOLERANCE = 1e-9  # rad or m: for smaller steps the derivatives are factorised at the posture itself
+CONVERGED = 1e-12  # rad or m of a step with these factors; the error afterwards is about its square
+_EXACT_TOLERANCE = 1e-14  # the same after a long path, where speed does not matter
+_LONG_STEP = 0.02  # rad or m of an independent joint
+STAYS_OPEN = 1e-7  # m: with a larger residual, a loop is not closed
+LONGEST_STEP = 0.1  # rad or m of an independent joint between two solutions
+LARGEST_CORRECTION = 0.3  # rad or m: a larger correction may lead to another branch, so the step is halved
+_SHORTEST_SHARE = 1e-4  # of a step: smallest one before the search ends
+LEAST_SHARE = 0.4  # smallest ratio of the determinants after and before a step
+_MIN_PIVOT_RATIO = 1e-9  # smallest ratio of pivots
 
 
 @njit(**INNER_BORROWING)
 def factor(matrix, order):
-    """Compute LU factors of a matrix in place, with the row order `order` and inverse pivots.
-
-    Returns its determinant, 0 if it is singular.
+    """Compute the LU factors of a matrix in place, with row order `order` and inverse pivots; return its determinant.
     """
     n, determinant, largest = len(matrix), 1.0, 0.0
     for i in range(n):
@@ -69,7 +67,7 @@ def factor(matrix, order):
         for i in range(k + 1, n):
             share = matrix[i, k] * matrix[k, k]
             matrix[i, k] = share
-            if share != 0.0:  # closures see few joints
+            if share != 0.0:  # the matrix is sparse
                 for c in range(k + 1, n):
                     matrix[i, c] -= share * matrix[k, c]
     return determinant
@@ -110,7 +108,7 @@ def slopes_of(matrix, order, jacobian, chosen, out):
 
 @njit(**INNER_BORROWING)
 def take_step(square, order, phi, chosen, right, step, z, n):
-    """Correct the last coordinates of z by a Newton step with the current factors. Returns its size."""
+    """Correct the dependent coordinates of z by a Newton step with the current factors; return the size of the step."""
     for i in range(len(chosen)):
         right[i] = phi[chosen[i]]
     solve_factored(square, order, right, step)
@@ -123,8 +121,7 @@ def take_step(square, order, phi, chosen, right, step, z, n):
 
 @njit(**INNER_BORROWING)
 def factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square, order):
-    """Compute the rates of the closures and factorise those that determine the dependent coordinates. Returns the
-    determinant."""
+    """Compute the closure derivatives and factorise those by the dependent coordinates; return the determinant."""
     closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
     for i in range(len(chosen)):
         for c in range(len(chosen)):
@@ -135,10 +132,9 @@ def factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, 
 @njit(**INNER_BORROWING)
 def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, n, usable, exact, z,
            q, R, P, S, phi, wrenches, ends, jacobian, square, order, right, step):
-    """Solve the closures for the last coordinates of z, with the first n fixed. Returns the status and the
-    determinant.
+    """Solve the closures for the dependent coordinates of z, with the first n fixed; return status and determinant.
 
-    exact: size of the last step. usable: the factors of a near posture can be used as long as each step reduces the
+    exact: largest size of the last step. usable: factors of a nearby posture are used as long as each step reduces the
     error tenfold, which saves most factorisations. At the end all arrays are those of the solution.
     """
     last = math.inf
@@ -154,11 +150,11 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
         size, before = take_step(square, order, phi, chosen, right, step, z, n), last
         if not size < 1e3:
             return OPEN, 0.0
-        if fresh and (size < exact or 0.1 * before < size < CONVERGED):  # or as exact as rounding allows
+        if fresh and (size < exact or 0.1 * before < size < CONVERGED):  # or limited by rounding
             for j in range(len(q)):
                 if source[j] >= n:
                     q[j] = offset[j] + ratio[j] * z[source[j]]
-            for e in range(len(phi)):  # those that were not chosen hold too, or the chain cannot be closed
+            for e in range(len(phi)):  # redundant equations must be satisfied too
                 if abs(phi[e]) > STAYS_OPEN:
                     return OPEN, 0.0
             return CLOSED, determinant
@@ -170,13 +166,13 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
 @njit(**ALLOCATING)
 def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, begin, branch, q,
                  dq, ddq, samples, motion, rates, status, reached):
-    """motion (3, samples, joints of the tree): q, dq, ddq of all joints; rates (samples, joints of the tree, n):
-    their derivatives by the n independent coordinates; status (samples,).
+    """Compute the motion (3, samples, joints of the tree) of all joints from q, dq, ddq (samples, n) of the independent
+    ones.
 
-    q, dq, ddq (samples, n); samples: those to solve, in this order. begin (coordinates,): a closed posture; branch:
-    the determinant there. Each sample starts from the previous one, in steps within the convergence range of Newton's
-    method, or from `begin` if that fails. reached (coordinates + 1,): coordinates and determinant of the last
-    solution.
+    rates (samples, joints of the tree, n): derivatives by the n independent coordinates; status (samples,). samples:
+    indices to solve, in this order. begin (coordinates,): a closed posture; branch: its determinant. Each sample starts
+    from the previous one, in steps within the convergence range of Newton's method, or from `begin` if that fails.
+    reached (coordinates + 1,): coordinates and determinant of the last solution.
     """
     n, joints, m = q.shape[1], len(parent), len(kinds)
     dependent, coordinates = len(chosen), len(begin)
@@ -186,7 +182,7 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
     phi, wrenches, ends = np.empty(equations), np.empty((equations, 6)), np.empty((m, 24))
     jacobian, square = np.empty((equations, coordinates)), np.empty((dependent, dependent))
     order, right, step = np.empty(dependent, np.int64), np.empty(dependent), np.empty(dependent)
-    slope, fresh = np.zeros((dependent, n)), True  # of the dependent coordinates: here, and at the two solutions before
+    slope, fresh = np.zeros((dependent, n)), True  # of the dependent coordinates: now and at two previous solutions
     before, earlier = np.zeros((dependent, n)), np.zeros((dependent, n))
     V, A, guess = np.zeros((joints + 1, 6)), np.zeros((joints + 1, 6)), np.empty(dependent)
     last = branch
@@ -201,7 +197,7 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                 before[:] = 0.0
                 earlier[:] = 0.0
                 determinant = branch
-            share, done = 1.0, 0.0  # of the way to the sample: the next step's, and what is behind
+            share, done = 1.0, 0.0  # of the path to the sample: next step, and completed part
             while done < 1.0:
                 longest = 0.0
                 for a in range(n):
@@ -211,7 +207,7 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                 for a in range(n):
                     moved = portion * (q[t, a] - z[a])
                     trial[a] = q[t, a] if portion == 1.0 else z[a] + moved
-                    for c in range(dependent):  # slopes go on as they changed (Adams and Bashforth)
+                    for c in range(dependent):  # derivatives are extrapolated (Adams-Bashforth)
                         trial[n + c] += (23.0 * slope[c, a] - 16.0 * before[c, a] + 5.0 * earlier[c, a]) / 12.0 * moved
                 guess[:] = trial[n:]
                 how, found = newton(
@@ -246,7 +242,7 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                 correction = 0.0
                 for c in range(dependent):
                     correction = max(correction, abs(trial[n + c] - guess[c]))
-                # Where the determinant is zero branches meet: no step goes more than half of the way there.
+                # Branches meet where the determinant is zero: no step goes more than half of the way to such a posture.
                 if how != CLOSED or correction > LARGEST_CORRECTION or found / determinant < LEAST_SHARE:
                     how = OTHER_BRANCH if how == CLOSED else how
                     fresh, share = True, 0.5 * portion * (1.0 - done)
@@ -277,8 +273,8 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
 @njit(**INNER_BORROWING)
 def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, V, A, wrenches, ends, lengths, bodies,
                  square, order, right, step, motion, rates):
-    """Compute positions, velocities and accelerations (3, joints) of all joints and their rates (joints, n), at one
-    sample."""
+    """Compute positions, velocities and accelerations (3, joints) of all joints, and their derivatives (joints, n), of
+    one sample."""
     joints, dependent = len(parent), len(chosen)
     for j in range(joints):
         velocity, z = 0.0, source[j]
@@ -286,11 +282,11 @@ def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, 
             rates[j, a] = (0.0 if z < 0 else ratio[j] * slope[z - n, a] if z >= n else ratio[j] if z == a else 0.0)
             velocity += rates[j, a] * dq[a]
         motion[0, j], motion[1, j] = q[j], velocity
-    # Twists, and their rates where no coordinate accelerates: dS/dt = V_parent x S.
+    # Twists, and their rates without acceleration of the coordinates: dS/dt = V_parent x S.
     for i in range(joints):
         s, v, d = vector(S[i], 0, 1), vector(S[i], 3, 1), motion[1, i]
         for x in range(6):
-            V[i, x] = V[parent[i], x] + S[i, x] * d  # the base's, which are zero, stand last
+            V[i, x] = V[parent[i], x] + S[i, x] * d  # the base is last, with zeros
             A[i, x] = A[parent[i], x]
         w, u = vector(V[i], 0, 1), vector(V[i], 3, 1)
         turn, across, along = cross(w, s), cross(w, v), cross(u, s)
@@ -304,7 +300,7 @@ def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, 
                 right[c] = closure_bias(kinds[k], e, bodies[k], wrenches[row], ends[k], lengths[k], V, A)
                 c += 1
             row += 1
-    # Phi_d ddz_d = -(Phi_a ddz_a + bias); the slopes hold the first part already.
+    # Phi_d ddz_d = -(Phi_a ddz_a + bias); the slopes already contain the first part.
     solve_factored(square, order, right, step)
     for j in range(joints):
         acceleration = 0.0
@@ -317,10 +313,8 @@ def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, 
 
 @njit(**INNER_BORROWING)
 def twist_tile(rates, i, a, lo, m, own, rate, twist):
-    """Add the contribution of joint i to the twist (6 rows) of a body for unit velocity of coordinate a.
-
-    It is the joint's axis `own` times its rate; rate (TILE,): work space.
-    """
+    """Add the contribution of joint i to the twist (6 rows) of a body for unit velocity of coordinate a: the joint's
+    axis `own` times its derivative by a. rate (TILE,): work space."""
     for t in range(m):
         rate[t] = rates[lo + t, i, a]
     for x in range(AXIS):
@@ -330,11 +324,11 @@ def twist_tile(rates, i, a, lo, m, own, rate, twist):
 
 @njit(**OPTIONS)
 def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, moves, shown, place, out, start, stop):
-    """Write selected entries of the regressor of a chain, each contiguous over the samples: out (rows, samples).
+    """Compute selected entries of the regressor of a robot with closed loops: out (rows, samples).
 
-    q, dq, ddq (samples, joints of the tree); rates (samples, joints, n); moves (joints, n): nonzero rates; place (n,
-    10 bodies of the tree): the row of each entry, -1 for none; shown (n, bodies): whether any is requested. A body's
-    contribution to a torque is the power of its wrench on its twist for unit velocity of the coordinate (Kane).
+    q, dq, ddq (samples, joints of the tree); rates (samples, joints, n): derivatives by the coordinates; moves (joints,
+    n): mask of nonzero derivatives; place (n, 10 bodies): row of each entry, -1 for none; shown (n, bodies): mask of
+    requested bodies. A body contributes to a torque the power of its wrench for unit velocity of the coordinate (Kane).
     """
     n, joints = rates.shape[2], len(parent)
     base, joint, bodies = base_rows(gravity), np.empty(JOINT * TILE), np.empty((joints, BODY * TILE))

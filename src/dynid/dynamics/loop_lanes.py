@@ -1,7 +1,7 @@
-"""Joints of closed chains over long motions: LANES pieces of a motion in parallel, each sample starting from the
-previous one by Newton's method. Difficult samples are left to `loop_kernels`.
+"""Motion of the joints of closed loops over many samples: LANES pieces of the motion are solved in parallel. Newton's
+method starts each sample from the previous one. Difficult samples are solved by `loop_kernels`.
 
-tree is a `Tree`, closures are `Closures`, plan is an `Elimination`; arrays are rows of LANES numbers.
+tree is a `Tree`, closures are `Closures`, plan is an `Elimination`; each array row has one number per lane.
 """
 
 from __future__ import annotations
@@ -33,21 +33,23 @@ from dynid.dynamics.loop_kernels import CLOSED, CONVERGED, LARGEST_CORRECTION, L
 from dynid.kernel_store import njit
 
 _MAX_NEWTON_PASSES = 5
-_ON_THE_WAY = 1e-5  # rad or m of a step where the next posture is all that is wanted
-_LARGEST_MULTIPLIER = 1e4  # of an elimination whose order was chosen in another posture
+_ON_THE_WAY = 1e-5  # rad or m of a Newton step at intermediate postures
+_LARGEST_MULTIPLIER = 1e4  # of an elimination whose pivot order was chosen in another posture
 
 
 class Work(NamedTuple):
-    """Work arrays of the lanes; arrays not listed here: see `closure_lanes`. Attributes:
-        z, before: (coordinates, LANES), coordinates, and those of the previous step.
-        target: (n, LANES), targets of the independent coordinates.
-        x, velocity, acceleration: (joints, LANES), of all joints.
-        slopes: (2, dependent, n LANES), at the present and the previous step.
-        guess: (dependent, LANES), prediction by the slopes.
-        corrections: (3, dependent, LANES), its errors at the last three steps.
-        size, growth, inverse, found, spare: (LANES,), last Newton step, largest multiplier, inverse determinants at the
-            previous and the present step, and work space.
-        walking: (LANES,), which lanes continue.
+    """Work arrays for LANES parallel postures; arrays not listed here: see `closure_lanes`.
+
+    Attributes:
+        z, before: coordinates of the current and the previous step (coordinates, LANES).
+        target: targets of the independent coordinates (n, LANES).
+        x, velocity, acceleration: motion of all joints (joints, LANES).
+        slopes: derivatives of dependent coordinates at the current and the previous step (2, dependent, n LANES).
+        guess: prediction of the dependent coordinates (dependent, LANES).
+        corrections: errors of the prediction at the last three steps (3, dependent, LANES).
+        size, growth: last Newton step and largest multiplier (LANES,).
+        inverse, found, spare: inverse determinants at the previous and the current step, and work space (LANES,).
+        walking: mask of active lanes (LANES,).
     """
 
     z: Array
@@ -92,10 +94,10 @@ def working_space(joints, coordinates, n, closures, equations, rows):
 
 @njit(**OPTIONS)
 def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion, rates, status):
-    """Compute motion, rates and status as `close_kernel` does, for samples cuts[t] .. cuts[t + 1] - 1 of every lane t.
+    """Compute motion, derivatives and status, see `close_kernel`, for samples cuts[t] .. cuts[t + 1] - 1 of every lane
+    t.
 
-    All lanes start from the known solution of sample `origin`. Returns for every lane the sample after the last one
-    written.
+    All lanes start from the known solution of sample `origin`. The result is the first unsolved sample of every lane.
     """
     n, joints = q.shape[1], len(tree.parent)
     work = working_space(joints, len(closures.begin), n, len(closures.kinds), equation_count(closures.kinds), plan.rows)
@@ -139,7 +141,7 @@ def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion,
 
 @njit(**INNER_BORROWING)
 def advance(tree, closures, plan, k, exact, work):
-    """Solve the closures of all lanes at their targets of step k, by Newton's method until its steps are below
+    """Solve the closures of all lanes at their targets of step k by Newton's method, until its steps are below
     `exact`."""
     for c in range(len(work.z)):
         to, row = work.before[c], work.z[c]
@@ -194,7 +196,7 @@ def newton_step(closures, plan, work):
     set_joints(closures.source, closures.ratio, closures.offset, n, work.z, work.x)
     largest = 0.0
     for t in range(LANES):
-        if work.walking[t] and size[t] > largest:  # what is not a number is found out by `judge`
+        if work.walking[t] and size[t] > largest:  # NaN is detected by `judge`
             largest = size[t]
     return largest
 
@@ -223,13 +225,13 @@ def inverse_determinants(plan, store, out):
 def predict(k, work):
     """Predict the coordinates at the targets of step k.
 
-    Slopes are extrapolated linearly (Adams-Bashforth), which gives the guess. Its errors at the last three steps are
-    extrapolated by a parabola.
+    Derivatives are extrapolated linearly (Adams-Bashforth). Prediction errors of the last three steps are extrapolated
+    by a parabola.
     """
     n, dependent, guess = len(work.target), len(work.guess), work.guess
     new, old = work.slopes[(k - 1) % 2], work.slopes[k % 2]
     last, middle, first = work.corrections[(k - 1) % 3], work.corrections[(k - 2) % 3], work.corrections[k % 3]
-    one = 3.0 if k > 4 else 2.0 if k == 4 else 1.0 if k == 3 else 0.0  # the first two know no slope before them
+    one = 3.0 if k > 4 else 2.0 if k == 4 else 1.0 if k == 3 else 0.0  # the first two steps have no previous slope
     two, three = -3.0 if k > 4 else -1.0 if k == 4 else 0.0, 1.0 if k > 4 else 0.0
     for c in range(dependent):
         to, row = guess[c], work.before[n + c]
@@ -253,8 +255,7 @@ def predict(k, work):
 @njit(**INNER_BORROWING)
 def judge(k, exact, work):
     """Stop lanes whose last step was long, whose Newton iteration did not converge, or that approach a singular
-    posture. Their samples are solved one by one by `loop_kernels`.
-    """
+    posture. Their samples are solved one by one by `loop_kernels`."""
     excess, n = work.spare, len(work.target)
     excess[:] = 0.0
     for a in range(n):
@@ -285,10 +286,8 @@ def gather(signal, at, out):
 
 @njit(**INNER_BORROWING)
 def velocities(closures, slope, own, out):
-    """Compute out (joints, LANES): velocities of all joints for those of the independent ones (n, LANES).
-
-    With accelerations as input it gives their contribution to the accelerations.
-    """
+    """Compute velocities of all joints, out (joints, LANES), from those of the independent ones (n, LANES). For
+    accelerations as input, the result is their contribution to the accelerations."""
     n = len(own)
     for j in range(len(out)):
         c, ratio, to = closures.source[j], closures.ratio[j], out[j]
@@ -308,7 +307,7 @@ def velocities(closures, slope, own, out):
 
 @njit(**INNER_BORROWING)
 def add_bias(tree, closures, plan, work):
-    """Complete the accelerations: Phi_d ddz_d = -(Phi_a ddz_a + bias), of which the first part is already included."""
+    """Add the velocity-dependent part to the accelerations: Phi_d ddz_d = -(Phi_a ddz_a + bias)."""
     n = len(work.target)
     for i in range(len(tree.parent)):
         motion_lanes(work.bodies[i], work.velocity[i], work.motions[tree.parent[i]], work.motions[i])
@@ -325,7 +324,7 @@ def add_bias(tree, closures, plan, work):
 
 @njit(**INNER_BORROWING)
 def write_lanes(closures, at, work, slope, motion, rates, status):
-    """Write the motion of all joints and their rates at samples `at` of the active lanes."""
+    """Write the motion of all joints and its derivatives to samples `at` of the active lanes."""
     n = rates.shape[2]
     for t in range(LANES):
         if not work.walking[t]:

@@ -1,4 +1,4 @@
-"""Positions of the independent joints if encoders are on other joints, by least squares if more joints are measured."""
+"""Compute the positions of the independent joints of a robot whose encoders are on other joints."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from dynid.kernel_store import njit
 from dynid.robot import Robot
 from dynid.robot.followers import DependentJoints
 
-UNMET = 4  # beside the states of `loop_kernels`: no posture has these positions of the measured joints
-MAX_JOINT_STEP = 0.1  # rad or m of an own joint in one step
+UNMET = 4  # status in addition to those of `loop_kernels`: no posture has these positions of the measured joints
+MAX_JOINT_STEP = 0.1  # rad or m of an independent joint in one step
 _CONVERGED_STEP = 1e-12  # rad or m of the last step
-_MAX_CLOSURE_ERROR = 1e-6  # rad or m by which as many measured joints as own ones may be off at the end
-_MAX_GAUSS_NEWTON_STEPS = 60  # Gauss and Newton's steps at a sample
-_MIN_RATE_RATIO = 1e-6  # least ratio of the rates' singular values in the posture of the loops
-_MIN_RATE_SHARE = 0.02  # of the largest rate along a log; below it a measured joint is at a turning point
+_MAX_CLOSURE_ERROR = 1e-6  # rad or m: largest final error if as many joints are measured as are independent
+_MAX_GAUSS_NEWTON_STEPS = 60  # Gauss-Newton steps per sample
+_MIN_RATE_RATIO = 1e-6  # smallest ratio of the derivatives' singular values in the initial posture
+_MIN_RATE_SHARE = 0.02  # of the largest derivative in a log; below it, a measured joint is at a turning point
 
 
 class OwnPositions(NamedTuple):
     """Positions of the independent joints from measured positions of other joints.
 
     Attributes:
-        q: (samples, dof), positions of the independent joints.
-        rates: (samples, measured, dof), derivatives of the measured joints.
-        driven: (samples, driven, dof), derivatives of the driven joints.
-        misfit: (samples, measured), measured positions minus those of the solution, rad or m.
-        last: state for the following samples.
+        q: positions of the independent joints (samples, dof).
+        rates: derivatives of the measured joints by the independent ones (samples, measured, dof).
+        driven: derivatives of the driven joints by the independent ones (samples, driven, dof).
+        misfit: measured minus computed positions (samples, measured), rad or m.
+        last: state from which the following samples continue.
     """
 
     q: Array
@@ -47,11 +47,12 @@ class OwnPositions(NamedTuple):
 @njit(**ALLOCATING)
 def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven: Ints, given: Array, state: Array,
                          q: Array, rates: Array, moving: Array, misfit: Array, status: Ints) -> None:
-    """Compute q (samples, n) for which the measured joints (k,) are nearest to `given` (samples, k) in least squares.
+    """Compute q (samples, n) whose positions of the measured joints fit `given` (samples, k) in least squares.
 
-    It also computes rates (samples, k, n), moving (samples, driven, n), misfit (samples, k) and status (samples,).
-    state (coordinates + 1,): coordinates and determinant of a closed posture from which the first sample is searched;
-    at the end those of the last sample. Each sample starts from the previous one, by the Gauss-Newton method.
+    rates (samples, k, n), moving (samples, driven, n): derivatives of measured and driven joints. misfit (samples, k)
+    and status (samples,) are computed too. state (coordinates + 1,): coordinates and determinant of a closed posture at
+    which the first sample starts; at the end those of the last sample. Each sample starts from the previous one
+    (Gauss-Newton).
     """
     n, k, joints = q.shape[1], len(measured), len(tree.parent)
     own, still, one = np.zeros((1, n)), np.zeros((1, n)), np.zeros(1, np.int64)
@@ -59,7 +60,7 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
     square, order = np.empty((n, n)), np.empty(n, np.int64)
     right, step, at, before = np.empty(n), np.empty(n), state[:n].copy(), state[:n].copy()
     for t in range(len(given)):
-        for a in range(n):  # motion goes on as it was
+        for a in range(n):  # extrapolation of the motion
             own[0, a] = at[a] + (min(max(at[a] - before[a], -MAX_JOINT_STEP), MAX_JOINT_STEP) if t > 1 else 0.0)
         before[:] = at
         status[t] = UNMET
@@ -107,11 +108,12 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
 
 
 def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> OwnPositions:
-    """Return the independent joints for measured positions (samples, k), rad or m, of the joints `Robot.measured`.
+    """Return the positions of the independent joints from measured positions (samples, k) of the joints
+    `Robot.measured`.
 
-    begin: `last` of the previous samples; otherwise the search starts from the initial posture, which selects the
-    branch. Refuses positions for which the loops do not close, that no posture has, or where the measured joints
-    hardly depend on the independent ones.
+    begin: `last` of the previous samples; by default the search starts from the initial posture, which selects the
+    branch. An error is raised for positions that no closed posture has, and where the measured joints hardly depend on
+    the independent ones.
     """
     followers = robot.followers
     tree = robot if followers is None else followers.tree
@@ -133,7 +135,7 @@ def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> 
 
 
 def _refuse_blind(robot: Robot, where: Ints) -> None:
-    """Refuse measured joints that do not determine the independent ones in the initial posture."""
+    """Raise an error if the measured joints do not determine the independent ones in the initial posture."""
     here = tree_motion(robot, chain_of(robot).begin[None, :robot.dof], threads=1).rates[0, where]
     _, values, directions = np.linalg.svd(here)
     if values[-1] < _MIN_RATE_RATIO * values[0]:
@@ -148,8 +150,8 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
 
 
 def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
-    """Return the positions of the independent joints for mimic joints, q_measured = coupling q + offset; without
-    dependent joints, the measured positions themselves."""
+    """Return the positions q of the independent joints if the measured ones are mimic joints: q_measured = coupling q +
+    offset."""
     followers, n = robot.followers, robot.dof
     whole, offset = (np.eye(n), np.zeros(n)) if followers is None else (followers.coupling, followers.offset)
     coupling, off = whole[where], given - offset[where]
@@ -159,7 +161,7 @@ def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPos
 
 
 def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, rates: Array, status: Ints) -> None:
-    """Refuse the first sample without a solution, or with an ambiguous one."""
+    """Raise an error for the first sample without a solution or with an ambiguous one."""
     assert followers.loops is not None
     said = ", ".join(robot.measured or robot.joint_names)
     wrong = np.flatnonzero(status != CLOSED)
@@ -175,8 +177,10 @@ def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, ra
         raise NotPossibleError(f"no posture of robot '{robot.name}' near "
                                "that of the previous sample has the "
                                f"measured positions {at} of sample {t}: "
-                               f"the loops {followers.loops.names} do not "
-                               f"allow them for {said}", "check sign, offset and unit of the measured joints")
+                               f"the loops {followers.loops.names} do not allow these for {said}", "check sign, "
+                                                                                                   "offset and unit "
+                                                                                                   "of the measured "
+                                                                                                   "joints")
     least = np.linalg.svd(rates, compute_uv=False)[:, -1] if len(rates) else np.ones(0)
     t = int(np.argmin(least)) if len(least) else 0
     if len(least) and least[t] < _MIN_RATE_SHARE * least.max():

@@ -1,11 +1,11 @@
-"""Momentum and the remaining force: the regressor of rows without acceleration.
+"""Regressor without accelerations: generalised momentum of the joints, and the other terms of their torque.
 
-With h the momentum of the bodies that joint j carries and S_j its axis, the torque is
+With h the momentum of the bodies that joint j carries and S_j the joint's axis, the torque is
 
     tau_j = d/dt (S_j . h) - dS_j/dt . h + dV/dq_j,   dS_j/dt = V_j x S_j,
 
-V_j the velocity of the joint's body. The momentum is computed like a wrench with velocities in place of accelerations
-and no rotation. The second term is the derivative of the kinetic energy by q_j, the third is gravity.
+where V_j is the velocity of the joint's body. The momentum is computed like a wrench, with velocities in place of
+accelerations and no rotation. The second term is the derivative of the kinetic energy by q_j, the third is gravity.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynid.robot import Robot
 
 @njit(**INNER)
 def twist_tile(axis, joint_rate, up, out, m):
-    """Compute the twist of a body at the base origin (6 rows): its parent's plus its joint's."""
+    """Compute the twist of a body at the base origin (6 rows): the twist of its parent plus that of its joint."""
     for k in range(AXIS):
         for t in range(m):
             out[k * TILE + t] = up[k * TILE + t] + joint_rate[t] * axis[k * TILE + t]
@@ -33,8 +33,7 @@ def twist_tile(axis, joint_rate, up, out, m):
 
 @njit(**INNER)
 def rate_tile(twist, axis, out, m):
-    """Compute the rate of an axis that moves with a body (6 rows): W x S, and W x V + U x S with U the velocity at the
-    origin."""
+    """Compute the rate of an axis S, V fixed to a body with twist W, U (6 rows): W x S, and W x V + U x S."""
     for t in range(m):
         w, u = vector(twist, t, TILE), vector(twist, 3 * TILE + t, TILE)
         s, v = vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE)
@@ -44,10 +43,10 @@ def rate_tile(twist, axis, out, m):
 
 @njit(**INNER)
 def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
-    """Compute the contribution of each inertial parameter of a body to a joint's momentum and to its remaining force.
+    """Compute the contribution of each inertial parameter of a body to a joint's momentum and to its other torques.
 
-    mine (10 rows): momentum; rest (10 rows): force without the change of momentum. With the axis s, v and its
-    rate p, r in the body frame, e, a its angular and linear velocity and b = R' lift the acceleration against gravity:
+    mine (10 rows): momentum; rest (10 rows): torque without the change of momentum. With axis s, v and its rate p, r in
+    the body frame, the body's angular and linear velocity e, a, and the acceleration against gravity b = R' lift:
       momentum: I: s e' (symmetric part), h: v x e + a x s, M: a.v
       rest:     I: -p e',                 h: b x s - r x e - a x p, M: b.v - a.r
     """
@@ -76,7 +75,7 @@ def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
 
 @njit(**OPTIONS)
 def momentum_columns_kernel(parent, pose, axis, gravity, q, dq, changing, place, momentum, force, start, stop):
-    """Compute momentum and force (rows, samples) for unit inertial parameters, at rows `place`; see
+    """Compute momentum and force (rows, samples) for unit inertial parameters; arguments are as in
     `momentum_columns`."""
     n = len(parent)
     base, joint, lift = base_rows(np.zeros(3)), np.empty(JOINT * TILE), times(-1.0, vector(gravity, 0, 1))
@@ -108,11 +107,11 @@ def momentum_columns_kernel(parent, pose, axis, gravity, q, dq, changing, place,
 
 def momentum_columns(robot: Robot, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, *,
                      changing: bool = True) -> None:
-    """Write the momentum of every joint for unit inertial parameters, and the remaining force of its torque.
+    """Compute generalised momentum and force of every joint for unit inertial parameters, where tau = d/dt momentum +
+    force.
 
-    place (joints, 10 joints) int64: the row of momentum and force (rows, samples) of each entry, -1 for none. tau =
-    d/dt momentum + force, column by column. changing: include the change of momentum by the motion of the axes;
-    otherwise the force is that of gravity.
+    place (joints, 10 joints) int64: row of momentum and force (rows, samples) of each entry, -1 for none. changing:
+    whether the force includes the change of momentum by the motion of the axes; otherwise it is that of gravity alone.
     """
     tree = tree_of(robot)
     momentum_columns_kernel(*tree, q, dq, changing, place, momentum, force, 0, len(q))

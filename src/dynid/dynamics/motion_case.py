@@ -17,7 +17,8 @@ from dynid.robot import Robot
 
 
 def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
-    """Validate inputs: return (is_single, contiguous arrays of shape (samples, joints) with finite numbers)."""
+    """Check named inputs; return whether they are one sample, and contiguous arrays (samples, joints) of finite
+    numbers."""
     arrays: list[Array] = []
     single = False
     for name, signal in signals.items():
@@ -32,7 +33,7 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
                 f"(samples, {robot.dof + 1}), a configuration," if name == "q" else f"(samples, {robot.dof})")
             raise ModelError(f"{name} must be {wanted} for robot '{robot.name}' with {robot.dof} joints, "
                              f"got shape {np.shape(signal)}", code="wrong-shape")
-        # The sum of finite numbers is finite but for overflow, and costs a quarter of looking at each.
+        # The sum of finite numbers is finite except for overflow, and takes a quarter of the time of testing each.
         if not math.isfinite(array.sum()) and not np.isfinite(array).all():
             row, column = np.argwhere(~np.isfinite(array))[0]
             column = max(column - (array.shape[1] - robot.dof), 0)
@@ -46,7 +47,7 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
 
 
 def rooted(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array], RootPose | None]:
-    """Check as `check_motion` does; also convert a free base to the axes of the root, and return its pose if q states
+    """Check inputs by `check_motion`, convert a free base to the axes of the root, and return its pose if q contains
     it."""
     single, arrays = check_motion(robot, **signals)
     if not is_configuration(robot, arrays[0]):
@@ -58,7 +59,7 @@ def rooted(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array], RootP
 
 
 def regressor_motion(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> tuple[bool, Tree, list[Array]]:
-    """Check as `check_motion` does; return (is_single, tree, motion) as `regressor_kernel` takes them.
+    """Check inputs by `check_motion`; return (is_single, tree, motion) as arguments of `regressor_kernel`.
 
     The kernel converts configurations of a free base itself, which takes a tenth of the time of `rooted`.
     """
@@ -71,15 +72,16 @@ def regressor_motion(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) 
 
 
 def inertias_of(robot: Robot, inertias: ArrayLike | None) -> Array:
-    """Return ten inertial parameters per body (bodies, 10), given or the robot's own."""
+    """Return ten inertial parameters per body (bodies, 10): the given ones, or by default the robot's nominal ones."""
     given = np.ascontiguousarray(_nominal_inertias(robot) if inertias is None else inertias, dtype=float)
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
         more = f" and {len(followers.bodies)} dependent bodies" if followers is not None else ""
-        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} of ten numbers, got {given.size} numbers",
+        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} with ten inertial parameters each, got "
+                         f"{given.size} numbers",
                          code="wrong-inertia-count")
     if not np.isfinite(given).all():
-        raise ModelError(f"the inertial numbers of robot '{robot.name}' are not all finite")
+        raise ModelError(f"the inertial parameters of robot '{robot.name}' are not all finite")
     return given.reshape(-1, 10)
 
 
@@ -92,11 +94,11 @@ def _nominal_inertias(robot: Robot) -> Array:
 
 
 class MotionCase:
-    """The kinematic tree for a computation, and its motion: the robot's own joints or, if dependent joints matter, all
-    joints.
+    """The kinematic tree for a computation and its motion.
 
-    bodies: number of bodies with parameters. It is the whole tree if parameters of dependent bodies are given, or if
-    these carry the robot's own. `torques` and `matrices` convert results of the tree to the robot's joints.
+    The tree has the independent joints, or all joints if parameters of dependent bodies are given or if dependent
+    joints carry independent ones. bodies: number of bodies with parameters. `torques` and `matrices` convert results of
+    the tree to the independent joints.
     """
 
     def __init__(self, robot: Robot, bodies: int, motion: Sequence[Array], threads: int | None = None) -> None:
@@ -115,7 +117,7 @@ class MotionCase:
         return tree_of(self.robot)
 
     def numbers(self, ten: Array) -> Array:
-        """Return ten inertial parameters of every body of the tree (joints, 10)."""
+        """Return the ten inertial parameters of every body of the tree (joints, 10)."""
         if self.places is None:
             return ten
         whole = np.zeros((self.robot.dof, 10))
@@ -123,18 +125,19 @@ class MotionCase:
         return whole
 
     def torques(self, found: Array) -> Array:
-        """Return the torques (samples, dof) of the robot's joints from those of the tree."""
+        """Return the torques (samples, dof) of the independent joints from torques of all joints of the tree."""
         return found if self.rates is None else np.einsum("sja,sj->sa", self.rates, found)
 
     def matrices(self, found: Array) -> Array:
-        """Return the matrices (samples, dof, dof) of the robot's joints from those of the tree."""
+        """Return inertia matrices (samples, dof, dof) of the independent joints from matrices of all joints of the
+        tree."""
         if self.rates is None:
             return found
         return np.asarray(np.swapaxes(self.rates, 1, 2) @ found @ self.rates)
 
 
 def need_configuration(robot: Robot, q: Array) -> None:
-    """Raise an error if the direction of gravity is needed but q is in the axes of the root, which do not define it."""
+    """Raise an error if q of a robot with a free base does not contain the orientation, which gravity needs."""
     if robot.has_free_base and not is_configuration(robot, q):
-        raise ModelError(f"q must be configurations (samples, {robot.dof + 1}) of robot '{robot.name}', whose free "
-                         f"base turns in gravity, got shape {q.shape}", code="wrong-shape")
+        raise ModelError(f"q must be configurations (samples, {robot.dof + 1}) of robot '{robot.name}', because "
+                         f"gravity depends on the orientation of its base; got shape {q.shape}", code="wrong-shape")

@@ -1,10 +1,10 @@
 """Dynamics of a robot over batches of samples.
 
 q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then have no sample axis either.
-`inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Those of dependent
-bodies, on mimic joints and in closed loops, follow at the end; without them these bodies have no mass.
-Order of arguments: robot, then inertias or frame, then q, dq, ddq or tau.
-Units are SI; torques represent forces of prismatic joints. All take `threads` (default: all cores).
+`inertias` are the ten inertial parameters of every body (joints, 10) or flat; None means the robot's nominal ones.
+Those of dependent bodies, on mimic joints and in closed loops, are at the end; if they are omitted, these bodies have
+no mass. Order of arguments: robot, then inertias or frame, then q, dq, ddq or tau. Units are SI; torques of prismatic
+joints are forces. `threads` is the number of threads (default: all cores).
 
 For a robot with a free base and n joints, q is a configuration (samples, 7 + n), and dq, ddq and tau have 6 + n
 columns, the base first (`dynid.dynamics.root_frame`); the six base rows are the wrench on the root, force first, in
@@ -47,11 +47,12 @@ __all__ = [
 
 def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out: Array | None = None,
               threads: int | None = None) -> Array:
-    """Return Y with tau = Y theta, theta the ten parameters of every body in turn: (samples, joints, 10 joints).
+    """Return the regressor Y (samples, joints, 10 joints) with tau = Y theta, for the ten inertial parameters of each
+    body.
 
     out: output array, to avoid an allocation.
     """
-    if out is None and threads is None:  # controllers call it so, and would wait longer for the checks than for it
+    if out is None and threads is None:  # fast path for controllers: the checks take longer than the regressor
         one = _regressor_of_one(robot, q, dq, ddq)
         if one is not None:
             return one
@@ -77,10 +78,10 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
 
 def regressor_blocks(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
                      samples: int = TILE) -> Iterator[Array]:
-    """Yield the regressor of a long motion block by block, in memory that stays in the processor's cache.
+    """Yield the regressor of a long motion in blocks of samples, in memory that stays in the processor's cache.
 
     The whole regressor of a walking robot takes up to 100 kB per sample. Each block is overwritten by the next one, so
-    that the caller copies what it keeps. Only entries that are not zero in every posture are computed and written.
+    the caller must copy it to keep it. Only entries that are not zero in every posture are computed.
 
     Args:
         robot: the robot, with a fixed or a free base.
@@ -110,20 +111,20 @@ def regressor_blocks(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, 
 
 
 def _working_memory(robot: Robot) -> tuple[Array, Array, Array]:
-    """Return the memory of `regressor_kernel` for the motion of bodies, for axes, and for the columns of a body."""
+    """Return the work arrays of `regressor_kernel` for body motion, joint axes, and the columns of a body."""
     return _aligned(robot.dof, BODY * TILE), _aligned(robot.dof, AXIS * TILE), _aligned(1, (COLUMNS + TEN) * TILE)[0]
 
 
 def _aligned(rows: int, columns: int) -> Array:
-    """Return an array (rows, columns) that begins with a line of the cache, so that no vector register spans two."""
-    line = 64 // 8  # numbers
+    """Return an array (rows, columns) that is aligned to cache lines, for fast SIMD access."""
+    line = 64 // 8  # numbers per cache line
     room = np.empty(rows * columns + line)
     first = -(room.ctypes.data // 8) % line
     return room[first:first + rows * columns].reshape(rows, columns)
 
 
 def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
-    """Return the regressor of a single sample; None for a batch, or if `check_motion` would refuse it."""
+    """Return the regressor of a single sample; None for a batch, or for inputs that `check_motion` does not accept."""
     n = len(robot.joints)
     try:
         q, dq, ddq = [np.ascontiguousarray(signal, dtype=float) for signal in motion]
@@ -135,8 +136,8 @@ def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
 
 
 def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | None:
-    """Return the regressor of a single sample of contiguous numbers (joints,); None if one is not finite, if the
-    robot has more joints than a tile has lanes, or if dependent joints carry its own."""
+    """Return the regressor of a single sample of contiguous arrays (joints,); None if a number is not finite, if the
+    robot has more joints than SIMD lanes, or if dependent joints carry independent ones."""
     n = len(robot.joints)
     if robot.has_free_base or (robot.followers is not None and robot.followers.carrying):
         return None
@@ -146,9 +147,9 @@ def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array
 
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
                       out: Array) -> None:
-    """Write selected entries of the regressor, each contiguous over the samples, in one thread.
+    """Compute selected entries of the regressor, each contiguous over the samples, in one thread.
 
-    place (joints, 10 joints) int64: the row of out (rows, samples) of each entry, -1 for none.
+    place (joints, 10 joints) int64: row of out (rows, samples) of each entry, -1 for none.
     """
     followers = robot.followers
     if followers is None or not followers.carrying:
@@ -211,8 +212,8 @@ def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: Ar
                   threads: int | None = None) -> Array:
     """Return the force and moment through each joint (samples, joints, 6), N and N m (Simionato, eq. 2.32).
 
-    About the joint's origin, in the joint's frame after its motion: the third moment of a revolute joint, or the
-    third force of a prismatic one, is its torque. Dependent bodies come last. Redundant closures carry no force.
+    Moments are about the joint's origin, in the joint's frame after its motion. The z moment of a revolute joint, or
+    the z force of a prismatic one, is its torque. Dependent bodies are last. Redundant closures carry no force.
     """
     single, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
     ten = inertias_of(robot, inertias)
@@ -227,7 +228,7 @@ def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: Ar
 
 
 def _turning(joints: Sequence[Joint], wrenches: Array) -> Array:
-    """Return the torques (samples, joints) of the wrenches (samples, joints, 6) through joints."""
+    """Return the joint torques (samples, joints) from the wrenches (samples, joints, 6) through the joints."""
     return np.stack([wrenches[:, j, 2 if joint.prismatic else 5] for j, joint in enumerate(joints)], axis=1)
 
 
@@ -296,7 +297,7 @@ def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayL
     case = MotionCase(robot, len(ten), (q, dq), threads)
     tree, ten, (q, dq) = case.tree, case.numbers(ten), case.motion
     over_samples(lambda a, b: kernels.energy_kernel(*tree, ten, q, dq, out, a, b), len(q), threads)
-    if pose is not None and which == 1:  # gravity does no work on the root in its own frame
+    if pose is not None and which == 1:  # in the frame of the root, the potential energy of the root is constant
         mass, first = mass_moments(inertia_matrix(robot, inertias, q, threads=threads))
         place = mass[:, None] * pose.position + np.einsum("sij,sj->si", pose.rotation, first)
         out[:, 1] = -place @ robot.gravity
@@ -319,10 +320,10 @@ def potential_energy(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
 
 def total_momentum(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
                    threads: int | None = None) -> Array:
-    """Return the momentum of a robot with a free base (samples, 6): linear, kg m/s, and angular about its centre of
+    """Return the momentum of a robot with a free base (samples, 6): linear, kg m/s, and angular about the centre of
     mass.
 
-    It is in axes of the base. Without external forces the angular momentum is constant.
+    Components are along the axes of the base. Without external forces the angular momentum is constant.
     """
     if not robot.has_free_base:
         raise ModelError(f"robot '{robot.name}' has a fixed base, so its total momentum is not "

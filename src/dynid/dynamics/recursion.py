@@ -1,8 +1,8 @@
-"""Reference implementation: Newton-Euler inverse dynamics of a tree over any kind of number.
+"""Reference implementation of Newton-Euler inverse dynamics of a tree for any number type.
 
-The kernels of `tiles`, `state` and `adjoint` unroll these equations, which are as in textbooks (Featherstone's ID,
-Khalil and Dombre, s. 9.5). Numbers need only + - *: floats, complex numbers for derivatives by a complex step,
-fractions, or symbols of an expression graph. Vectors are lists of three, matrices lists of three rows. The regressor
+The kernels of `tiles`, `state` and `adjoint` implement the same textbook equations (Featherstone's ID, Khalil and
+Dombre, s. 9.5). Number types need only + - *: floats, complex numbers for complex-step derivatives, fractions, or
+symbols of an expression graph. Vectors are lists of three, matrices lists of three rows. The regressor
 follows column by column from unit inertial parameters.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from dynid.robot import BASE, Joint, Robot
 
-Number = Any  # whatever has + - *
+Number = Any  # any type with + - *
 Vector = Sequence[Number]
 Matrix = Sequence[Sequence[Number]]
 
@@ -22,7 +22,7 @@ Matrix = Sequence[Sequence[Number]]
 def inverse_dynamics(robot: Robot, inertias: Matrix, q: Vector, dq: Vector, ddq: Vector, *,
                      cos: Callable[[Number], Number] = math.cos, sin: Callable[[Number], Number] = math.sin,
                      number: Callable[[float], Number] = float) -> list[Number]:
-    """Return the torques, one per joint, of one sample (q, dq, ddq: one number per joint) for bodies (joints, 10).
+    """Return the torques (joints,) of one sample q, dq, ddq (joints,) for inertial parameters (joints, 10).
 
     cos, sin: functions for the numbers in q. number: converts the robot's own constants (poses, gravity) to this kind
     of number.
@@ -32,7 +32,7 @@ def inverse_dynamics(robot: Robot, inertias: Matrix, q: Vector, dq: Vector, ddq:
     poses, axes, forces, moments = [], [], [], []
     for joint, x, d, dd, (XX, XY, XZ, YY, YZ, ZZ, *h, M) in zip(robot.joints, q, dq, ddq, inertias, strict=True):
         R, p = pose(joint, x, cos, sin, number)  # of the body in its parent
-        s, v = axis(joint, number)  # turn and velocity of the body's origin for unit joint velocity, body frame
+        s, v = axis(joint, number)  # angular and linear velocity for unit joint velocity, body frame
         W, E, A = base if joint.parent == BASE else motions[joint.parent]
         u = turned_back(R, W)
         # Angular velocity, angular acceleration, acceleration of the origin minus gravity, all in the body frame.
@@ -48,7 +48,7 @@ def inverse_dynamics(robot: Robot, inertias: Matrix, q: Vector, dq: Vector, ddq:
         forces.append(add(times(M, a), cross(e, h), cross(w, cross(w, h))))
         moments.append(add(turned(inertia, e), cross(w, turned(inertia, w)), cross(h, a)))
     torques = []
-    for i in reversed(range(robot.dof)):  # a joint carries its body's wrench and those of all bodies behind it
+    for i in reversed(range(robot.dof)):  # a joint transmits the wrenches of all bodies that it carries
         (R, p), (s, v), parent = poses[i], axes[i], robot.joints[i].parent
         torques.append(dot(s, moments[i]) + dot(v, forces[i]))
         if parent != BASE:
@@ -66,7 +66,7 @@ def pose(joint: Joint, x: Number, cos: Callable[[Number], Number], sin: Callable
     if joint.prismatic:
         return [turned_back(A, row) for row in B], add(b, turned(B, [a[0], a[1], a[2] + x]))
     c, s = cos(x), sin(x)
-    turn = [[c * row[0] + s * row[1], c * row[1] - s * row[0], row[2]] for row in B]  # B times the turn about z
+    turn = [[c * row[0] + s * row[1], c * row[1] - s * row[0], row[2]] for row in B]  # B times the rotation about z
     return [turned_back(A, row) for row in turn], add(b, turned(turn, a))
 
 

@@ -22,7 +22,7 @@ from dynid.errors import ModelError
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
-_NORM_TOLERANCE = 1e-3  # by which the norm of a quaternion may differ from one; rounded logs reach 1e-4
+_NORM_TOLERANCE = 1e-3  # largest difference of a quaternion's norm from one; rounded logs reach 1e-4
 
 
 class RootPose(NamedTuple):
@@ -38,7 +38,7 @@ def is_configuration(robot: Robot, q: Array) -> bool:
 
 
 def quaternion_norms(given: Array, named: str = "the quaternion of the base") -> Array:
-    """Return the norms (samples,) of quaternions (samples, 4); raise an error where one differs from 1."""
+    """Return the norms (samples,) of quaternions (samples, 4); raise an error if one differs from 1."""
     norms = np.sqrt(np.einsum("si,si->s", given, given))
     if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):
         row = int(np.argmax(np.abs(norms - 1.0)))
@@ -62,7 +62,7 @@ def quaternions(rotation: ArrayLike) -> Array:
     R = np.asarray(rotation, dtype=float)
     xx, yy, zz = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
     squares = np.stack([1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz, 1 + xx + yy + zz], axis=1)
-    # Rows of 4 q q', of which the one with the largest diagonal entry is scaled: no division by a small number.
+    # Rows of 4 q q'; the one with the largest diagonal entry is normalised, which avoids division by a small number.
     outer = np.empty((len(R), 4, 4))
     outer[:, range(4), range(4)] = squares
     for i, j, value in ((0, 1, R[:, 0, 1] + R[:, 1, 0]), (0, 2, R[:, 0, 2] + R[:, 2, 0]),
@@ -87,20 +87,20 @@ def _quaternion_of(robot: Robot) -> str:
 
 
 def check_quaternions(robot: Robot, q: Array) -> None:
-    """Raise an error if configurations (samples, 7 + n) have a quaternion that is no rotation."""
+    """Raise an error if configurations (samples, 7 + n) contain a quaternion whose norm is not 1."""
     quaternion_norms(q[:, 3:7], _quaternion_of(robot))
 
 
 def root_motion(robot: Robot, q: Array, v: Array | None = None, a: Array | None = None, *,
                 weightless: bool = False) -> tuple[Array, Array, Array]:
-    """Return q, dq, ddq (samples, 6 + n) in the axes of the root, as the kernels, models and samples have them.
+    """Return q, dq, ddq (samples, 6 + n) in the axes of the root, the form that kernels, models and samples use.
 
     Args:
         robot: a robot with a free base.
         q: configurations (samples, 7 + n).
-        v: velocities (samples, 6 + n), zero when left out.
-        a: accelerations (samples, 6 + n), zero when left out.
-        weightless: leave gravity out.
+        v: velocities (samples, 6 + n). Default: zero.
+        a: accelerations (samples, 6 + n). Default: zero.
+        weightless: whether to omit gravity.
     """
     pose, shape = root_pose(robot, q), (len(q), robot.dof)
     positions = np.concatenate([np.zeros((len(q), SIX)), q[:, 7:]], axis=1)
@@ -113,8 +113,8 @@ def root_motion(robot: Robot, q: Array, v: Array | None = None, a: Array | None 
 
 
 def in_root_axes(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> list[Array]:
-    """Return q and the velocities and accelerations given with it as contiguous arrays, in the axes of the root where
-    q is a configuration of a free base (one sample or several)."""
+    """Return q and the given velocities and accelerations as contiguous arrays, converted to the axes of the root if q
+    are configurations of a free base (one sample or several)."""
     given = [np.ascontiguousarray(signal, dtype=float) for signal in (q, *rates)]
     if not robot.has_free_base or given[0].shape[-1:] != (robot.dof + 1,):
         return given
@@ -123,13 +123,12 @@ def in_root_axes(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> list[Array]:
 
 
 def weight(robot: Robot, pose: RootPose) -> Array:
-    """Return the acceleration of free fall in the axes of the root (samples, 3), m/s^2."""
+    """Return the gravitational acceleration in the axes of the root (samples, 3), m/s^2."""
     return np.asarray(np.einsum("sji,j->si", pose.rotation, robot.gravity))
 
 
 def world_acceleration(robot: Robot, pose: RootPose, dq: Array, ddq: Array) -> Array:
-    """Return the acceleration a (samples, 6 + n), the derivative of the velocity dq, from ddq in the axes
-    of the root."""
+    """Return the acceleration (samples, 6 + n) as the derivative of dq, from proper accelerations ddq in root axes."""
     found = ddq.copy()
     found[:, :3] += weight(robot, pose) - np.cross(dq[:, 3:SIX], dq[:, :3])
     return found

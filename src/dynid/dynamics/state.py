@@ -1,8 +1,8 @@
 """Inertia matrix and bias torques of a single state, for integrators.
 
-A simulation has one state at a time, so here the lanes of a SIMD vector are bodies. The formulas of a body are those
-of `bodies`. Velocities, accelerations and wrenches are in the base frame about the base origin, where those of
-different bodies can be added:
+A simulation has one state at a time, so the lanes of a SIMD vector are bodies here. The formulas of a body are in
+`bodies`. Velocities, accelerations and wrenches are in the base frame about the base origin, where those of different
+bodies can be added:
 
     V_i = V_p + S_i dq_i,   A_i = A_p + V_p x S_i dq_i,   W_i = I_i A_i + V_i x* I_i V_i.
 
@@ -38,9 +38,9 @@ from dynid.dynamics.vectors import (
 from dynid.kernel_store import njit
 
 LANES = 8
-# First row of: cos, sin and value of q; pose in the parent r p; frame R P; axis S; velocity V; acceleration A; the ten
-# numbers of the body; those about the base origin, later of all it carries; its wrench F N; momentum L K of all it
-# carries moving with its axis; constants of the pose (see `Tree`) and the axis.
+# First row of: cos, sin and value of q; pose in the parent r p; frame R P; axis S; velocity V; acceleration A; inertial
+# parameters of the body; those about the base origin, later of all bodies it carries; wrench F N; momentum L K of all
+# bodies it carries for motion along its axis; constants of the pose (see `Tree`) and the axis.
 _CS, _RP, _FRAME, _S, _V, _A, _TEN, _INERTIA, _WRENCH, _MOMENTUM, _POSE, _AXIS = (
     k * LANES for k in (0, 3, 15, 27, 33, 39, 45, 55, 65, 71, 77, 125))
 ROWS = 131
@@ -48,7 +48,7 @@ BLOCK = ROWS * LANES
 
 
 def pack(tree: Tree, ten: Array) -> Array:
-    """Return the work array of a robot with bodies `ten` (n, 10)."""
+    """Return the work array of `mass_and_bias` for a robot with inertial parameters `ten` (n, 10)."""
     n = len(tree.parent)
     blocks = -(-n // LANES)
     rows = np.zeros((blocks, ROWS, LANES))
@@ -56,13 +56,14 @@ def pack(tree: Tree, ten: Array) -> Array:
         column = rows[i // LANES, :, i % LANES]
         for first, values in ((_TEN, ten[i]), (_POSE, tree.pose[i]), (_AXIS, tree.axis[i])):
             column[first // LANES:first // LANES + len(values)] = values
-    # Sines and cosines of a block are made by `angle_tile`, whose own space follows behind the blocks.
+    # `angle_tile` computes sines and cosines of a block; its work space follows the blocks.
     return np.concatenate([rows.ravel(), np.zeros(JOINT * TILE)])
 
 
 @njit(**BORROWING)
 def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, mass: Array, bias: Array) -> None:
-    """Compute the lower triangle of the inertia matrix (n, n) and c(q, dq) + g(q) (n,); q and dq may be longer than n.
+    """Compute the lower triangle of the inertia matrix (n, n) and the bias torques c(q, dq) + g(q) (n,). q and dq may
+    have more than n entries.
 
     w: see `pack`.
     """
@@ -105,11 +106,11 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
 
 @njit(**BORROWING)
 def add_wrenches(parent: Array, w: Array, places: Array, values: Array, bias: Array) -> None:
-    """Subtract from the bias (n,) the joint torques J' F of external wrenches, at the state that `mass_and_bias` left
-    in w. places (wrenches, 14): see `wrench.places`; values (wrenches, 6): force and moment."""
+    """Subtract from the bias (n,) the joint torques J' F of external wrenches, at the state of the last
+    `mass_and_bias`. places (wrenches, 14): see `kinematics.places`; values (wrenches, 6): force and moment."""
     for k in range(len(places)):
         F, N = vector(values[k], 0, 1), vector(values[k], 3, 1)
-        if dot(F, F) + dot(N, N) == 0.0:  # pushes come and go
+        if dot(F, F) + dot(N, N) == 0.0:  # most wrenches are zero most of the time
             continue
         a, b = int(places[k, 4]), int(places[k, 0])
         turn = matrix(places[k], 5, 1)
@@ -119,7 +120,7 @@ def add_wrenches(parent: Array, w: Array, places: Array, values: Array, bias: Ar
             F, N = turned(R, F), turned(R, N)
         if b >= 0:
             R, P = _frame(w, (b // LANES) * BLOCK + b % LANES + _FRAME)
-            N = add_cross(N, add_turned(P, R, vector(places[k], 1, 1)), F)  # about the base's origin, as the axes are
+            N = add_cross(N, add_turned(P, R, vector(places[k], 1, 1)), F)  # about the base origin, like the axes
         while b >= 0:
             s = (b // LANES) * BLOCK + b % LANES + _S
             bias[b] -= dot(vector(w, s, LANES), N) + dot(vector(w, s + 3 * LANES, LANES), F)
@@ -152,10 +153,9 @@ def _poses(w: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _start_free(w: Array, dq: Array) -> None:
-    """Compute the root link of a free base and its six axes, the unit twists in its own frame.
+    """Compute the rows of the root link of a free base and its six axes, the unit twists in the root frame.
 
-    That frame is the base frame at this instant (see `tiles.root_tile`). Only its angular velocity has an effect on
-    forces.
+    The root frame is the base frame at this instant (see `tiles.root_tile`). Only its angular velocity affects forces.
     """
     for i in range(6):
         x = (i // LANES) * BLOCK + i % LANES
@@ -196,10 +196,10 @@ def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _loads(w: Array) -> None:
-    """Compute the ten parameters of each body about the base origin, and the wrench it needs.
+    """Compute the ten inertial parameters of each body about the base origin, and the wrench that its motion requires.
 
-    With momentum L, K of its velocity V = (w, u), and F, N as momentum of its acceleration, the wrench is F + w x L and
-    N + w x K + u x L.
+    L, K is the momentum for the velocity V = (w, u), and F, N that for the acceleration as velocity. The wrench is
+    F + w x L and N + w x K + u x L.
     """
     for t in range(LANES):
         R, P = _frame(w, _FRAME + t)
@@ -219,10 +219,7 @@ def _loads(w: Array) -> None:
 @njit(**INNER_BORROWING)
 def _momenta(w: Array) -> None:
     """Compute the momentum of all bodies that each joint carries, for motion along its axis, and its bias torque S.N +
-    V.F.
-
-    The bias torque is stored in the first row of the poses.
-    """
+    V.F. The bias torque is stored in the first row of the poses."""
     for t in range(LANES):
         S, V = vector(w, _S + t, LANES), vector(w, _S + 3 * LANES + t, LANES)
         L, K = momentum(symmetric(w, _INERTIA + t, LANES), vector(w, _INERTIA + 6 * LANES + t, LANES),
@@ -235,23 +232,21 @@ def _momenta(w: Array) -> None:
 
 @njit(**BORROWING)
 def solve_state(matrix: Array, inverse: Array, x: Array) -> bool:
-    """Solve matrix x = x in place by L D L' of the lower triangle; inverse (n,): work space for 1 / D.
-
-    Returns False if the matrix is singular. Cholesky is not used, because the published inertias of some robots are not
-    physically consistent, although their equations have a solution.
-    """
+    """Solve matrix y = x in place (y replaces x) by the L D L' factors of the lower triangle; return False if it is
+    singular. inverse (n,): work space for 1 / D. Cholesky is not used, because the published inertias of some robots
+    are not physically consistent, although their equations have a solution."""
     n = len(inverse)
     largest = 0.0
     for i in range(n):
         largest = max(largest, abs(matrix[i, i]))
     for i in range(n):
         diagonal, rest = matrix[i, i], x[i]
-        lost = 1e-13 * abs(diagonal) + 1e-16 * largest  # a pivot below it is rounding
+        lost = 1e-13 * abs(diagonal) + 1e-16 * largest  # smaller pivots are rounding errors
         for j in range(i):
             value = matrix[i, j]
             for k in range(j):
                 value -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = value  # L_ij D_j, until the row is done
+            matrix[i, j] = value  # L_ij D_j until the row is complete
             scaled = value * inverse[j]
             diagonal -= value * scaled
             rest -= scaled * x[j]

@@ -1,13 +1,12 @@
-"""The physics of one body for a tile of samples: loops over the formulas of `bodies` that the compiler turns into SIMD.
+"""Dynamics of one body for a tile of samples: loops over the formulas of `bodies` that the compiler vectorises (SIMD).
 
 A tile holds up to TILE samples. Every quantity is a row of TILE numbers in a flat array, so that row k
 of sample t is at [k * TILE + t]: the constant stride lets LLVM prove that rows do not overlap.
 
-Rows of a body (21): R 0..8 its rotation and P 9..11 the place of its origin, both in the base frame;
-W 12..14 angular velocity, E 15..17 angular acceleration, A 18..20 acceleration of the origin minus
-gravity, these three in the body frame.
-Rows of an axis (6): turn 0..2 and velocity of the body's point at the base origin 3..5, base frame. In
-that form axes, wrenches and inertias of different bodies are added without any transformation.
+Rows of a body (21): R 0..8 its rotation and P 9..11 its origin, both in the base frame; W 12..14 angular velocity, E
+15..17 angular acceleration, A 18..20 acceleration of the origin minus gravity, these three in the body frame. Rows of
+an axis (6): rotation 0..2 and velocity of the body's point at the base origin 3..5, base frame. In this form axes,
+wrenches and inertias of different bodies are added without any transformation.
 """
 
 from __future__ import annotations
@@ -106,9 +105,9 @@ def joint_tile(q, column, dq, ddq, i, lo, m, joint):
 
 @njit(**INNER)
 def body_tile(pose, axis, joint, up, here, m):
-    """Compute the motion of a body from its parent's (`up`) and its joint's.
+    """Compute the motion of a body from the motion of its parent (`up`) and of its joint.
 
-    With r, p the pose in the parent and s, v the axis, all primes in the body frame:
+    r, p is the pose in the parent and s, v the axis. Primed results are those of the body; r' is the transpose of r:
       R' = R r, P' = P + R p
       W' = r' W + s dq
       E' = r' E + s ddq + (r' W) x s dq
@@ -150,7 +149,7 @@ def root_tile(base, q, dq, ddq, lo, m, here):
             here[(15 + k) * TILE + t] = ddq[lo + t, 3 + k] if len(ddq) > 0 else 0.0
             here[(18 + k) * TILE + t] = ddq[lo + t, k] if len(ddq) > 0 else 0.0
     if q.shape[1] > dq.shape[1]:
-        for t in range(m):  # quaternions and velocities as rows, in the place of the pose: the next loop is then SIMD
+        for t in range(m):  # quaternions and velocities as rows, so that the next loop is vectorised
             put(here, t, TILE, (q[lo + t, 3], q[lo + t, 4], q[lo + t, 5]))
             put(here, 3 * TILE + t, TILE, (q[lo + t, 6], 0.0, 0.0))
             put(here, 6 * TILE + t, TILE, (dq[lo + t, 0], dq[lo + t, 1], dq[lo + t, 2]))
@@ -214,7 +213,7 @@ def wrench_columns_tile(here, out, m):
 @njit(**INNER)
 def project_columns_tile(columns, axis, ten, m):
     """Compute the contribution of each inertial parameter of a body to the torque of a joint that carries it (10 rows):
-    the power of the body's `wrench_columns_tile` on the joint's axis."""
+    the power of the wrenches of `wrench_columns_tile` on the joint's axis."""
     for t in range(m):
         S, V = vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE)
         for k in range(6):
@@ -226,14 +225,14 @@ def project_columns_tile(columns, axis, ten, m):
 
 @njit(**INNER)
 def copy_row(source, at, target, lo, m):
-    """Copy m numbers from place `at` of an array to place `lo` of another one."""
+    """Copy m numbers from index `at` of one array to index `lo` of another."""
     for t in range(m):
         target[np.uintp(lo + t)] = source[np.uintp(at + t)]
 
 
 def _transpose_four(typing: Any, source: Any, at: Any, step: Any, target: Any, to: Any, width: Any) -> Any:
-    """Copy four numbers of each of four rows, `step` apart, so that those of a column are neighbours, columns `width`
-    apart. Shuffles in registers are faster than the code that the compiler would generate."""
+    """Transpose a 4 x 4 block by shuffles in registers, which are faster than the code that the compiler would
+    generate. The rows of the source are `step` apart, those of the target `width`."""
     from llvmlite import ir
     from numba import types
 
@@ -262,7 +261,7 @@ def _transpose_four(typing: Any, source: Any, at: Any, step: Any, target: Any, t
     return signature, generate
 
 
-transpose_four: Any = None  # compiled code calls it, so numba is loaded when it is needed
+transpose_four: Any = None  # only compiled code calls this function, so numba is loaded on demand
 
 
 @when_numba_is_loaded
@@ -285,7 +284,7 @@ def spread_ten(source, first, step, target, at, width, m):
 
 @njit(**INNER)
 def spread_four(source, first, step, target, at, width, m):
-    """Copy four rows of a tile, `step` apart, so that the numbers of a sample are neighbours, as in `spread_ten`."""
+    """Copy four rows of a tile, which are `step` rows apart, so that the four numbers of each sample are contiguous."""
     for t in range(0, m - 3, 4):
         transpose_four(source, first * TILE + t, step * TILE, target, at + t * width, width)
     for t in range(m - m % 4, m):
@@ -295,7 +294,8 @@ def spread_four(source, first, step, target, at, width, m):
 
 @njit(**INNER)
 def wrench_tile(body, here, out, m):
-    """Compute force and moment about the base origin that a body with parameters `body` needs, base frame (6 rows)."""
+    """Compute the force and moment about the base origin that a body with parameters `body` requires, base frame (6
+    rows)."""
     J, h, M = symmetric(body, 0, 1), vector(body, 6, 1), body[9]
     for t in range(m):
         f, n = wrench(J, h, M, vector(here, 12 * TILE + t, TILE), vector(here, 15 * TILE + t, TILE),
@@ -319,7 +319,7 @@ def inertia_tile(body, here, out, m):
 
 @njit(**INNER)
 def momentum_tile(ten, axis, out, m):
-    """Compute the momentum of an inertia that moves with an axis (6 rows, linear part first)."""
+    """Compute the momentum of a body with inertia `ten` for unit velocity along an axis (6 rows, linear part first)."""
     for t in range(m):
         L, K = momentum(symmetric(ten, t, TILE), vector(ten, 6 * TILE + t, TILE), ten[9 * TILE + t],
                         vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE))

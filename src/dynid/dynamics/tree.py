@@ -1,4 +1,4 @@
-"""Arrays of a robot for the kernels."""
+"""Kinematic tree of a robot as arrays for the compiled kernels."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ FREE_ROOT = -2  # parent of the first coordinate of a free base
 
 
 class Tree(NamedTuple):
-    """Arrays of a robot.
+    """Kinematic tree of a robot with n joints as arrays.
 
     Attributes:
-        parent: (n,), parent body of each joint, -1 for the base, FREE_ROOT for the first coordinate of a free base.
-        pose: (n, 48), four 3 x 4 matrices of the pose of a body in its parent, which is affine in (cos q, sin q, q) for
+        parent: parent body of each joint (n,), -1 for the base, FREE_ROOT for the first coordinate of a free base.
+        pose: four 3 x 4 matrices (n, 48) of the pose of a body in its parent, which is affine in (cos q, sin q, q) for
             revolute and prismatic joints: T(q) = T0 + cos(q) Tc + sin(q) Ts + q Tq.
-        axis: (n, 6), angular velocity (3) and velocity of the body's origin (3) for unit joint velocity, body frame.
-        gravity: (3,), zero for a free base, where it is part of the root's acceleration (`dynid.dynamics.root_frame`).
+        axis: angular velocity and velocity of the body's origin for unit joint velocity, body frame (n, 6).
+        gravity: gravity in the base frame (3,), m/s^2; zero for a free base, where the root's acceleration includes it.
     """
 
     parent: Ints
@@ -44,8 +44,7 @@ def joint_pose(joint: Joint) -> Array:
 
 
 def joint_axis(joint: Joint) -> Array:
-    """Return the motion of the body for unit joint velocity, body frame: angular velocity, velocity of its
-    origin (6,)."""
+    """Return angular velocity and velocity of a body's origin for unit joint velocity (6,), body frame."""
     rotation, origin = joint.after[:3, :3], joint.after[:3, 3]
     z = rotation[2]
     if joint.prismatic:

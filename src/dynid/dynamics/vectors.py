@@ -1,8 +1,8 @@
-"""Vectors as tuples of three numbers, matrices as tuples of nine (row by row), and their places in rows of an array.
+"""Vectors as tuples of three numbers, matrices as tuples of nine (row by row), and their storage in arrays.
 
-Number k of a vector at `at` is at [at + k * stride]: the stride is TILE in `tiles`, LANES in `state`, 1 in a plain
-array. A constant stride lets LLVM prove that rows do not overlap, and an unsigned place that it does not count from the
-end of the array; without either, loops do not become SIMD.
+Element k of a vector stored at index `at` is at [at + k * stride]: the stride is TILE in `tiles`, LANES in `state`, 1
+in a plain array. A constant stride lets LLVM prove that rows do not overlap, and an unsigned index that it does not
+count from the end of the array; both are needed for vectorisation (SIMD).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def add(a: Vector, b: Vector) -> Vector:
 
 @njit(**INLINED)
 def add_times(c: Vector, x: float, a: Vector) -> Vector:
-    """Return c + x a, in the order that compiles to fused multiply-adds."""
+    """Return the vector c + x a, in the order that compiles to fused multiply-adds."""
     return c[0] + x * a[0], c[1] + x * a[1], c[2] + x * a[2]
 
 
@@ -95,7 +95,7 @@ def turned(R: Matrix, a: Vector) -> Vector:
 
 @njit(**INLINED)
 def turned_back(R: Matrix, a: Vector) -> Vector:
-    """Return R' a: a vector in the axes of a rotated frame."""
+    """Return the vector R' a: vector a in the axes of a frame with rotation R."""
     return (R[0] * a[0] + R[3] * a[1] + R[6] * a[2], R[1] * a[0] + R[4] * a[1] + R[7] * a[2],
             R[2] * a[0] + R[5] * a[1] + R[8] * a[2])
 

@@ -1,4 +1,5 @@
-"""Excitation: trajectories, their information on a model, limits, and optimal experiment design."""
+"""Exciting trajectories for identification: trajectory families, Fisher information, limits, optimal experiment
+design."""
 
 from dynid.excitation.exciting_motion import ExcitingMotion, assess, slow_enough
 from dynid.excitation.information import Information, magnitudes

@@ -1,4 +1,4 @@
-"""A designed motion, and its assessment: quality, expected standard errors, and use of every limit."""
+"""An exciting motion and its assessment: condition number, expected standard errors, and use of every limit."""
 
 from __future__ import annotations
 
@@ -27,33 +27,36 @@ from dynid.regression import BaseParameters
 from dynid.robot import Robot
 
 _TORQUE_STEP = 1.1  # smallest factor on the duration of a motion whose torques are too large
-_LARGEST_TORQUE_STEP = 2.0  # the largest; torques of gravity alone would ask for a standstill
-_SPARE_DURATION = 1e-3  # share that a motion lasts longer than its limits ask: a check on another grid must agree
+_LARGEST_TORQUE_STEP = 2.0  # largest factor; gravity torques do not decrease at low speed
+_SPARE_DURATION = 1e-3  # relative excess of the duration, so that a check on another grid agrees
 _MAX_SLOWDOWN = 40.0  # factor on the duration beyond which a motion is refused
 _DURATION_POWERS = {"velocity": 1, "acceleration": 2, "jerk": 3}  # quantity ~ 1 / duration ** power
-_UP_TO_SPEED = 0.3  # s to the top speed of a joint whose acceleration nobody limits
+_UP_TO_SPEED = 0.3  # s to reach the top speed of a joint without an acceleration limit
 _MEASUREMENT, _NO_PRIOR = Measurement(), PriorKnowledge()
 
 
 def nominal_base_values(base: BaseParameters) -> Array:
-    """Return the nominal base values (base,), nan if a part is unknown."""
+    """Return the nominal values of the base parameters (base,), nan if a component is unknown."""
     nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
     return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
 
 
 @dataclass(frozen=True, eq=False)
 class ExcitingMotion:
-    """An exciting motion.
+    """An exciting motion with its expected accuracy and its use of the limits.
 
     Attributes:
-        trajectory: with the path from and to home, if requested.
+        trajectory: the motion, with the path from and to the home posture, if requested.
         core: the exciting part.
-        value, condition: criterion, and condition number of the unscaled base regressor, over the core at `rate` (Hz).
-        deviations: (base,), expected standard errors under torque noise `noise`, together with earlier logs if given.
-        noise: (dof,), N m, independent between samples; default: a share of each joint's typical torque.
+        model, base, limits: model, its base parameters, and limits of the motion.
+        criterion, value: criterion and its value over the core at `rate` (Hz).
+        condition: condition number of the unscaled base regressor.
+        deviations: expected standard errors (base,) under torque noise `noise`, including earlier logs if given.
+        noise: standard deviation of white torque noise (dof,), N m; default: a share of each joint's typical torque.
         history: (seconds, best value) during the search.
         report: use of every limit.
         torque: the nominal model with the torque limits, if known.
+        seed, starts, elapsed: seed of the search, number of its starts, and its time, s.
         interrupted: whether the user stopped the search.
     """
 
@@ -92,16 +95,14 @@ class ExcitingMotion:
         return np.where(np.isfinite(relative), relative, np.inf)
 
     def configurations(self, t: ArrayLike) -> Array:
-        """Return configurations at times t (m,) as kinematics need them: (m, dof), or (m, 7 + n) of a free base."""
+        """Return the configurations at times t (m,), s: (m, dof), or (m, 7 + n) for a free base."""
         if isinstance(self.trajectory, WholeBodyTrajectory):
             return self.trajectory.states(t).q
         return self.trajectory.at(t).q
 
     def torques(self, theta: Array, t: ArrayLike) -> Array:
-        """Return torques (m, dof) of parameters theta at times t (m,).
-
-        Those of standing robots are from the nominal model, and nan for the base.
-        """
+        """Return the torques (m, dof) for parameters theta at times t (m,), s. For robots with standing feet they are
+        those of the nominal model, and nan for the base."""
         if isinstance(self.trajectory, WholeBodyTrajectory):
             joints = self.trajectory.torques(t)
             return np.hstack([np.full((len(joints), self.trajectory.dof - joints.shape[1]), np.nan), joints])
@@ -137,7 +138,7 @@ class ExcitingMotion:
         order = np.argsort(-self.relative_deviations)
         for k in order[:10]:
             relative = self.relative_deviations[k]
-            shown = f"{relative:.2g} %" if np.isfinite(relative) else "nominal not known or zero"
+            shown = f"{relative:.2g} %" if np.isfinite(relative) else "nominal value unknown or zero"
             lines.append(f"  {self.base.names[k]:8s} {self.deviations[k]:.3g} {self.base.units[k]}  ({shown})")
         tight = sorted(self.report.usages, key=lambda u: -u.excess)[:5]
         lines += ["closest to their limits:", *(f"  {usage}" for usage in tight)]
@@ -147,7 +148,7 @@ class ExcitingMotion:
     def save(self, path: str | Path, rate: float | None = None) -> None:
         """Write the motion atomically to .csv, .npz or .yaml (ROS 2 JointTrajectory), by the extension of the path.
 
-        That of a robot with standing feet also has the pose of the base and the torques of the nominal model.
+        The file of a robot with standing feet also has the pose of the base and the torques of the nominal model.
         """
         rate, names = self.rate if rate is None else rate, self.limits.names
         whole = self.trajectory
@@ -162,14 +163,15 @@ def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | 
     """Return a motion with its condition number, the expected standard errors of every base parameter and its use of
     every limit, slowed down if limits or nominal torques require it.
 
-    model, limits, measurement, prior: as in `excite`. Refuses a motion that leaves the joint ranges or the workspace.
+    model, limits, measurement, prior: see `excite`. An error is raised if the motion leaves the joint ranges or the
+    workspace.
     """
     return _assessed(design_experiment(model, limits, Fourier(), "condition", measurement, prior), trajectory, seed)
 
 
 def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], limits: Limits | None = None, *,
                 measurement: Measurement = _MEASUREMENT, seed: int = 0) -> ExcitingMotion:
-    """Return the motion with the smallest typical standard error as `assess` does; the others are not checked.
+    """Return the assessed motion with the smallest typical standard error, see `assess`; the others are not checked.
 
     The typical standard error is the median of the expected ones relative to nominal values, at the given speed.
     """
@@ -217,10 +219,10 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
 
 
 def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
-    """Return the factor on the duration for a violated limit; tried: all slowdowns so far and their reports.
+    """Return the factor on the duration that satisfies a violated limit; tried: previous slowdowns and their reports.
 
-    Torques also contain gravity and friction. If inertia adds to their peak, it is convex in 1 / slowdown, so a line
-    through the last two reports does not overestimate the slowdown.
+    Torques also contain gravity and friction. If inertia adds to the peak torque, the peak is convex in 1 / slowdown,
+    so linear extrapolation from the last two reports does not overestimate the slowdown.
     """
     if usage.kind != "torque":
         return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)

@@ -17,16 +17,17 @@ from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
 from dynid.robot import Robot
 
-# Of friction: its torque is the parameter times this power of the speed, as its unit says.
+# Friction torque is the parameter times this power of the speed, by the unit of the parameter.
 SPEED_POWER = {"N m": 0, "N": 0, "N m s/rad": 1, "N s/m": 1, "N m s^2/rad^2": 2, "N s^2/m^2": 2}
 
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """The information matrix A = D (known + sum_j w_j^2 Y_j' Y_j) D of a motion.
+    """Fisher information matrix A = D (known + sum_j w_j^2 Y_j' Y_j) D of a motion.
 
-    weights (dof,): 1 / noise of each joint's torque. scale (base,): prior magnitude of each base parameter, the
-    diagonal of D. known (base, base): triangular factor of earlier logs with the same weights.
+    layout: order of the base columns. weights (dof,): 1 / noise of each joint's torque. scale (base,): prior magnitude
+    of each base parameter, the diagonal of D. known (base, base): triangular factor of earlier logs with the same
+    weights.
     """
 
     layout: Layout
@@ -37,7 +38,7 @@ class Information:
     @staticmethod
     def of(model: LinearModel, base: BaseParameters, *, noise: Array | float | None = None, scale: Array | None = None,
            known: Regression | None = None) -> Information:
-        """Return the information of a model.
+        """Return the information matrix of a model.
 
         noise: standard deviation of each joint's torque (one number or dof). known: earlier logs.
         """
@@ -57,7 +58,7 @@ class Information:
         return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 
     def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the base columns of each joint (layout.rows, samples); the rows of its torque are not set."""
+        """Return the base regressor of each joint (layout.rows, samples); rows for torques are not set."""
         out = np.empty((self.layout.rows, len(q)))
         complete(self.layout.model).fill(q, dq, ddq, self.layout.place, out)
         return out
@@ -67,7 +68,7 @@ class Information:
         return slice(rows.start, rows.stop - 1)
 
     def matrix(self, entries: Array) -> Array:
-        """Return A (base, base) from the entries of a motion."""
+        """Return the information matrix A (base, base) from the regressor entries of a motion."""
         total = self._before.copy()
         for j, columns in enumerate(self.layout.columns):
             part = dsyrk(self.weights[j] ** 2, entries[self._rows(j)].T, trans=1, lower=1)
@@ -120,7 +121,7 @@ def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
     known values of the same unit. Without any, friction is a twentieth of the joint's torque limit at its top speed,
     and all else 1."""
     nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
-    # Grouped values count only where every part of the group is known.
+    # Combined values are used only if every component is known.
     beta = np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
     units = np.array(base.units)
     scale = np.empty(len(beta))
@@ -148,8 +149,8 @@ def _friction(base: BaseParameters, robot: Robot | None) -> Array:
     return guess
 
 
-NOISE_SHARE = 0.02  # of a joint's typical torque
-_SHARE_OF_LIMIT = 0.3  # typical torque, as a share of its limit, where inertias are not known
+NOISE_SHARE = 0.02  # relative to a joint's typical torque
+_SHARE_OF_LIMIT = 0.3  # typical torque relative to its limit, if inertias are not known
 _DRAWN_STATES = 256
 _TOP_SPEED_RATE = 3.0  # 1/s: a joint without a limit of acceleration reaches its top speed in a third of a second
 
@@ -178,5 +179,5 @@ def typical_torques(model: LinearModel, limits: Limits, theta: Array | None) -> 
         found = np.sqrt(np.mean(np.minimum(np.abs(tau), limits.torque) ** 2, axis=0))
     known = np.where(np.isfinite(found) & (found > 0), found, limited)
     largest = float(np.nanmax(known)) if np.isfinite(known).any() else 1.0
-    # A joint that carries nothing has its own noise all the same.
+    # A joint without load has noise, too.
     return np.maximum(np.where(np.isfinite(known), known, largest), 1e-3 * largest)

@@ -1,4 +1,4 @@
-"""Self-motions of a redundant arm: all joints move while a frame is fixed."""
+"""Self-motions of a redundant arm: the joints move while a frame keeps its pose."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dynid.excitation.random_motions import home_posture, ranges, spread_posture
 from dynid.excitation.trajectories.trajectory import Piecewise
 from dynid.robot import Robot
 
-SELF_MOTION_STEP = 0.01  # rad along the way
-MAX_PATH_ANGLE = 4.0 * np.pi  # rad, where a way that goes round ends
-_SINGULAR_JACOBIAN = 0.03  # of the largest singular value of the Jacobian, below which a posture is not passed
+SELF_MOTION_STEP = 0.01  # rad along the path
+MAX_PATH_ANGLE = 4.0 * np.pi  # rad, end of a closed path
+_SINGULAR_JACOBIAN = 0.03  # smallest relative singular value of the Jacobian along a path
 _NEWTON_STEPS = 8  # of Newton's method
 _POSE_TOLERANCE = 1e-10  # m and rad
 _KNOT_SECONDS = 0.01  # s between the knots of the motion in time
-MIN_PATH_ANGLE = 0.1  # rad, a way that is worth going
-LONG_PATH_ANGLE = 1.0  # rad, of a way from a posture that nobody gave: joints turn far enough to be distinguished
-POSTURE_DRAWS = 16  # postures that are tried where the middle of the ranges is singular
-DRAWN_RANGE_SHARE = 0.6  # of every joint's range that they are drawn from: near its ends a way is short
+MIN_PATH_ANGLE = 0.1  # rad, shortest useful path
+LONG_PATH_ANGLE = 1.0  # rad, of a path from a chosen posture: joints move far enough for identification
+POSTURE_DRAWS = 16  # postures that are tried if the middle of the ranges is singular
+DRAWN_RANGE_SHARE = 0.6  # of every joint's range, from which postures are drawn: near its ends paths are short
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class SelfMotion:
     """Path of a redundant arm along which a frame is fixed.
 
     Attributes:
-        s: path length (points,), in units of joint motion.
+        s: path length (points,), norm of the joint motion in rad or m.
         q: postures (points, dof).
         posture: the start posture (dof,).
     """
@@ -74,9 +74,9 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
         return other
     raise NotPossibleError(
         f"from {'the middle of its ranges' if posture is None else 'this posture'} the joints of robot '{robot.name}' "
-        f"can move by only {found.length:.2g} rad while frame '{frame}' is fixed", "choose another posture" if other is
-        None else f"give a posture such as --home {','.join(f'{x:g}' for x in other.posture)}, from which they can "
-        f"move by {other.length:.2g} rad")
+        f"can move by only {found.length:.2g} rad while frame '{frame}' keeps its pose",
+        "choose another posture" if other is None else
+        f"give a posture such as --home {','.join(f'{x:g}' for x in other.posture)}, from which they can move by {other.length:.2g} rad")
 
 
 def _way(robot: Robot, frame: str, limits: Limits, start: Array, reach: float, seed: int) -> SelfMotion:
@@ -124,7 +124,7 @@ def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, b
         after = _held(robot, frame, aim, q + SELF_MOTION_STEP * direction)
         if after is None or np.any((after < bounds[0]) | (after > bounds[1])):
             break
-        if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * SELF_MOTION_STEP:  # round and back again
+        if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * SELF_MOTION_STEP:  # the path is closed
             break
         found.append(after)
         q, ahead = after, direction
@@ -142,8 +142,7 @@ def _tangent(robot: Robot, frame: str, q: Array, ahead: Array) -> Array | None:
 
 
 def _held(robot: Robot, frame: str, aim: Array, q: Array) -> Array | None:
-    """Return the posture nearest to q (dof,) in which the frame has the pose `aim`, by Newton's method; None if it
-    fails."""
+    """Return the posture nearest to q (dof,) in which the frame has the pose `aim`; None if Newton's method fails."""
     for _ in range(_NEWTON_STEPS):
         pose = frame_pose(robot, frame, q[None])[0]
         turn = aim[:3, :3] @ pose[:3, :3].T

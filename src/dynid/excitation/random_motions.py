@@ -1,4 +1,4 @@
-"""Random motions: through random postures, which are spread over the joint ranges, and along random sines."""
+"""Random motions: through random postures that are spread over the joint ranges, and with random sine velocities."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.trajectories.trajectory import Motion, Piecewise
 from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
 
-_PATH_TRIES = 100  # ways from a posture tried for one that is free
-_LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # of the limit, for the amplitudes of sines
+_PATH_TRIES = 100  # paths from a posture that are tried for a collision-free one
+_LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # of the speed limit: amplitudes of sines
 MIN_SINE_PERIOD = 0.5  # s, period of a sine
-_ACCELERATION_MARGIN = 0.998  # of the acceleration limit: a check adds a little between its points
+_ACCELERATION_MARGIN = 0.998  # of the acceleration limit, for the difference between grid points in a check
 
 
 def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: float = 0.9, share: float = 1.0,
@@ -25,8 +25,8 @@ def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
     """Return a motion from one random posture to the next, all joints together, with a stop at each (Ardiani, s.
     3.3.6.1 and C.4.2.1).
 
-    share: of the velocity and acceleration limits. Trapezoidal speed, or quintics if there is a jerk limit. Paths
-    outside the workspace are not used.
+    share: fraction of the velocity and acceleration limits. The speed is trapezoidal, or quintic with a jerk limit.
+    Paths outside the workspace are not used.
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
     if limits.space is not None:
@@ -51,8 +51,7 @@ def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
 
 
 def _free_ways(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:
-    """Return the postures in an order in which every straight path to the next is free; some postures are
-    drawn again."""
+    """Return postures in an order with collision-free straight paths; some postures are drawn again."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     taken, left = [rows[0]], list(rows[1:])
     for _ in range(_PATH_TRIES * len(rows)):
@@ -78,12 +77,13 @@ def _straight(first: Array, last: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Sines:
-    """One sine of velocity per joint, from rest: dq_j = A_j sin(2 pi t / T_j) (Simionato, eq. 5.2).
+    """Sinusoidal velocity of each joint, from rest: dq_j = A_j sin(2 pi t / T_j) (Simionato, eq. 5.2).
 
     Attributes:
-        start: (dof,), positions at time 0, rad or m.
-        amplitude: (dof,), A, rad/s or m/s.
-        period: (dof,), T, s.
+        start: positions at time 0 (dof,), rad or m.
+        amplitude: velocity amplitudes A (dof,), rad/s or m/s.
+        period: periods T (dof,), s.
+        duration: duration, s.
     """
 
     start: Array
@@ -139,8 +139,8 @@ _POSTURE_TRIES = 200  # postures drawn for one that is free
 
 
 def ranges(limits: Limits, reach: float = 1.0) -> tuple[Array, Array]:
-    """Return lowest and highest positions (dof,) of a share `reach` of every range; a joint without limits has one
-    turn."""
+    """Return the lowest and highest positions (dof,) of the central share `reach` of each range; one turn without
+    limits."""
     low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
     high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
     middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)

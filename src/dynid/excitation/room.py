@@ -11,23 +11,23 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.model import DifferentialDrive
 
 SERIES_TERMS = 5  # of the Fourier series (eq. E.19)
-SEARCH_POINTS = 76  # of the motion at which limits are checked in the search: 15 in a period of the last term
-SEARCH_SHARE = 0.97  # of the limits, to which the search keeps at these points, for what lies between them
+SEARCH_POINTS = 76  # points at which the search checks limits: 15 per period of the last term
+SEARCH_SHARE = 0.97  # of the limits that the search uses at these points, for values between them
 START_AMPLITUDE = 0.1  # m/s and rad/s, of the random series from which a search starts
-_SPEEDS = DifferentialDrive()  # speed and turn rate as coordinates: their regressor depends on nothing else
+_SPEEDS = DifferentialDrive()  # speed and yaw rate as coordinates: the regressor depends on them alone
 
 
 @dataclass(frozen=True)
 class Room:
-    """Limits of a motion about its start.
+    """Limits of a motion of a two-wheeled robot in a square room around its start.
 
     Attributes:
         half: Half the edge of the square room, m.
         speed: Largest speed, m/s.
-        turn: Largest turn rate, rad/s.
+        turn: Largest yaw rate, rad/s.
         speed_rate: Largest acceleration, m/s^2.
-        turn_rate: Largest rate of the turn rate, rad/s^2.
-        heading: How far the robot may turn either way, rad, so that it makes no circles.
+        turn_rate: Largest yaw acceleration, rad/s^2.
+        heading: Largest heading angle in either direction, rad, which excludes full circles.
     """
 
     half: float
@@ -44,12 +44,12 @@ class Room:
             raise ModelError(f"limits of a room must be above zero, got {', '.join(wrong)}", code="wrong-room")
 
     def left(self, speeds: Array, rates: Array, pose: Array) -> Array:
-        """Return the unused share of each limit (limits,), negative where one is exceeded.
+        """Return the unused share of each limit (limits,); negative values are violations.
 
         Args:
-            speeds: Speed and turn rate (rows, 2), m/s and rad/s.
-            rates: Their rates (rows, 2).
-            pose: Place, m, and heading, rad (rows, 3).
+            speeds: Forward speed and yaw rate (rows, 2), m/s and rad/s.
+            rates: Time derivatives of `speeds` (rows, 2).
+            pose: Position, m, and heading, rad (rows, 3).
         """
         parts = [pose[:, :2] / self.half, pose[:, 2:] / self.heading, speeds / (self.speed, self.turn),
                  rates / (self.speed_rate, self.turn_rate)]
@@ -59,13 +59,13 @@ class Room:
 
 @dataclass(frozen=True, eq=False)
 class RoomMotion:
-    """Speed and turn rate as Fourier series from rest (eq. E.19).
+    """Forward speed and yaw rate as Fourier series from rest (eq. E.19).
 
     Attributes:
         cosines: Coefficients (2, terms), m/s and rad/s.
         sines: Coefficients (2, terms).
-        pulsation: Of the first term, rad/s.
-        duration: s.
+        pulsation: Angular frequency of the first term, rad/s.
+        duration: Duration, s.
     """
 
     cosines: Array
@@ -81,13 +81,13 @@ class RoomMotion:
                           x[2 * (SERIES_TERMS - 1):].reshape(2, SERIES_TERMS), pulsation, duration)
 
     def at(self, t: Array) -> tuple[Array, Array]:
-        """Return speed and turn rate, and their rates (rows, 2), at times t (rows,), s."""
+        """Return forward speed and yaw rate (rows, 2), and their time derivatives (rows, 2), at times t (rows,), s."""
         w = self.pulsation * np.arange(1, self.cosines.shape[1] + 1)
         c, s = np.cos(np.outer(t, w)), np.sin(np.outer(t, w))
         return c @ self.cosines.T + s @ self.sines.T, c @ (self.sines * w).T - s @ (self.cosines * w).T
 
     def sampled(self, rate: float) -> tuple[Array, Array, Array]:
-        """Return speeds and their rates (rows, 2) and the pose (rows, 3) at a rate, Hz, over the duration."""
+        """Return speeds (rows, 2), their time derivatives (rows, 2) and the pose (rows, 3), sampled at `rate` Hz."""
         speeds, rates = self.at(np.arange(int(self.duration * rate)) / rate)
         return speeds, rates, _SPEEDS.pose(speeds, rate)
 
@@ -97,7 +97,8 @@ class RoomMotion:
 
 
 def speeds_condition(speeds: Array, rates: Array) -> float:
-    """Return the condition number of the regressor of speed and turn rate (rows, 2) and their rates (rows, 2)."""
+    """Return the condition number of the regressor for forward speed and yaw rate (rows, 2) and their derivatives
+    (rows, 2)."""
     return float(np.linalg.cond(_SPEEDS.regressor(np.zeros_like(speeds), speeds, rates).reshape(-1, 8)))
 
 
@@ -106,10 +107,10 @@ def room_motion(room: Room, *, pulsation: float = 0.1, duration: float = 30.0, s
     """Search for the motion of least condition number inside a room by sequential quadratic programming.
 
     Args:
-        room: Its limits.
-        pulsation: Of the first term of the series, rad/s.
-        duration: Of the motion, s.
-        seed: Of the random start; start k has seed + k.
+        room: Limits of the motion.
+        pulsation: Angular frequency of the first term of the series, rad/s.
+        duration: Duration of the motion, s.
+        seed: Seed of the random start; start k has seed + k.
         starts: Number of searches, of which the best is returned.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Motions for single effects: friction, gravity, payload, inertia of single joints, and coupling between joints."""
+"""Motions that excite one effect each: friction, gravity, payload, inertia of a joint, or coupling between joints."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from dynid.excitation.waypoints import quintics_within, trapezoids
 
 def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int = 8, slowest: float = 0.02,
                    reach: float = 0.8, longest: float = 20.0) -> Joined:
-    """Return a motion of one joint after the other, back and forth at constant speeds, with the others at home.
+    """Return a motion of one joint after another, back and forth at constant speeds, with the other joints at home.
 
     See Ardiani, s. 2.4.2. speeds: their number, from `slowest` (share of the top speed) up. reach: share of a joint's
-    range. longest: seconds per stroke; slow speeds then use less of the range. Quintics connect the strokes.
+    range. longest: largest duration of a stroke, s; slow strokes then use less of the range. Quintics connect the
+    strokes.
     """
     posture = home_posture(home, limits)
     if not np.isfinite(limits.velocity).all():
@@ -43,7 +44,7 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
     low = low if np.isfinite(low) else home[j] - np.pi
     high = high if np.isfinite(high) else home[j] + np.pi
     # Time to reach the speed: peak acceleration 1.5 v/T and jerk 6 v/T^2 of the quintic that reaches it over v T / 2.
-    # A little more leaves room for what a check adds between its points.
+    # A small reserve allows for the difference between grid points in a check.
     lead = 1.002 * max(1.5 * speed / limits.acceleration[j], np.sqrt(6.0 * speed / limits.jerk[j]), 0.05)
     run_up = 0.5 * speed * lead
     half = 0.5 * min(reach * (high - low), speed * longest + 2 * run_up)
@@ -78,7 +79,7 @@ def _rest_to_rest(limits: Limits, first: Array, last: Array) -> Iterator[Piecewi
     far = np.abs(last - first)
     if far.max() > 1e-12:
         zero = np.zeros(limits.dof)
-        # Peaks of the quintic are 15/8 d/T, 10/sqrt(3) d/T^2 and 60 d/T^3; half of each limit will do.
+        # Peaks of the quintic are 15/8 d/T, 10/sqrt(3) d/T^2 and 60 d/T^3; half of each limit is used.
         need = np.maximum.reduce([3.75 * far / limits.velocity, np.sqrt(11.55 * far / limits.acceleration),
                                   np.cbrt(120.0 * far / limits.jerk)])
         yield quintic_between((first, zero, zero), (last, zero, zero), max(float(need.max()), 0.1))
@@ -88,8 +89,8 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
                   reach: float = 0.9) -> Piecewise:
     """Return a slow trapezoidal motion through random postures with stops, dominated by gravity and dry friction.
 
-    share: of the velocity and acceleration limits. reach: share of each range. Postures come in pairs, approached from
-    either side, to separate dry friction from gravity.
+    share: fraction of the velocity and acceleration limits. reach: fraction of each range. Each posture is approached
+    from both sides, which separates dry friction from gravity.
     """
     rng = np.random.default_rng(seed)
     low, high = ranges(limits, reach)
@@ -112,8 +113,8 @@ class PayloadPair:
 
 
 def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> PayloadPair:
-    """Return a pair of motions; torque: torque limits of the model with the payload, which may slow down the second
-    run."""
+    """Return the same motion without and with payload; torque: torque limits with the payload, which may slow down the
+    second run."""
     stretch = 1.0
     for _ in range(20):
         loaded = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)
@@ -163,7 +164,7 @@ def coupling_sweep(limits: Limits, *, home: ArrayLike | None = None, joints: Seq
 
 
 def _triangle(limits: Limits, j: int, middle: float, reach: float) -> tuple[float, float]:
-    """Return the ends of a stroke of joint j about a position, on which it just reaches its top speed."""
+    """Return both ends of a stroke of joint j about a position, on which the joint just reaches its top speed."""
     low, high = (float(side[j]) for side in ranges(limits, reach))
     far = high - low
     if np.isfinite(limits.velocity[j]) and np.isfinite(limits.acceleration[j]):

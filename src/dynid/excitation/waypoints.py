@@ -1,4 +1,5 @@
-"""Motions through given points, trapezoids or quintics, and the connection of a motion with a home posture."""
+"""Motions through given points with trapezoidal speed or quintics, and the connection of a motion with a home
+posture."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
             add(pause, first, np.zeros_like(way), np.zeros_like(way))
         if not far.any():
             continue
-        # On the path parameter u from 0 to 1 every joint's limit is one on du and ddu.
+        # Every joint's limit is a limit of du and ddu for the path parameter u from 0 to 1.
         with np.errstate(divide="ignore"):
             speed = share * float(np.min(limits.velocity / far))
             push = share * float(np.min(limits.acceleration / far))
@@ -105,7 +106,8 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
 
 
 def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
-    """Return quintics that stop at every point, each as fast as velocity, acceleration and jerk limits allow."""
+    """Return quintics through points (rows, dof) with a stop at each, as fast as velocity, acceleration and jerk limits
+    allow."""
     rows = _checked_points(points, limits)
     lengths = []
     for first, last in pairwise(rows):
@@ -117,7 +119,7 @@ def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
         if not need.max() > 0:
             raise DynidError("a quintic between two points needs different points and a limit on velocity, "
                              "acceleration or jerk")
-        lengths.append(float(need.max()) * 1.001)  # room for what a check adds between its points
+        lengths.append(float(need.max()) * 1.001)  # reserve for the difference between grid points in a check
     return quintics(rows, np.concatenate([[0.0], np.cumsum(lengths)]), stop=True)
 
 
@@ -125,10 +127,11 @@ State = Sequence[Array]  # position, velocity and acceleration of every joint
 
 
 def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: TorqueLimit | None = None) -> Joined:
-    """Return home -> motion -> home, connected by quintics with continuous position, velocity and acceleration.
+    """Return the motion with quintics from the home posture and back; position, velocity and acceleration are
+    continuous.
 
-    Each quintic has the shortest duration, in steps of a quarter, for which it respects every limit. Where a motion
-    begins or ends too close to a limit for one quintic, two of them stop in between, straight ahead.
+    Each quintic has the shortest duration, in steps of 25 %, for which it respects every limit. If a motion begins or
+    ends too close to a limit for one quintic, two quintics with a stop in between are used.
     """
     posture = np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
@@ -142,7 +145,7 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
 
 
 def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | None, what: str) -> list[Piecewise]:
-    """Return the parts that lead from one state to another, of which one is at rest."""
+    """Return the quintics that lead from one state to another, one of which is at rest."""
     direct, worst = _shortest(lambda duration: (first, last), limits, torque)
     if direct is not None:
         return [direct]

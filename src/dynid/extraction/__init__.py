@@ -1,4 +1,5 @@
-"""Full parameters from base values by global search: bounds, losses, searches, and results."""
+"""Extraction of standard parameters from base parameters by global search: bounds, loss functions, searches,
+results."""
 
 from dynid.extraction.bounds import WIDTHS, Bounds, bounds_from_table, load_bounds, robot_bounds
 from dynid.extraction.extraction import BaseValues, ConeAnswer, Extraction, reason_of

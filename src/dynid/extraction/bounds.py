@@ -1,4 +1,4 @@
-"""Bounds of the search for full parameters: body by body, from nominal bodies, and from a bounds file.
+"""Bounds of standard parameters in the extraction: by body, from nominal bodies, or from a bounds file.
 
 A bounds file is TOML with intervals that replace those of the robot:
 
@@ -32,7 +32,7 @@ from dynid.model import Model, Parameters
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
-# Order of a body's variables: mass, centre of mass, inertia about it.
+# Order of a body's variables: mass, centre of mass, inertia about the centre of mass.
 BODY = ("m", "cx", "cy", "cz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 BODY_UNITS = ("kg",) + ("m",) * 3 + ("kg m^2",) * 6
 Interval = tuple[float, float]
@@ -41,16 +41,16 @@ Interval = tuple[float, float]
 _MASS_FACTORS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}
 _LOOSE_BOX_SCALE = 3.0  # loose boxes, times the link's own
 TIGHT_BOX_SHARE = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
-_TOTAL_MASS_WIDTH: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # share by which the whole mass may be off
-# Friction and the like, times their size.
+_TOTAL_MASS_WIDTH: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # relative tolerance of the total mass
+# Friction and similar parameters, relative to their size.
 _OTHER_WIDTH: dict[Width, float] = {"loose": 100.0, "normal": 50.0, "tight": 3.0}
 # Where a link has no nominal mass, kg/m^3: a block of steel, of aluminium.
 _MAX_DENSITY: dict[Width, float] = {"loose": 8000.0, "normal": 2700.0, "tight": 2700.0}
-# half thickness of a link whose shape nobody tells: m, and share of its length
+# half thickness of a link without a known shape: m, and relative to its length
 _MIN_HALF_THICKNESS, _HALF_THICKNESS_OF_LENGTH = 0.02, 0.15
-_BOX_STD = 2.0  # deviations of the mass about its centre that a link's box reaches
+_BOX_STD = 2.0  # half edge of a link's box, in standard deviations of its mass distribution
 _DIAGONAL = np.array([True, False, False, True, False, True])  # of XX XY XZ YY YZ ZZ
-_NOMINAL_MARGIN = 1.5  # times the nominal inertia, which bounds never cut off
+_NOMINAL_MARGIN = 1.5  # smallest upper bound, relative to the nominal inertia
 _FILE_KEYS = {"width", "mass", "links", "parameters"}
 _LINK_KEYS = {"mass", "centre", "inertia", "contour", *BODY[4:]}
 MAX_BOUND = 1e6  # kg, m, kg m^2 and units of other parameters
@@ -62,7 +62,7 @@ class Bounds:
     """Intervals of the inertial variables of every body and of all other parameters (Simionato, tables A.5 and A.6).
 
     Attributes:
-        low, high: (bodies, 10), mass, centre of mass and inertia about it, in the order of `BODY`, kg and m.
+        low, high: bounds of mass, centre of mass and central inertia (bodies, 10), in the order of `BODY`, kg and m.
         others: intervals of other parameters, by name or by symbol ("Fv": (0, 50)).
         contours: shape that must contain the centre of mass, by body: a box, a hull or an ellipsoid.
         mass: interval of the total mass, kg.
@@ -96,10 +96,11 @@ class Bounds:
         return {body: Box(low[1:4], high[1:4]) for body, low, high in zip(bodies, self.low, self.high, strict=True)}
 
     def standard_limits(self, parameters: Parameters) -> dict[str, Interval]:
-        """Return lower and upper limits of standard parameters, by name, from those of bodies by parallel axes.
+        """Return lower and upper limits of standard parameters by name, from the bounds of bodies by the parallel axis
+        theorem.
 
-        A body's inertia about its frame is that about its centre of mass and `m (c.c 1 - c c')`. The limits are the
-        smallest intervals that hold every body inside the bounds.
+        The inertia of a body about its frame is that about its centre of mass plus `m (c.c 1 - c c')`. The limits are
+        the smallest intervals that contain every body inside the bounds.
         """
         found: dict[str, Interval] = {}
         for columns, low, high in zip(parameters.bodies.values(), self.low, self.high, strict=True):
@@ -165,7 +166,7 @@ def robot_bounds(model: Model, width: Width = "normal", values: Array | None = N
 
 
 def contour_boxes(model: Model) -> dict[str, Box]:
-    """Return for each body of the model a box around its link, in its frame, m."""
+    """Return a box around the link of each body of the model, in the link frame, m."""
     hulls = limits_from_shapes(model.robot)
     nominal = _nominal_bodies(model)
     found = {}
@@ -205,7 +206,7 @@ def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
 
 
 def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, Array]:
-    """Return lower and upper values (10,) of one body."""
+    """Return lower and upper bounds (10,) of the inertial variables of one body."""
     middle, half = 0.5 * (box.low + box.high), 0.5 * (box.high - box.low)
     com, inertia = middle, np.zeros((3, 3))
     if numbers is not None:
@@ -229,9 +230,9 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
 
 
 def _others(model: Model, width: Width, values: Array | None) -> dict[str, Interval]:
-    """Return intervals of parameters that do not belong to a body: a multiple of their size to either side.
+    """Return intervals of parameters that do not belong to a body: a multiple of their size on either side of zero.
 
-    They start at zero for non-negative parameters. The size is the larger one of nominal and identified value.
+    Intervals of non-negative parameters start at zero. The size is the larger one of nominal and identified value.
     """
     found: dict[str, Interval] = {}
     for k, item in enumerate(model.parameters):
@@ -257,7 +258,7 @@ def load_bounds(path: str | Path, model: Model, values: Array | None = None) -> 
 
 def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bounds",
                       values: Array | None = None) -> Bounds:
-    """Return bounds from a plain table; missing entries are those of its `width`."""
+    """Return bounds from a table; missing entries have the default bounds of its `width`."""
     _refuse(table, _FILE_KEYS, source)
     _check_numbers(table, source)
     width = next((one for one in WIDTHS if one == table.get("width", "normal")), None)

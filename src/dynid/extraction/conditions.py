@@ -18,22 +18,22 @@ from dynid.errors import ModelError
 from dynid.extraction.bounds import Bounds
 from dynid.robot import inertia as ten
 
-INSIDE = 1e-7  # share of an interval by which the search stays inside it, so that rounding does not lead out
-_MIN_MASS_SHARE = 1e-3  # share of the upper mass below which a centre of mass is measured as if the body had that mass
-_MIN_INTERVAL_WIDTH = 1e-9  # SI units: width of an interval that is a single value
+INSIDE = 1e-7  # relative margin of intervals in the search, against rounding errors
+_MIN_MASS_SHARE = 1e-3  # of the upper mass: lower bound of the mass in the computation of a centre of mass
+_MIN_INTERVAL_WIDTH = 1e-9  # SI units: assumed width of an interval that is a single value
 _ROW, _COLUMN = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 2])
 
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """Conditions that a loss function penalises: bounds (always) and, for the full loss, `physics`: consistent
-    inertias, contours, total mass.
+    """Conditions that a loss function penalises: bounds, and optionally consistent inertias, contours and total mass.
 
     Attributes:
-        inertia: require tr(I)/2 - I > 0 about the centre of mass (eq. 2.26), which implies eq. 2.24.
-        contours: require centres of mass inside their links.
-        whole: require the mass of the whole robot.
-        inside: share of its interval by which each condition is made stricter.
+        consistency, bounds: the consistent set and the bounds.
+        inertia: whether to require tr(I)/2 - I > 0 about the centre of mass (eq. 2.26), which implies eq. 2.24.
+        contours: whether to require centres of mass inside their links.
+        whole: whether to require the total mass.
+        inside: relative margin by which each condition is made stricter.
     """
 
     consistency: Consistency
@@ -52,7 +52,7 @@ class Conditions:
             raise ModelError(f"a contour is given for link '{unknown[0]}', which is not in the model; its links are "
                              f"{', '.join(self.consistency.bodies)}")
 
-    # -- what kernels need, as plain arrays ------------------------------------------------------
+    # -- arrays for the kernels ------------------------------------------------------
     @cached_property
     def places(self) -> Ints:
         return self.consistency.places
@@ -64,25 +64,26 @@ class Conditions:
 
     @cached_property
     def scale(self) -> Array:
-        """Width of each bound (bodies, 10)."""
+        """Width of the interval of each inertial variable (bodies, 10)."""
         return np.maximum(self.bounds.high - self.bounds.low, _MIN_INTERVAL_WIDTH)
 
     @cached_property
     def box(self) -> tuple[Array, Array]:
-        """Bounds of bodies, slightly inside the given ones."""
+        """Lower and upper bounds of the inertial variables (bodies, 10), slightly inside the given ones."""
         room = self.inside * (self.bounds.high - self.bounds.low)
         return self.bounds.low + room, self.bounds.high - room
 
     @cached_property
     def rest_box(self) -> tuple[Array, Array, Array]:
-        """Lower and upper bounds of the other parameters and their widths, one for an infinite bound."""
+        """Lower bounds, upper bounds and interval widths of the other parameters; the width of an infinite interval is
+        one."""
         low, high = self.bounds.of_others(self.consistency.parameters, self.rest)
         finite = np.isfinite(low) & np.isfinite(high)
         return low, high, np.where(finite, np.maximum(high - low, _MIN_INTERVAL_WIDTH), 1.0)
 
     @cached_property
     def lightest(self) -> Array:
-        """Smallest mass (bodies,), kg, used in the computation of a centre of mass."""
+        """Lower bound of the mass (bodies,), kg, in the computation of a centre of mass."""
         return np.maximum(_MIN_MASS_SHARE * self.bounds.high[:, 0], 1e-6)
 
     @cached_property
@@ -92,10 +93,8 @@ class Conditions:
 
     @cached_property
     def planes(self) -> tuple[Ints, Array, Array]:
-        """Plane contours: body (k,), normals (k, 3) and offsets (k,); inside is normal c + offset >= 0.
-
-        They are in units of the widths of the body's box.
-        """
+        """Plane contours: body (k,), normals (k, 3) and offsets (k,), in units of the widths of the body's box. A point
+        c is inside if normal c + offset >= 0."""
         whose, normals, offsets = list[int](), list[Array](), list[float]()
         for body, limit in self.bounds.contours.items() if self.contours else ():
             if not isinstance(limit, Ellipsoid):
@@ -109,8 +108,8 @@ class Conditions:
 
     @cached_property
     def spheres(self) -> tuple[Ints, Array, Array]:
-        """Round contours: body (k,), inverses (k, 3, 3) and centres (k, 3); inside is |inverse (c - centre)| <= 1 (s.
-        5.3)."""
+        """Round contours: body (k,), inverses (k, 3, 3) and centres (k, 3). A point c is inside if |inverse (c -
+        centre)| <= 1 (s. 5.3)."""
         found = [(list(self.consistency.bodies).index(body), limit) for body, limit in self.bounds.contours.items()
                  if self.contours and isinstance(limit, Ellipsoid)]
         return (np.array([k for k, _ in found], dtype=np.int64),
@@ -119,14 +118,14 @@ class Conditions:
 
     @cached_property
     def whole_mass(self) -> Array:
-        """Lower and upper mass of the robot, and the unit of its violation (3,), kg."""
+        """Lower bound, upper bound and interval width of the total mass (3,), kg."""
         if not self.whole or self.bounds.mass is None:
             return np.array([-np.inf, np.inf, 1.0])
         low, high = self.bounds.mass
         room = self.inside * (high - low)
         return np.array([low + room, high - room, max(high - low, 0.01 * abs(high), _MIN_INTERVAL_WIDTH)])
 
-    # -- by how much they are broken, and slopes -------------------------------------------------
+    # -- violations and their derivatives -------------------------------------------------
     def central(self, theta: Array) -> tuple[Array, Array]:
         """Return mass, centre of mass and central inertia of every body (bodies, 10), and their derivatives by its ten
         parameters.
@@ -135,7 +134,7 @@ class Conditions:
         """
         numbers = theta[self.places]
         mass = np.maximum(numbers[:, 9], self.lightest)
-        free = (numbers[:, 9] > self.lightest).astype(float)  # whether the mass itself counts
+        free = (numbers[:, 9] > self.lightest).astype(float)  # where the mass is above its lower bound
         h = numbers[:, 6:9]
         found, slopes = np.empty_like(numbers), np.zeros((len(numbers), 10, 10))
         found[:, 0], slopes[:, 0, 9] = numbers[:, 9], 1.0
@@ -169,8 +168,8 @@ class Conditions:
                 count)
 
     def _spread(self, whose: Ints, rows: Array) -> Array:
-        """Return derivatives by theta (rows, parameters) from those by the ten parameters of one body per row (rows,
-        10)."""
+        """Return derivatives by all parameters (rows, parameters) from derivatives by ten parameters of one body per
+        row (rows, 10)."""
         wide = np.zeros((len(rows), len(self.consistency.parameters)))
         wide[np.arange(len(rows))[:, None], self.places[whose]] = rows
         return wide
@@ -194,7 +193,7 @@ class Conditions:
         second = 0.5 * np.trace(tensors, axis1=1, axis2=2)[:, None, None] * np.eye(3) - tensors
         moments, axes = np.linalg.eigh(second)
         short = np.minimum(moments / self.inertia_scale[:, None] - self.inside, 0.0)
-        # slope of an eigenvalue v' S v: tr(dI)/2 - v' dI v, off-diagonal entries twice
+        # derivative of an eigenvalue v' S v: tr(dI)/2 - v' dI v, off-diagonal entries twice
         twice = np.where(_ROW == _COLUMN, 1.0, 2.0)
         by_inertia = (0.5 * (_ROW == _COLUMN)
                       - twice * axes[:, _ROW, :].swapaxes(1, 2) * axes[:, _COLUMN, :].swapaxes(1, 2))

@@ -1,4 +1,4 @@
-"""Base values, for any set of combinations, and a full parameter vector with them and its violations."""
+"""Input and result of an extraction: known combinations of parameters, and standard parameters that satisfy them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ from dynid.regression.base import parsed
 Reason = Literal["feasible", "inertia", "centres", "both", "other"]
 _INERTIA = {"mass", "not-positive-definite", "triangle"}
 _CENTRES = {"centre-of-mass"}
-INTERVAL_TOLERANCE = 1e-9  # share of an interval by which a value may be out of it
-_DEPENDENT_ROW = 1e-9  # share of a row that is left beside the others, below which it says nothing new
-MAX_BASE_VALUE = 1e9  # of factors and values, in SI units: more than any machine has, and far from overflow
+INTERVAL_TOLERANCE = 1e-9  # relative tolerance of an interval
+_DEPENDENT_ROW = 1e-9  # of the norm of a row: with a smaller independent part, the row is linearly dependent
+MAX_BASE_VALUE = 1e9  # of factors and values, SI units: larger than in any robot, and far from overflow
 
 
 @dataclass(frozen=True, eq=False)
 class ConeAnswer:
-    """Result of the cone programme for the same base values under the convex conditions: inertias, masses, boxes of
-    centres.
+    """Result of the cone programme for the same base values, with the convex conditions only.
 
     Attributes:
-        possible: whether any robot has them.
-        distance: Euclidean, of the nearest consistent base values.
-        theta: (parameters,), that robot.
-        seconds: computing time.
-        sentence: why there is none; empty if there is one.
+        possible: whether a consistent robot has these base values.
+        distance: Euclidean distance from the nearest consistent base values.
+        theta: standard parameters of the nearest consistent robot (parameters,).
+        seconds: computing time, s.
+        sentence: reason why no robot has the base values; empty if one has.
     """
 
     possible: bool
@@ -64,16 +63,16 @@ class Extraction:
     Attributes:
         theta: standard parameters found (parameters,).
         given: base values that were required.
-        distance, relative_distance: distance of the base values of theta from them.
+        bounds, loss, form: bounds, loss function and form of the search.
         violations: violations of physical consistency and of contours.
         outside: violated bounds, as sentences.
         search: name of the search.
-        run: number of the best run.
+        run, runs: number of the best run, and number of runs.
         evaluations: number of candidates tried.
-        seconds: computing time.
+        seconds: computing time, s.
         cones: result of the cone programme.
         name: name in tables.
-        moved: how far the base values were moved to the nearest consistent ones.
+        moved: distance by which the base values were moved to the nearest consistent ones.
     """
 
     name: str
@@ -94,12 +93,12 @@ class Extraction:
 
     @property
     def distance(self) -> float:
-        """Euclidean distance from the given base values."""
+        """Euclidean distance of the base values of theta from the given ones."""
         return self.given.distance(self.theta)
 
     @property
     def relative_distance(self) -> float:
-        """Distance relative to the size of the base values."""
+        """Distance from the given base values, relative to their norm."""
         return self.distance / max(float(np.linalg.norm(self.given.values)), 1e-300)
 
     @property
@@ -109,7 +108,8 @@ class Extraction:
 
     @property
     def reason(self) -> Reason:
-        """Why a set is not physically consistent: inertia, centres of mass outside their links, or both (s. 5.1)."""
+        """Reason why the parameters are not physically consistent: inertia, centres of mass outside their links, or
+        both."""
         return reason_of(self.violations)
 
     def parameters(self) -> dict[str, float]:
@@ -134,7 +134,7 @@ class Extraction:
 
 
 def reason_of(violations: tuple[Violation, ...]) -> Reason:
-    """Return why a set of parameters is not physically consistent, from the kinds of its violations."""
+    """Return the reason why parameters are not physically consistent, from the kinds of their violations."""
     kinds = {one.kind for one in violations}
     if not kinds:
         return "feasible"
@@ -161,7 +161,7 @@ def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
 
 
 class Identified(Protocol):
-    """Protocol of an estimate: base values of a model, and which of them are identified."""
+    """Protocol of an estimate: values of base parameters, and the mask of identified ones."""
 
     @property
     def model(self) -> LinearModel: ...
@@ -211,7 +211,7 @@ class BaseValues:
 
     @staticmethod
     def of_base(model: LinearModel, base: BaseParameters, values: Array) -> BaseValues:
-        """Return the base values of the model's own base parameters, from values (base,)."""
+        """Return the base values for values (base,) of the model's base parameters."""
         known = np.full(len(base.parameters), np.nan)
         for name, value in base.known.items():
             known[base.parameters.index(name)] = value
@@ -219,7 +219,7 @@ class BaseValues:
 
     @staticmethod
     def of_expressions(model: LinearModel, table: Mapping[str, float]) -> BaseValues:
-        """Return base values from independent combinations as text and their values: {"ZZ1 + 0.25 M2": 0.31}."""
+        """Return base values from a table of independent combinations: {"ZZ1 + 0.25 M2": 0.31}."""
         matrix = np.array([parsed(text, model.parameters) for text in table]).reshape(-1, len(model.parameters))
         values = np.array(list(table.values()), dtype=float)
         for name, row, value in zip(table, matrix, values, strict=True):

@@ -1,4 +1,4 @@
-"""Compiled losses of one candidate and of many, for searches with millions of evaluations.
+"""Compiled loss functions of the extraction, for searches with millions of evaluations.
 
 A candidate x is either the free standard parameters (exact form), or mass, centre of mass and central inertia of every
 body followed by the other parameters (penalty form). The sums are those of `Conditions`, squared.
@@ -16,8 +16,8 @@ from dynid.kernel_store import njit
 
 @njit(cache=True)
 def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest: Any) -> Any:
-    """Return the parameters (parameters,) of a candidate x: offset + spread x, or by Steiner's theorem for each body.
-    """
+    """Return the standard parameters (parameters,) of a candidate x: offset + spread x, or by Steiner's theorem per
+    body."""
     if exact:
         theta = offset.copy()
         for i in range(len(theta)):
@@ -115,8 +115,8 @@ def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: A
 
 @njit(cache=True)
 def loss(x: Any, weight: float, space: Any, base: Any, conditions: Any) -> float:
-    """Return the penalty of a candidate: |A theta - b|^2 (eq. 2.28 or 2.29), violated bounds, and violated physics
-    times a weight (eq. 2.30)."""
+    """Return the loss of a candidate: |A theta - b|^2 (eq. 2.28 or 2.29), squared violations of bounds, and weighted
+    violations of physical conditions (eq. 2.30)."""
     exact, offset, spread, places, rest = space
     theta = full_vector(x, exact, offset, spread, places, rest)
     matrix, values = base
@@ -132,7 +132,7 @@ def loss(x: Any, weight: float, space: Any, base: Any, conditions: Any) -> float
 
 @njit(cache=True)
 def losses(many: Any, weight: float, space: Any, base: Any, conditions: Any) -> Any:
-    """Return the loss of every candidate (n,), many (n, variables)."""
+    """Return the losses (n,) of many candidates (n, variables)."""
     found = np.empty(len(many))
     for k in range(len(many)):
         found[k] = loss(many[k], weight, space, base, conditions)

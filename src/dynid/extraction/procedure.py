@@ -1,4 +1,4 @@
-"""Extraction of full parameters from base values, by global search inside bounds (Simionato, s. 2.3)."""
+"""Extraction of standard parameters from base parameters by global search inside bounds (Simionato, s. 2.3)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from dynid.extraction.space import Form, SearchSpace, make_space
 from dynid.model import required_robot_model
 from dynid.regression import BaseParameters
 
-INSIDE = 1e-5  # kg, kg m^2: the nearest robot stands so far from the border, so that a search finds room around it
+INSIDE = 1e-5  # kg, kg m^2: margin of the nearest consistent robot from the boundary, which leaves space for a search
 Loss = Literal["full", "partial", "inertia"]
 LOSSES: dict[Loss, str] = {
     "full": "bounds, physically consistent inertias, centres of mass inside their links, total mass",
     "partial": "bounds alone", "inertia": "bounds and physically consistent inertias"}
-_FIRST_WEIGHT, _WEIGHT_GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
-_FINAL_CONSTRAINT_WEIGHT = 1e8  # weight of bounds and physics beside base values at the end of the penalty form
-# Shares of intervals by which a descent aims inside them.
+_FIRST_WEIGHT, _WEIGHT_GROWTH = 10.0, 10.0  # of physical conditions, and its growth factor (algorithm 1)
+_FINAL_CONSTRAINT_WEIGHT = 1e8  # of bounds and physical conditions relative to base values, at the end
+# Relative margins of the intervals in a descent.
 _INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)
-_INTERVAL_MARGIN = 1e-3  # share of intervals that the penalty form keeps inside them, where base values pull outward
-_MAX_INFEASIBLE_RUNS = 3  # runs where the cone programme has shown that none can break nothing
-_PHYSICS_WEIGHT = 1e2  # weight of physics beside bounds where both cannot be had
-MAX_DESCENT_STEPS = 100  # of one descent
-_CONVERGED_GAIN = 1e-6  # relative gain of a step below which the descent has arrived
+_INTERVAL_MARGIN = 1e-3  # relative margin of the intervals in the penalty form
+_MAX_INFEASIBLE_RUNS = 3  # runs if the cone programme has shown that no robot satisfies all conditions
+_PHYSICS_WEIGHT = 1e2  # weight of physical conditions relative to bounds if both cannot be satisfied
+MAX_DESCENT_STEPS = 100  # per descent
+_CONVERGED_GAIN = 1e-6  # relative decrease of the loss below which a descent ends
 _DAMPING_RANGE = (1e-12, 1e12)
 
 
@@ -83,7 +83,8 @@ class ExtractionOptions:
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
             *, tell: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
-    """Find standard parameters with given base values inside bounds: `extract(estimate, "tight", search="gradient")`.
+    """Find standard parameters with given base values inside bounds, as in `extract(estimate, "tight",
+    search="gradient")`.
 
     Args:
         given: an estimate, or `BaseValues` of any set of combinations.
@@ -129,7 +130,7 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
-    """Return bounds as given, by the name of a width from the robot file, or from a bounds file."""
+    """Return bounds that are given as `Bounds`, as the name of a width, or as a bounds file."""
     if isinstance(bounds, Bounds):
         return bounds
     model = required_robot_model(given.model, "a name or a file of bounds")
@@ -154,7 +155,7 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
     """Return the base values of the nearest physically consistent robot inside the bounds, and that robot
     (parameters,).
 
-    It is close to the boundary of the set, so that a search starts from it.
+    That robot is near the boundary of the set, so the search starts from it.
     """
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
@@ -165,7 +166,8 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
 # -- runs --------------------------------------------------------------------------------------------
 def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, tell: Callable[[str], None],
             begin: Array | None) -> tuple[Array, int, int, int]:
-    """Return the best full vector (parameters,), its run, the number of runs, and the number of candidates.
+    """Return the best standard parameters (parameters,), the number of their run, the number of runs, and of
+    candidates.
 
     begin: full vector (parameters,) from which the first descent starts; runs start at random.
     """
@@ -188,7 +190,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
             tried += used
             weight = _FIRST_WEIGHT if weight == 0.0 else _WEIGHT_GROWTH * weight
             if options.loss == "partial":
-                break  # no physics to weigh
+                break  # there are no physical conditions to weight
         theta = space.theta(x)
         if options.finish:
             theta = _finished(conditions, theta, slope, space.exact)
@@ -204,12 +206,12 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
 
 
 def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array, Array]:
-    """Return rows whose sum of squares is the distance from the given base values; none in the exact form, in which it
-    is zero."""
+    """Return rows whose sum of squares is the squared distance from the given base values; no rows in the exact
+    form."""
     if options.form == "exact":
         return np.zeros((0, given.matrix.shape[1])), np.zeros(0)
     if options.step == "one" and given.stacked is not None:
-        # In units of the torques, so that weights mean the same for every amount of data.
+        # In units of the torques, so that weights do not depend on the amount of data.
         size = float(np.sqrt(np.sum(given.stacked.rho ** 2) + given.stacked.rest))
         return given.stacked.r @ given.matrix / size, given.stacked.r @ given.values / size
     return given.matrix, given.values
@@ -228,7 +230,7 @@ def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
 def _finished(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -> Array:
     """Return the full vector after a descent from a run's best point, with growing weights in the penalty form."""
     if exact:
-        # A border is reached only in the limit; what aims at a point behind it crosses it in a few steps.
+        # A boundary is reached only in the limit; a descent toward a point behind it crosses it in a few steps.
         for share in _INTERVAL_MARGINS:
             theta, left = descend(replace(conditions, inside=share), theta, slope,
                                   Weights(0.0, 1.0, _PHYSICS_WEIGHT), conditions)
@@ -243,7 +245,7 @@ def _finished(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -
 
 
 def _score(conditions: Conditions, theta: Array, matrix: Array, values: Array) -> float:
-    """Return the remaining loss: distance from base values, violated bounds, violated physics."""
+    """Return the loss: squared distance from base values, violations of bounds, violations of physical conditions."""
     broken, _, count = conditions.residuals(theta)
     away = float(np.sum((matrix @ theta - values) ** 2))
     firm = _FINAL_CONSTRAINT_WEIGHT if len(values) else 1.0
@@ -261,7 +263,7 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0, boxes
     bare = Consistency(parameters)
     centres, masses = dict[str, CentreLimit](), tuple[MassLimit, ...]()
     if boxes:
-        # Contours that a box of bounds does not hold already are left to the search where they are not convex hulls.
+        # Contours that are not convex hulls, and not implied by the box of bounds, are checked in the search only.
         centres = {body: Box(low[1:4], high[1:4]) for body, low, high in
                    zip(bare.bodies, bounds.low, bounds.high, strict=True)}
         masses = tuple(MassLimit(max(float(low[0]), 0.0), float(high[0]), (body,)) for body, low, high in
@@ -283,7 +285,7 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0, boxes
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of base values, bounds and physics in the sum of squares."""
+    """Weights of base values, bounds and physical conditions in the loss."""
 
     base: float
     bounds: float
@@ -321,7 +323,7 @@ def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights
         normal, gradient = jacobian.T @ jacobian, jacobian.T @ residual
         before = now
         while damping < _DAMPING_RANGE[1]:
-            # The unit matrix holds still what the broken conditions do not see.
+            # The unit matrix fixes directions that have no effect on violated conditions.
             held = np.diag(np.diag(normal) + 1e-9)
             step = np.linalg.solve(normal + damping * held, -gradient)
             trial = theta + spread @ step

@@ -1,4 +1,4 @@
-"""Searches by name, such as simulated annealing, each of which minimises one loss inside a box from a start."""
+"""Global searches such as simulated annealing, which minimise a loss function inside a box."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _differential_evolution(landscape: Landscape, start: Array, evaluations: int
 
 
 def _nowhere(landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
-    """Return the start point unchanged: only the local search follows."""
+    """Return the start point unchanged, so that only the local search follows."""
     return start, 0
 
 
@@ -157,7 +157,7 @@ def nelder_mead(start: Any, low: Any, high: Any, weight: float, evaluations: int
                 conditions: Any) -> Any:
     """Return the best point (variables,) of a simplex search inside the box, its loss, and the number of evaluations.
 
-    Coefficients are adapted to the number of variables (Gao and Han 2012), without which a simplex of thirty variables
+    Coefficients are adapted to the number of variables (Gao and Han 2012); a standard simplex of thirty variables
     stagnates.
     """
     n = len(start)

@@ -1,4 +1,4 @@
-"""Variables of a search, and the full vector that each point represents."""
+"""Variables of a search, and the standard parameters that each point represents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.extraction.extraction import BaseValues
 from dynid.extraction.kernels import full_vector
 
 Form = Literal["exact", "penalty"]
-_LARGEST_BOUND = 1e3  # replaces an infinite bound where a search needs a box
+_LARGEST_BOUND = 1e3  # replaces an infinite bound, because a search needs a box
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +26,13 @@ class SearchSpace:
     the central variables of bodies and the other parameters.
 
     Attributes:
-        spread: (parameters, variables).
-        offset: (parameters,).
-        corners: of the bounds, central variables and other parameters.
-        pull: (variables, parameters), maps a full vector to the nearest point with the base values, in widths of the
-            parameters.
+        exact: whether the space has the exact form.
+        offset, spread: offset (parameters,) and matrix (parameters, variables) of the exact form.
+        places, rest: indices of the parameters of bodies, and of the others.
+        low, high: bounds of x (variables,).
+        corners: bounds of central variables and other parameters.
+        pull: matrix (variables, parameters) that maps standard parameters to the nearest point with the base values, in
+            units of the interval widths.
     """
 
     exact: bool

@@ -1,4 +1,4 @@
-"""Estimates of a robot from each of its logs, and its changes over time: steps with their date, and drifts.
+"""Detection of changes of a robot over time, from estimates of each of its logs: steps with their date, and drifts.
 
 The logs of a robot, ordered by date, give y_l = L_l' theta_l with unit covariance, and theta_l = theta + g_l K delta:
 K a part's columns of the base matrix, g_l a step at some log or the time itself. With the fleet prior theta ~ N(mu,
@@ -25,7 +25,7 @@ from dynid.errors import NotPossibleError
 from dynid.fleet.pooling import RobotInformation
 from dynid.fleet.robot_fold import RobotFold
 
-RATE = 0.01  # probability by chance below which a robot is said to have changed
+RATE = 0.01  # p-value below which a change is reported
 MIN_LOGS_PER_SIDE = 2  # logs on either side of a step
 _RANK_TOLERANCE = 1e-10
 _SECONDS_PER_DAY = 86400.0
@@ -33,11 +33,12 @@ _SECONDS_PER_DAY = 86400.0
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change of one part of a robot.
+    """A change over time of one part of a robot.
 
     Attributes:
+        robot, part: names of the robot and of its link or drive.
         kind: "step" or "drift".
-        date: of the first log after a step, or the last one of a drift.
+        date: date of the first log after a step, or of the last log of a drift.
         probability: p-value, corrected for all tests.
         parameters: name, value before and after (or of the first and the last log), difference in standard errors, the
             largest first.
@@ -61,8 +62,14 @@ class PartChange:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Logs of one robot in the order of time: dates (ISO 8601) and their information. mean (base,), prior (base,
-    base): of the robot before its logs. names: of the base parameters."""
+    """Logs of one robot in order of time.
+
+    Attributes:
+        robot: name of the robot.
+        dates: date of each log (ISO 8601).
+        logs: information of each log on the base parameters.
+        mean, prior: mean (base,) and covariance (base, base) of the base parameters before the logs.
+        names: names of the base parameters."""
 
     robot: str
     dates: tuple[str, ...]
@@ -76,7 +83,8 @@ class Series:
 
 
 def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> tuple[PartChange, ...]:
-    """Return the changes of a robot in the order of time. Logs are split at a step, and both parts searched again."""
+    """Return the changes of a robot in order of time. The logs are split at a step, and both parts are searched
+    again."""
     count = len(series.logs)
     if count < 2 * MIN_LOGS_PER_SIDE:
         return ()
@@ -91,7 +99,7 @@ def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> t
 
 
 def days(dates: Sequence[str]) -> Array:
-    """Return days (logs,) since the first of some dates; the order of the logs if a date is missing."""
+    """Return the times of logs (logs,) in days since the first one; their indices if a date is missing."""
     try:
         stamps = np.array([datetime.fromisoformat(date).timestamp() for date in dates])
     except ValueError:
@@ -100,7 +108,7 @@ def days(dates: Sequence[str]) -> Array:
 
 
 def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] | None:
-    """Return the change that explains most, and the first log after it."""
+    """Return the most significant change of a robot, and the index of the first log after it."""
     count = len(series.logs)
     information = np.array([one.root @ one.root.T for one in series.logs])
     scores = np.array([one.root @ (one.seen - one.root.T @ series.mean) for one in series.logs])
@@ -138,7 +146,8 @@ def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] 
 
 
 def _solved(changes_of: Array, reduced: Array, score: Array) -> tuple[float, int, Array, Array]:
-    """Return chi-square, its degrees of freedom, the change (k,) and its covariance (k, k)."""
+    """Return the chi-squared statistic of a change, its degrees of freedom, the change (k,) and its covariance (k,
+    k)."""
     a, b = changes_of.T @ reduced @ changes_of, changes_of.T @ score
     scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
     sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
@@ -151,7 +160,7 @@ def _solved(changes_of: Array, reduced: Array, score: Array) -> tuple[float, int
 
 
 def _log_chance(square: float, degrees: int) -> float:
-    """Return the log probability that chi-squared is larger, by its asymptotic tail if the probability underflows."""
+    """Return the log p-value of a chi-squared statistic, by the asymptotic tail if the p-value underflows."""
     from scipy.special import gammaln
     from scipy.stats import chi2
 
@@ -163,8 +172,12 @@ def _log_chance(square: float, degrees: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LogEstimates:
-    """Estimates of a robot's logs. values, std (logs, base): nan and infinity if a log does not determine a
-    parameter. relative_error (logs, dof): percent, of each log with its own estimate."""
+    """Estimates from each log of a robot.
+
+    Attributes:
+        robot, entries: name of the robot, and its logs.
+        values, std: base parameters and standard errors (logs, base); nan and infinity if a log does not determine one.
+        relative_error: torque error of each log with its own estimate (logs, dof), percent."""
 
     robot: str
     entries: tuple[ManifestEntry, ...]
@@ -174,7 +187,7 @@ class LogEstimates:
 
     @staticmethod
     def of(robot: RobotFold, folds: Sequence[LogFold]) -> LogEstimates:
-        """Estimate from the compressed logs of the robot, each with the robot's own weights and noise per row."""
+        """Return estimates from each compressed log, with the weights and the noise of the robot."""
         values, std, errors = [], [], []
         level = _level(robot, folds)
         for fold in folds:
@@ -196,8 +209,7 @@ class LogEstimates:
 
 
 def _level(robot: RobotFold, folds: Sequence[LogFold]) -> float:
-    """Return the ratio of the robot's noise level, which may come from its fleet, to that of its logs' own
-    residuals."""
+    """Return the noise level of the robot (possibly from its fleet) divided by that of its logs' own residuals."""
     own = [fold.noise for fold in folds]
     if robot.noise is None or any(noise is None for noise in own):
         return 1.0

@@ -1,8 +1,8 @@
 """Outliers of a fleet: which links or drives of which robot differ from those of the others. A priori, a robot of the
-fleet has base parameters ~ N(mu, P). The estimate of its data, y = L' theta_hat with unit covariance, is therefore N(L'
-mu, W), W = I + L' P L. If the standard parameters of one part differ by delta, the base parameters differ by K delta,
-with K the part's columns of the base matrix, and y by X delta, X = L' K. With A = X' W^-1 X and b = X' W^-1 (y - L'
-mu), delta = A^-1 b. b' A^-1 b is approximately chi-squared, with as many degrees of freedom as the data determine of
+fleet has base parameters ~ N(mu, P). The estimate from its data, y = L' theta_hat with unit covariance, is therefore
+N(L' mu, W) with W = I + L' P L. If the standard parameters of one part differ by delta, the base parameters differ by K
+delta, with K the part's columns of the base matrix, and y by X delta, X = L' K. With A = X' W^-1 X and b = X' W^-1 (y -
+L' mu), delta = A^-1 b. b' A^-1 b is approximately chi-squared, with as many degrees of freedom as the data determine of
 the part.
 
 All other parameters are regularised by the fleet, so that little data suffice to detect a part that differs much. The
@@ -22,15 +22,15 @@ from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.robot_scatter import discoveries
 from dynid.regression import BaseParameters
 
-RATE = 0.01  # share of false ones among the robots that are called different
-_SMALL_FLEET = 8  # robots below which each is compared with a fleet that it is no part of
+RATE = 0.01  # false discovery rate of robots that are reported as different
+_SMALL_FLEET = 8  # robots; in a smaller fleet each robot is compared with the others only
 _MAX_ROUNDS = 5
-_MIN_ROBOTS_FOR_SPREAD = 3  # robots that it takes to say what a fleet's spread is
-_STUDENT_DEGREES = 20.0  # degrees of Student's t that natural differences between robots are taken to have
-_NOISE_FREEDOM = 300.0  # those of the level of noise
+_MIN_ROBOTS_FOR_SPREAD = 3  # robots from which the spread of a fleet can be estimated
+_STUDENT_DEGREES = 20.0  # assumed degrees of freedom (Student's t) of natural differences between robots
+_NOISE_FREEDOM = 300.0  # degrees of freedom of the noise level
 _MAX_OUTLIER_SHARE = 0.2  # share of the robots that may differ in one part
-_FREE_WIDTH = 1e3  # sizes by which a parameter may differ in a part that is called different
-_RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue below which the data do not show a direction of a part
+_FREE_WIDTH = 1e3  # prior standard deviation of a parameter in a part that differs, in units of its size
+_RANK_TOLERANCE = 1e-10  # of the largest eigenvalue: smaller directions of a part are not determined
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states in which part the robot differs from its fleet."""
+        """Sentence that states which part of the robot differs from the fleet, and by how much."""
         name, value, mean, sigmas = self.parameters[0]
         more = "" if not mean else f" ({100.0 * (value - mean) / abs(mean):+.0f} %)"
         return (f"{self.robot}: {self.part} differs: {name} is {value:.4g}, that of the fleet {mean:.4g}{more}, "
@@ -64,10 +64,10 @@ class StandingOut:
 
     Attributes:
         parts: names of links and drives.
-        probability: (robots, parts), p-value of each part's difference, nan if the data do not determine it.
-        differences: significant ones, the most certain first.
-        free: (base, k) for each robot, changes of the base parameters by these parts.
-        pooling: of the fleet without them.
+        probability: p-value of each part's difference (robots, parts), nan if the data do not determine it.
+        differences: significant differences, the most certain first.
+        free: for each robot, changes of the base parameters by its different parts (base, k).
+        pooling: distribution of the fleet without the different parts.
     """
 
     parts: tuple[str, ...]
@@ -97,10 +97,8 @@ def fleet_parts(base: BaseParameters, joints: Sequence[str]) -> dict[str, Array]
 
 
 def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation], rate: float = RATE) -> StandingOut:
-    """Compare every part of every robot with its fleet, whose mean and spread are computed without those that differ.
-
-    known: information of each robot's data.
-    """
+    """Compare every part of every robot with the fleet, whose mean and spread exclude parts that differ. known:
+    information of each robot's data on the base parameters. rate: false discovery rate."""
     base = robots[0].regression.base
     parts = fleet_parts(base, robots[0].regression.joints)
     labels, places = tuple(parts), list(parts.values())
@@ -129,10 +127,9 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation],
 
 
 def _trimmed(known: Sequence[RobotInformation], pooling: Pooling, places: Sequence[Array], groups: Ints) -> Pooling:
-    """Return mean and covariance of a fleet from the inner robots of each part, so that a few robots that differ in
-    one part do not inflate its covariance. The covariance of the inner ones is scaled to that of a normal fleet, as
-    for the minimum covariance determinant (Croux and Haesbroeck 1999).
-    """
+    """Return a robust mean and covariance of a fleet, without the outermost robots of each part, which would inflate
+    the covariance. The covariance of the inner ones is scaled to that of a normal fleet, as for the minimum covariance
+    determinant (Croux and Haesbroeck 1999)."""
     from scipy.stats import chi2
 
     out: list[list[int]] = [[] for _ in known]
@@ -163,7 +160,7 @@ def _fleets(
     for r in range(len(known)):
         others = [q for q in range(len(known)) if q != r]
         plain = sum(not free[q].shape[1] for q in others)
-        # Two robots alone say too little of a spread: those that were called stay in then.
+        # Two robots are too few for a spread, so different robots are not excluded then.
         data = [_without(known[q], free[q]) if plain >= _MIN_ROBOTS_FOR_SPREAD else known[q] for q in others]
         found.append(pool_known(base, data, groups))
     return found
@@ -191,7 +188,7 @@ def _called(known: Sequence[RobotInformation], fleets: Sequence[Pooling], places
 
 @dataclass(frozen=True, eq=False)
 class _Score:
-    """Deviation of a robot's data from its fleet, from which every part is tested.
+    """Score of a robot's data relative to its fleet, with which every part is tested.
 
     matrix (base, base) = L W^-1 L' and score (base,) = L W^-1 (y - L' mu).
     """
@@ -207,7 +204,7 @@ class _Score:
         right = np.column_stack([known.root.T, known.seen - known.root.T @ fleet.mean])
         try:
             left = np.linalg.solve(inside, right)
-        except np.linalg.LinAlgError:  # rounding hides the I beside large information
+        except np.linalg.LinAlgError:  # rounding errors if the information is very large
             left = np.linalg.lstsq(inside, right, rcond=None)[0]
         return _Score(known.root @ left[:, :-1], known.root @ left[:, -1])
 
@@ -215,7 +212,7 @@ class _Score:
         """Return the p-value of a part's difference, the change of base parameters (base,) and its covariance (base,
         base).
 
-        Fisher's F is used, with fewer degrees of freedom if more of the variance is spread between robots.
+        The test is Fisher's F, with fewer degrees of freedom if more of the variance is between robots.
         """
         from scipy.stats import f as fisher
 
@@ -234,8 +231,8 @@ class _Score:
 
 
 def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: int) -> float:
-    """Return the degrees of freedom of the reference of a part; information (k, k): of its change, with noise and
-    spread.
+    """Return the denominator degrees of freedom of the test of a part; information (k, k): of its change, with noise
+    and spread.
 
     Noise is normal and its level is determined by many rows. Natural differences between robots may not be normal, and
     in a small fleet are determined by few robots. Both contribute by their shares of the variance (Welch and
@@ -248,7 +245,7 @@ def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: 
         groups = parameter_groups(fleet.base, robots - 1)
         sharing = [int(np.sum(groups == groups[k])) for k in rows]
         tail = min(_STUDENT_DEGREES, max(robots - 2, 1) * (float(np.mean(sharing)) if sharing else 1.0))
-        share = 1.0  # a spread of zero is no surer
+        share = 1.0  # also if the estimated spread is zero
     return 1.0 / (share ** 2 / tail + (1.0 - share) ** 2 / _NOISE_FREEDOM)
 
 

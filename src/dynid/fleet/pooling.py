@@ -23,18 +23,18 @@ from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.shared import check_alike
 from dynid.regression import BaseParameters
 
-# Robots from which every parameter has a spread of its own; below, parameters of one kind share theirs.
+# Robots from which every parameter has its own spread; in smaller fleets parameters of one kind share a spread.
 _MIN_ROBOTS_OWN_SPREAD = 8
-_FIXED_POINT_STEPS, _SEARCH_STEPS = 25, 60  # steps of the fixed point, and of the search from there
-_START_LOG_SPREAD = -2.0  # logarithm of the spread at which the search begins, where its slope is steep
-MIN_LOG_SPREAD = -6.0  # the same for a spread of zero of a fleet not far from this one
+_FIXED_POINT_STEPS, _SEARCH_STEPS = 25, 60  # steps of the fixed-point iteration, and of the search that follows
+_START_LOG_SPREAD = -2.0  # initial logarithm of the spread, where the likelihood is steep
+MIN_LOG_SPREAD = -6.0  # the same if a similar fleet has a spread of zero
 # logarithms of the spread, in units of a parameter's size, that are tried
 _MIN_LOG_SPREAD, _MAX_LOG_SPREAD = -14.0, 6.0
 
 
 @dataclass(frozen=True, eq=False)
 class RobotInformation:
-    """Information of one robot's data: root (base, k) with root root' the information, and root' theta_hat (k,)."""
+    """Information matrix of one robot's data as root root' with root (base, k), and root' theta_hat (k,)."""
 
     root: Array
     seen: Array
@@ -49,8 +49,12 @@ class RobotInformation:
 
 @dataclass(frozen=True, eq=False)
 class PooledRobot:
-    """One robot with its fleet as prior: values (base,), covariance (base, base), and lean (base,): weight of the
-    fleet in each value, 0 for a well-determined robot, 1 for one without data."""
+    """Estimate of one robot with its fleet as prior.
+
+    Attributes:
+        name: name of the robot.
+        values, covariance: base parameters (base,) and their covariance (base, base).
+        lean: weight of the fleet in each value (base,): 0 for a well-determined robot, 1 for one without data."""
 
     name: str
     values: Array
@@ -64,9 +68,14 @@ class PooledRobot:
 
 @dataclass(frozen=True, eq=False)
 class Pooling:
-    """Distribution of the robots of a type: mean (base,) with its covariance (base, base), and spread (base,), the
-    standard deviation between robots, zero if they do not differ significantly. size (base,): scale of the spreads.
-    evidence: log restricted likelihood."""
+    """Distribution of the base parameters of all robots of a type.
+
+    Attributes:
+        base: the base parameters.
+        mean, covariance: mean (base,) and its covariance (base, base).
+        spread: standard deviation between robots (base,), zero if they do not differ significantly.
+        size: scale of the spreads (base,).
+        evidence: log restricted likelihood."""
 
     base: BaseParameters
     mean: Array
@@ -81,7 +90,7 @@ class Pooling:
         return self.covariance + np.diag(self.spread ** 2)
 
     def member(self, name: str, known: RobotInformation, free: Array | None = None) -> PooledRobot:
-        """Return a robot of the fleet, whose own data are already a part of the mean.
+        """Return the estimate of a robot of the fleet, whose data are already part of the mean.
 
         free (base, base): covariance of differences beyond the spread, for parts that differ from the fleet.
         """
@@ -89,7 +98,7 @@ class Pooling:
         return self._pooled(name, known, prior if free is None else prior + free, self.covariance)
 
     def newcomer(self, name: str, known: RobotInformation) -> PooledRobot:
-        """Return a robot that is not among those pooled, with the fleet as its prior."""
+        """Return the estimate of a new robot, which is not part of the fleet, with the fleet as its prior."""
         return self._pooled(name, known, self.prior, np.zeros_like(self.covariance))
 
     def _pooled(self, name: str, known: RobotInformation, prior: Array, mean_covariance: Array) -> PooledRobot:
@@ -102,7 +111,7 @@ class Pooling:
 
 
 def parameter_groups(base: BaseParameters, robots: int) -> Ints:
-    """Return for each parameter (base,) the group with which it shares one relative spread.
+    """Return the group index of each parameter (base,); parameters of a group have the same relative spread.
 
     In a large fleet every parameter has a group of its own; in a small one, parameters with the same symbol share one.
     """
@@ -118,8 +127,8 @@ def pool(
 ) -> Pooling:
     """Return mean and spread of a fleet by restricted likelihood.
 
-    known: information of each robot's data, by default as stated. groups (base,): parameters of one group share one
-    spread, relative to their size.
+    known: information of each robot's data, by default with the stated standard errors. groups (base,): parameters of
+    one group have the same relative spread.
     """
     check_alike(robots)
     base = robots[0].regression.base
@@ -224,7 +233,7 @@ def _evidence(data: Sequence[RobotInformation], variances: Array) -> tuple[float
     information, score, parts = np.zeros((len(variances),) * 2), np.zeros(len(variances)), []
     total = 0.0
     for one in data:
-        # G = root (I + root' T root)^-1 root', by a triangular factor of what is inside.
+        # G = root (I + root' T root)^-1 root', by a triangular factor of I + root' T root.
         lower = _lower_factor(one.root, variances)
         half = np.linalg.solve(lower, one.root.T)
         seen = np.linalg.solve(lower, one.seen)

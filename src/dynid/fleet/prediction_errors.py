@@ -1,4 +1,5 @@
-"""Torque errors of models on logs of other robots (Ardiani, table F.1), and equal commands (fig. F.2 and F.3)."""
+"""Torque errors of each robot's model on logs of other robots (Ardiani, table F.1), and equal commands (fig. F.2,
+F.3)."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ from dynid.report.pages.fleet import Signals
 from dynid.robot import Robot
 from dynid.signals import at_times
 
-# Ratio of prediction errors above which a robot is apart: friction of robots of one type differs by a half, geometry by
-# several times. Three or four robots show few differences among the others. One in a hundred such fleets has a larger
-# ratio, if the robots differ at random in three directions.
+# Ratio of prediction errors above which a robot is reported: friction of robots of one type differs by a half, geometry
+# by several times. Three or four robots show few differences among the others. One in a hundred such fleets has a
+# larger ratio, if the robots differ at random in three directions.
 APART_RATIO, APART_RATIO_OF_FEW = 2.0, {3: 6.8, 4: 2.5}
-_MAX_ROBOTS, _POINTS_PER_LINE = 4, 400  # robots side by side, and points of a line
+_MAX_ROBOTS, _POINTS_PER_LINE = 4, 400  # robots in one figure, and points per line
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +35,11 @@ class CrossPrediction:
     """Torque errors of the models of all robots on the logs of all robots.
 
     Attributes:
-        errors: (robots, logs, dof), 100 |tau - tau_hat| / |tau|, percent, of the model of robot i on each log; on its
-            own logs the model without that log is used.
-        owner: (logs,), robot of each log.
-        motion, source: of the log.
+        robots, joints: names of robots and joints.
+        errors: torque error 100 |tau - tau_hat| / |tau| of each model on each log (robots, logs, dof), percent; on a
+            robot's own logs the model without that log is used.
+        owner: index of the robot of each log (logs,).
+        motion, source: motion and name of each log.
     """
 
     robots: tuple[str, ...]
@@ -61,12 +63,12 @@ class CrossPrediction:
 
 @dataclass(frozen=True)
 class ApartRobot:
-    """A robot whose model predicts the others badly, and which their models predict badly.
+    """A robot whose model predicts the other robots badly, and which the other models predict badly.
 
     Attributes:
         robot: its name.
-        error: smallest error between it and another robot, percent of the torque, over all joints.
-        usual: largest error between two of the others, percent.
+        error: smallest prediction error between this and another robot, percent of the torque, over all joints.
+        usual: largest prediction error between two of the other robots, percent.
     """
 
     robot: str
@@ -77,8 +79,8 @@ class ApartRobot:
     def sentence(self) -> str:
         """Sentence that states how much worse this robot and the others predict each other."""
         return (f"{self.robot}: models of the other robots predict its torques with an error of at least "
-                f"{self.error:.0f} %, and one another's with at most {self.usual:.0f} %: it may have another geometry, "
-                "tool or mounting, or its log other units")
+                f"{self.error:.0f} %, and each other's with at most {self.usual:.0f} %: it may have a different "
+                "geometry, tool or mounting, or its log has other units")
 
 
 def robots_apart(table: CrossPrediction) -> tuple[ApartRobot, ...]:
@@ -111,7 +113,7 @@ def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFo
 
 
 def _without_each(robot: RobotFold) -> list[Array | None]:
-    """Return values of a robot (base,) without each of its logs; with the log if there is no other."""
+    """Return estimates of a robot (base,) without each of its logs in turn; with the log if there is no other."""
     if len(robot.regression.blocks) < 2:
         return [robot.solution.beta]
     found: list[Array | None] = []
@@ -145,8 +147,8 @@ class Commanded(Signals):
 
 
 def commanded(entries: Sequence[ManifestEntry], mapping: LogMapping, robot: Robot) -> Commanded | None:
-    """Return the first motion commanded to several robots whose logs hold the commands; None if there is none, or the
-    logs are not available."""
+    """Return the signals of the first motion that several robots were commanded to make; None if no logs with commands
+    exist."""
     by_motion: dict[str, dict[str, ManifestEntry]] = {}
     for entry in entries:
         if entry.motion:
@@ -179,8 +181,8 @@ def _side_by_side(motion: str, logs: Sequence[tuple[str, Recording]]) -> Command
 
 
 def _difference(signals: Array) -> Array:
-    """Return the largest difference (dof,) of signals (robots, points, dof) from the first, percent of its standard
-    deviation."""
+    """Return the largest difference (dof,) of signals (robots, points, dof) from the first robot's, percent of its
+    standard deviation."""
     own = signals[0].std(axis=0)
     apart = np.sqrt(np.mean((signals[1:] - signals[0]) ** 2, axis=1)).max(axis=0)
     return 100.0 * apart / np.where(own > 0, own, 1.0)

@@ -1,4 +1,4 @@
-"""All results of a fleet comparison, also as plain data."""
+"""Results of a fleet comparison and their conversion to plain data."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ from dynid.runs.settings import RunSettings
 
 @dataclass(frozen=True)
 class OddLog:
-    """A log that differs from the others of its robot.
-
-    It states the ratio of its error with the robot's model from the other logs to that with its own model.
-    """
+    """A log that differs from the other logs of its robot. ratio: error of the log with the model from the other logs,
+    divided by its error with the model from this log."""
 
     robot: str
     source: str
@@ -37,8 +35,8 @@ class OddLog:
 
     @property
     def sentence(self) -> str:
-        return (f"{self.robot}: the log {self.source} differs from its others: with their model its residuals are "
-                f"{self.ratio:.1f} times as large as with its own; it may belong to another robot, or include a "
+        return (f"{self.robot}: the log {self.source} differs from the robot's other logs: its residuals with their "
+                f"model are {self.ratio:.1f} times those with its own model; it may be of another robot, or include a "
                 "payload")
 
 
@@ -67,13 +65,16 @@ class FleetResult:
     """All results of a fleet comparison.
 
     Attributes:
-        robots: compressed logs of each with the noise level of the fleet.
+        settings, robot, model: settings, robot type and model of the fleet.
+        folded: logs that were used and excluded.
+        robots: compressed logs of each robot, with the noise level of the fleet.
         logs: estimates of each robot's logs.
-        pooled: each robot with its fleet as its prior.
-        shared: parameters common to the type and those of each robot in one estimate, None if the logs do not allow it,
-            with the reason in notes.
+        scatter, out: scatter of the parameters, and parts of robots that differ.
+        pooled: estimate of each robot with the fleet as prior.
+        shared: joint estimate of common and individual parameters; None if the logs do not allow it, see notes.
         cross: cross-prediction table of the robots.
         odd_logs: logs that differ from the others of their robot.
+        changes: changes of robots over time.
         commanded: signals of a motion that several robots made.
         run: settings of a run on the fleet's logs, with the chosen friction and cut-off.
     """

@@ -1,9 +1,10 @@
-"""Compressed logs of one robot as a sum: weighted equations, and their noise, shrunk toward that of the fleet.
+"""Sum of the compressed logs of one robot: weighted equations, and noise that is regularised toward that of the fleet.
 
-Parameters fitted to a short log absorb much of its noise, so its size and autocorrelation are poorly determined;
-robots of one type with the same preparation have similar noise. With n independent residual rows (rows over the
-correlation time, minus the joint's parameters) a robot's own level has weight n, that of the fleet _FLEET_LEVEL_ROWS.
-The autocorrelation needs more rows: its matrix has weight n, and _FLAT_SPECTRUM_ROWS for white noise of the same level.
+Parameters fitted to a short log absorb much of its noise, so its noise level and autocorrelation are poorly
+determined; robots of one type with the same preparation have similar noise. With n independent residual rows (rows over
+the correlation time, minus the joint's parameters) a robot's own level has weight n, that of the fleet
+_FLEET_LEVEL_ROWS. The autocorrelation needs more rows: its matrix has weight n, and _FLAT_SPECTRUM_ROWS for white noise
+of the same level.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from dynid.regression.autocorrelation import correlation
 from dynid.regression.regression import Block
 from dynid.workers import tree_sum
 
-_FLEET_LEVEL_ROWS = 30.0  # independent rows that the fleet's level counts for
-_FLAT_SPECTRUM_ROWS = 300.0  # those that a flat spectrum counts for
-MIN_SINGULAR_RATIO = 1e-8  # share of the largest singular value below which the data do not show a direction
+_FLEET_LEVEL_ROWS = 30.0  # weight of the fleet's noise level, in independent rows
+_FLAT_SPECTRUM_ROWS = 300.0  # weight of a white spectrum, in independent rows
+MIN_SINGULAR_RATIO = 1e-8  # of the largest singular value: smaller directions are not determined by the data
 _MIN_VARIANCE = 1e-10  # smallest variance of a direction, relative
 
 
@@ -35,7 +36,7 @@ def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
     variance, level, rows, width = (np.array(x) for x in zip(*(_levels(robot) for robot in robots), strict=True))
     spare = _spare(rows, variance, level, width)
     common = [np.array([_median(x[:, j], spare[:, j]) for j in range(x.shape[1])]) for x in (variance, level)]
-    # With the fleet's own time of correlation, since that of a short log is cut off.
+    # With the correlation time of the fleet, because a short log underestimates it.
     time = common[1] / np.where(common[0] > 0, common[0], 1.0)
     spare = np.maximum(rows / np.maximum(time, 1.0) - width, 0.0)
     own = [(spare * x + _FLEET_LEVEL_ROWS * mean) / (spare + _FLEET_LEVEL_ROWS)
@@ -44,11 +45,8 @@ def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
 
 
 def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
-    """Return for each joint (dof,): variance of a row, that variance times the correlation length in rows, rows, and
-    parameters.
-
-    The parameters are those that the rows determine.
-    """
+    """Return for each joint (dof,): noise variance of a row, this variance times the correlation length in rows, the
+    number of rows, and the number of parameters that the rows determine."""
     found = []
     for j, factor in enumerate(robot.regression.factors):
         columns = factor.r[:, :-1]
@@ -83,10 +81,8 @@ def _median(values: Array, weights: Array) -> float:
 
 
 def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array, spare: Array) -> RobotFold:
-    """Return the robot with other variances (dof,) of its rows and another level (dof,) of its noise.
-
-    measured (dof,): the present level of its noise, spare (dof,): independent rows from which it was estimated.
-    """
+    """Return the robot with given variances (dof,) of its rows and a given noise level (dof,). measured (dof,): the
+    noise level of its own data; spare (dof,): independent rows from which that was estimated."""
     deviation = np.sqrt(np.maximum(variance, 1e-18 * variance.max(initial=0.0)))
     weights = 1.0 / deviation if np.all(deviation > 0) else robot.weights
     noise = []
@@ -106,7 +102,7 @@ def log_noise(equations: Equations, regression: Regression) -> tuple[Array, ...]
     except NotPossibleError:
         return None
     found = correlation(equations, solution.beta, inverse=solution.inverse, weights=weights, threads=1)
-    # Of very long logs only some stretches are looked at.
+    # Only parts of very long logs are used.
     return tuple(noise * (factor.rows / max(float(rows), 1.0))
                  for noise, factor, rows in zip(found.noise, regression.factors, found.rows, strict=True))
 
@@ -116,9 +112,10 @@ class RobotFold:
     """Compressed data of one robot.
 
     Attributes:
-        regression: their compressed regression, one block per log.
+        name: name of the robot.
+        regression: compressed regression, one block per log.
         noise: X_j' C_j X_j of each joint's own columns, from autocorrelated residuals; None if not computed.
-        weights: (dof,), of the joints' equations, 1 / standard deviation of their noise.
+        weights: weights of the joints' equations (dof,): 1 / standard deviation of their noise.
     """
 
     name: str
@@ -128,7 +125,7 @@ class RobotFold:
 
     @staticmethod
     def of(name: str, folds: Sequence[LogFold], weights: Array | None = None) -> RobotFold:
-        """Return the sum of some compressed logs, in the given order; weights: by default from the data themselves."""
+        """Return the sum of compressed logs, in the given order; weights (dof,): by default estimated from the data."""
         if not folds:
             raise ModelError(f"robot '{name}' has no log that could be used")
         first = folds[0].regression
@@ -158,8 +155,7 @@ class RobotFold:
 
     @cached_property
     def middle(self) -> Array:
-        """Covariance (base, base) of the score sum_j w_j^2 X_j' e_j; for independent rows if the noise was not
-        computed."""
+        """Covariance (base, base) of the score sum_j w_j^2 X_j' e_j; for white noise if `noise` was not computed."""
         size = len(self.regression.base)
         found = np.zeros((size, size))
         for j, factor in enumerate(self.regression.factors):
@@ -179,8 +175,8 @@ class RobotFold:
         return np.asarray(inverse @ self.middle @ inverse)
 
     def information(self) -> tuple[Array, Array]:
-        """Return a root (base, k) of the information of the robot's data, and root' theta_hat (k,), whose covariance is
-        one.
+        """Return a square root (base, k) of the information matrix, and root' theta_hat (k,), whose covariance is the
+        identity.
 
         root root' = C^-1 in the directions that the data excite. With columns scaled to unit length, the singular
         values of the equations give these directions; C = H^-1 M H^-1 there.

@@ -1,9 +1,9 @@
-"""Scatter of parameters within and between robots: which differ from robot to robot, and which only between motions.
+"""Scatter of parameters between robots and between motions of one robot, by analysis of variance.
 
 If several robots made the same motions, the estimate of each log is mu + (robot) + (motion) + noise of its stated
 standard deviation. The variance that robots explain beyond motions, and motions beyond robots, is compared with the
-residual variance by Fisher's F, and that with the stated noise by chi-squared; the residual variance is at least that
-of the noise.
+residual variance by Fisher's F test. The residual variance, at least that of the noise, is compared with the stated
+noise by a chi-squared test.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dynid.fleet.change_detection import LogEstimates
 from dynid.fleet.robot_fold import RobotFold
 from dynid.output_fields import output_fields
 
-RATE = 0.05  # share of false ones among the parameters that are said to differ
+RATE = 0.05  # false discovery rate of parameters that are reported as different
 Differs = Literal["robots", "motions", "nothing", "unknown"]
 MAX_MOTIONS_NAMED = 6  # motions that a sentence names
-# Robots that made a motion, and motions that several robots made, from which both can be distinguished.
+# Robots per motion, and motions that several robots made, needed to separate robots from motions.
 MIN_COMMON_MOTIONS = 2
 
 
@@ -32,10 +32,9 @@ class Scatter:
     """Scatter of the parameters of a fleet; all arrays are (base,).
 
     Attributes:
-        within_ratio: mean square of (log - robot's mean) in units of the stated variances, about one if a robot's logs
-            differ by noise alone.
-        within, between: standard deviations beyond noise, between motions of one robot and between robots.
-        p_within, p_between: p-values of this scatter under noise alone.
+        within_ratio: mean square of (log - robot's mean) relative to the stated variances, about one for noise alone.
+        within, between: standard deviations in excess of noise, between motions of one robot and between robots.
+        p_within, p_between: p-values of this scatter.
         crossed: the test of robots by motions, None if robots did not make the same motions.
         differs: "robots", "motions" if only those differ, "nothing", or "unknown" if too few logs determine the
             parameter; by the crossed test if there is one.
@@ -60,7 +59,7 @@ class Scatter:
         return self.p_within if self.crossed is None else self.crossed.p_motions
 
     def named(self, differs: Differs, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the parameters that differ in this way."""
+        """Return the names of the parameters whose `differs` has the given value."""
         return tuple(name for name, one in zip(names, self.differs, strict=True) if one == differs)
 
     @property
@@ -71,7 +70,7 @@ class Scatter:
 
 
 def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: float = RATE) -> Scatter:
-    """Return the scatter of all base parameters; logs: of each robot, with the same weights."""
+    """Return the scatter of all base parameters; logs: estimates of each robot's logs. rate: false discovery rate."""
     from scipy.stats import chi2
     from scipy.stats import f as fisher
 
@@ -146,11 +145,11 @@ class TwoWay:
     """P-values (base,) of a two-way analysis of variance.
 
     Attributes:
-        p_robots: of differences between robots that made the same motion.
-        p_motions: of differences between motions of the same robot.
-        p_left: of the remaining variance; nan if the logs do not determine it.
-        motions: those that several robots made.
-        robots: how many made them.
+        p_robots: p-values of differences between robots that made the same motion.
+        p_motions: p-values of differences between motions of the same robot.
+        p_left: p-values of the residual variance; nan if the logs do not determine it.
+        motions: motions that several robots made.
+        robots: number of robots that made them.
     """
 
     p_robots: Array
@@ -161,7 +160,7 @@ class TwoWay:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states what was compared."""
+        """Sentence that states how many robots and motions were compared."""
         shown = ", ".join(self.motions[:MAX_MOTIONS_NAMED]) + (", ..." if len(self.motions) > MAX_MOTIONS_NAMED else "")
         return (f"robots by motions: {self.robots} robots made {len(self.motions)} motions that others made too "
                 f"({shown}), so differences between robots are separated from differences between motions")
@@ -169,7 +168,7 @@ class TwoWay:
     @output_fields(robots=int, motions=list[str], p_robots=dict[str, float | None],
                    p_motions=dict[str, float | None], p_left=dict[str, float | None])
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return plain data; numbers that are not finite are None."""
+        """Return the p-values as plain data; numbers that are not finite are None."""
         def plain(values: Array) -> dict[str, float | None]:
             return {name: float(x) if np.isfinite(x) else None for name, x in zip(names, values, strict=True)}
 
@@ -180,7 +179,7 @@ class TwoWay:
 def two_way(logs: Sequence[LogEstimates]) -> TwoWay | None:
     """Return the test of every base parameter, from the logs of motions that several robots made.
 
-    It is None if there are fewer than two such motions. logs: of each robot.
+    The result is None if there are fewer than two such motions. logs: estimates of each robot's logs.
     """
     made: dict[str, set[int]] = {}
     for r, own in enumerate(logs):
@@ -200,7 +199,7 @@ def two_way(logs: Sequence[LogEstimates]) -> TwoWay | None:
 
 
 def _tests(values: Array, std: Array, robot: Ints, motion: Ints) -> tuple[float, float, float]:
-    """Return the p-values of one parameter: of robots, of motions, of the remaining variance."""
+    """Return the p-values of one parameter: for robots, for motions, and for the residual variance."""
     from scipy.stats import chi2
     from scipy.stats import f as fisher
 
@@ -225,11 +224,11 @@ def _tests(values: Array, std: Array, robot: Ints, motion: Ints) -> tuple[float,
 
 
 def _levels(which: Ints) -> Array:
-    """Return an indicator column (logs, levels) for each level."""
+    """Return the indicator matrix (logs, levels) of a factor with integer levels."""
     return (which[:, None] == np.unique(which)).astype(float)
 
 
 def _left(columns: Array, x: Array, weight: Array) -> tuple[float, int]:
-    """Return the weighted residual sum of squares of some columns, and the number of independent columns."""
+    """Return the weighted residual sum of squares of a regression on columns, and the number of independent columns."""
     solution, _, rank, _ = np.linalg.lstsq(columns * weight[:, None], x * weight, rcond=1e-10)
     return float(np.sum((weight * (x - columns @ solution)) ** 2)), int(rank)

@@ -1,4 +1,4 @@
-"""Comparison of a fleet from its settings to all results, with choices made once on a few of its logs.
+"""Comparison of the robots of a fleet, from settings to results.
 
 All robots of a fleet have one model and one preparation. Later calls with the same settings and store reuse the
 choices, so that compressed logs stay comparable.
@@ -43,11 +43,11 @@ from dynid.runs.models import make_model, make_robot
 from dynid.runs.settings import ModelSettings, RunSettings
 from dynid.workers import Workers
 
-_MAX_TABLE_ROBOTS = 12  # robots of the cross-prediction table: those that differ, then the first
-_ODD_LOG_RATIO = 2.0  # times its own residual that a log's is with the model of the robot's others
-MIN_LOGS_FOR_ODD = 3  # logs of a robot from which one of them can be odd
+_MAX_TABLE_ROBOTS = 12  # robots in the cross-prediction table: those that differ, then the first ones
+_ODD_LOG_RATIO = 2.0  # residual of a log with the model of the robot's other logs, relative to its own residual
+MIN_LOGS_FOR_ODD = 3  # logs of a robot, needed to find an odd one
 DECIDING_ROBOTS = 5  # from which the spread between robots has three degrees of freedom or more
-_FILE_FORMAT = 1  # of the file of choices; one of another form is made again
+_FILE_FORMAT = 1  # version of the file of choices; a file of another version is replaced
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class FleetOptions:
 
     Attributes:
         store: folder with compressed logs of an earlier comparison.
-        workers: where logs are compressed.
+        workers: processes that compress the logs.
         keep_gone: whether logs that were compressed before and whose files were deleted still count.
     """
 
@@ -67,9 +67,9 @@ class FleetOptions:
 
 def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
               tell: Tell = lambda sentence: None) -> FleetResult:
-    """Compress every new log, and compare the robots.
+    """Compress all new logs of a fleet, and compare its robots.
 
-    Compressed logs are kept in a temporary folder if none is given, and read robot by robot.
+    Compressed logs are stored in a temporary folder if none is given, and read robot by robot.
     """
     options = options or FleetOptions()
     if options.store is not None:
@@ -113,8 +113,8 @@ def _with_gone(store: FoldStore, logs: Sequence[LogSource], folded: FoldedLogs) 
 
 def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Mapping[str, Sequence[LogFold]],
             folded: FoldedLogs, tell: Tell = lambda sentence: None) -> FleetResult:
-    """Compare robots by their compressed logs, by name and in chronological order. Compressed logs are requested
-    robot by robot, several times; only the sum of each robot and an estimate per log are kept."""
+    """Compare the robots of a fleet by their compressed logs. folds: logs of each robot by name, in chronological
+    order; they are read robot by robot, several times, and only sums and estimates are kept."""
     notes = list[str]()
     tell("comparing robots")
     alike, odd = _alike(folds)
@@ -146,12 +146,13 @@ def _undecided(robots: int) -> str:
     if robots < 3:
         return (f"{robots} robot{'s' if robots > 1 else ''} cannot show which one differs, nor how much robots of this "
                 "type differ naturally; add logs of other robots of the type")
-    return (f"{robots} robots show only differences much larger than those among the others: how much robots of this "
-            f"type differ naturally is known from {DECIDING_ROBOTS} on; add logs of other robots of the type")
+    return (f"{robots} robots show only differences much larger than those among the others: the natural differences "
+            f"between robots of this type can be estimated from {DECIDING_ROBOTS} robots on; add logs of other robots "
+            "of the type")
 
 
 class _Without(Mapping[str, list[LogFold]]):
-    """Compressed logs of robots without some of their logs, by source."""
+    """Mapping of robots to their compressed logs, without logs of given names."""
 
     def __init__(self, folds: Mapping[str, Sequence[LogFold]], left_out: set[str]) -> None:
         self._folds, self._left_out = folds, left_out
@@ -169,8 +170,8 @@ class _Without(Mapping[str, list[LogFold]]):
 def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
     """Return the logs that agree with the others of their robot, and those that do not.
 
-    A log is odd if the model of the other logs leaves residuals that are large compared with its own, and much larger
-    than those of the other logs in cross-validation.
+    A log is odd if its residuals with the model of the other logs are large compared with those with its own model, and
+    much larger than those of the other logs in cross-validation.
     """
     odd = []
     for name in folds:
@@ -218,7 +219,7 @@ def _pooled(
 
 def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut, inflation: float,
              rate: float) -> tuple[PartChange, ...]:
-    """Return the changes of every robot over its logs; logs without a date are taken in their order."""
+    """Return the changes of every robot over time; logs without a date are used in the given order."""
     base = out.pooling.base
     parts = fleet_parts(base, robots[0].regression.joints)
     found: list[PartChange] = []
@@ -229,7 +230,7 @@ def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], ou
                      for fold, level in zip(own, levels, strict=True))
         prior = out.pooling.prior + (changes_prior(free, out.pooling.size) if free.shape[1] else 0.0)
         series = Series(robot.name, tuple(fold.entry.date for fold in own), logs, out.pooling.mean, prior, base.names)
-        # Each robot is a try of its own.
+        # Correction for multiple tests: one per robot.
         found += changes(series, parts, rate / len(robots))
     return tuple(found)
 
@@ -281,7 +282,7 @@ class KeptFolds(Mapping[str, list[LogFold]]):
         found = self._store.load(entry, self._model)
         if found is None:
             path = self._store.path(entry.sha256)
-            path.unlink(missing_ok=True)  # so that the next call folds the log again
+            path.unlink(missing_ok=True)  # the next call compresses the log again
             raise DynidError(f"the compressed log of {entry.source} in {path} is damaged and was removed; repeat the "
                              "call to read that log again")
         return found
@@ -292,11 +293,11 @@ class FleetChoices:
     """Model and preparation of a fleet.
 
     Attributes:
-        settings: of a run on the fleet's logs, with friction and cut-off chosen.
-        robot: the type of all robots.
-        model: of all robots, its terms scaled to the data that the choices were made on.
-        preparation: from recordings to samples, for all logs.
-        notes: sentences on what was chosen.
+        settings: settings of a run on the fleet's logs, with friction and cut-off chosen.
+        robot: the robot type.
+        model: model of all robots, with terms set from the data.
+        preparation: filter options of all logs.
+        notes: sentences on the choices.
         held: logs that were read for the choices, by index.
     """
 
@@ -309,7 +310,7 @@ class FleetChoices:
 
 
 def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: Path, tell: Tell) -> FleetChoices:
-    """Return the choices kept in a store, or make them and keep them."""
+    """Return the model and preparation that are stored in a folder, or choose and store them."""
     asked = settings.run_settings(tuple(log.source for log in logs), settings.prepare)
     robot = make_robot(asked)
     path = store / f"choices-{_key(settings, robot)}.json"
@@ -336,8 +337,7 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
 
 
 def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float] | None) -> LinearModel:
-    """Return the model with the data-dependent settings of its terms: top speeds (dof,), and an estimate
-    (parameters,)."""
+    """Return the model with terms set from largest joint speeds (dof,) and an estimate (parameters,)."""
     model = bound(model, DataContext(speeds=np.array(speeds)))
     own = robot_model(model)
     return model if estimate is None or own is None else own.with_estimate(np.array(estimate))

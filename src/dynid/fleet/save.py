@@ -1,4 +1,4 @@
-"""The folder of a fleet's result: pages, numbers, and the fleet as the prior of a new robot.
+"""Write the results of a fleet to a folder: pages, numbers, and the fleet as the prior of a new robot.
 
     fleet.html, robot-NAME.html     the pages
     fleet.json                      everything that `dynid fleet --json` prints
@@ -38,9 +38,9 @@ from dynid.version import __version__
 
 PAGE, FACTS, LOGS, HISTORY, FLEET_FILE, FOLDS = ("fleet.html", "fleet.json", "logs.json", "history.json", "fleet.toml",
                                                  "folds")
-_MAX_BOX_PLOTS = 24  # parameters drawn as boxes: those that differ most certainly
-SIGNIFICANT_STEP = 4.0  # deviations of a step from which it is drawn
-_MAX_ROBOTS_PER_BOX_PLOT = 40  # robots of a picture
+_MAX_BOX_PLOTS = 24  # box plots: of the parameters with the most significant differences
+SIGNIFICANT_STEP = 4.0  # smallest plotted step, in standard errors
+_MAX_ROBOTS_PER_BOX_PLOT = 40  # robots per figure
 
 
 def check_fleet_output(folder: Path, replace: bool) -> None:
@@ -133,7 +133,7 @@ def page_names(result: FleetResult) -> dict[str, str]:
 
 
 def words_of(result: FleetResult, robot: str) -> tuple[str, ...]:
-    """Return the findings on one robot in words."""
+    """Return the findings on one robot as sentences."""
     odd = [one.sentence for one in result.odd_logs if one.robot == robot]
     differing = [one.sentence for one in result.out.differences if one.robot == robot]
     changed = [one.sentence for one in result.changes if one.robot == robot]

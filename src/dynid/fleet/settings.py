@@ -14,10 +14,10 @@ from dynid.runs.settings import ModelSettings, RunSettings, SettingsFile, moved_
 
 
 class RobotLogs(BaseModel):
-    """A [[robots]] table.
+    """One robot of a fleet and its logs: a [[robots]] table of the settings file.
 
     Attributes:
-        name: of the robot.
+        name: name of the robot.
         logs: files, folders, patterns or addresses.
         motions: name of the commanded motion of each log, if robots made the same motions.
     """
@@ -33,11 +33,11 @@ class FleetSettings(SettingsFile):
     """Settings of a fleet. Paths are relative to the file that contains them.
 
     Attributes:
-        robot, model, log, prepare, gravity, only, lock: of the type, as in a run file.
+        file_kind: kind of the file.
+        robot, model, log, prepare, gravity, only, lock: settings of the robot type, as in a run file.
         robots: the [[robots]] tables.
-        logs: instead of or in addition to them, sources with folders named robot=NAME.
-        own: groups of parameters, or their names, that differ between robots; all others are common in the shared
-            estimate.
+        logs: sources with folders named robot=NAME, instead of or in addition to `robots`.
+        own: groups or names of parameters that differ between robots; all others are common in the joint estimate.
         gains: relative standard deviation of drive gains between robots, if these are to be estimated.
         consistent: whether the shared estimate is physically consistent.
         rate: false discovery rate of robots that are reported as different.
@@ -82,7 +82,7 @@ class FleetSettings(SettingsFile):
                                        "logs": tuple(map(move, self.logs)), "model": model})
 
     def find(self) -> tuple[LogFile, ...]:
-        """Return all logs, in the order of robots and names."""
+        """Return all log files of the fleet, in the order of robots and names."""
         found: dict[str, LogFile] = {}
         for one in self.robots:
             logs = with_robot(find_logs(one.logs), one.name)

@@ -5,8 +5,8 @@ With a robot's own columns first, the triangular factor of its weighted equation
     [R_oo R_os | rho_o]
     [  0  R_ss | rho_s]
 
-For any common values s, its own o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. The remaining rows [R_ss
-rho_s] have the size of the common columns, and those of all robots are summed.
+For any common values s, the robot's own values o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. The remaining
+rows [R_ss rho_s] have the size of the common columns, and those of all robots are summed.
 
 Own parameters with the right sign are eliminated as without constraints. The others are fixed at zero and released
 again according to their multipliers: an active-set method for one convex problem, in which only the links need a cone
@@ -29,10 +29,10 @@ from dynid.regression import BaseParameters, Stacked
 from dynid.regression.factor import triangular
 from dynid.workers import tree_sum
 
-OWN_GROUPS = ("friction", "offset", "stiffness", "other")  # of a robot of its own; links and rotors are the type's
-_NOT_EXCITED = 1e-9  # share of a column that is independent of the others, below which its value is not looked for
+OWN_GROUPS = ("friction", "offset", "stiffness", "other")  # differ between robots; links and rotors are common
+_NOT_EXCITED = 1e-9  # independent part of a column, relative to its norm, below which its value is not estimated
 _MOST_ROUNDS = 60
-_MIN_MULTIPLIER_SHARE = 1e-9  # share of the torques' squares that a multiplier must be worth
+_MIN_MULTIPLIER_SHARE = 1e-9  # smallest significant multiplier, relative to the squared torques
 
 
 def shared_columns(base: BaseParameters, own: Sequence[str] = OWN_GROUPS) -> Bools:
@@ -56,9 +56,9 @@ class Eliminated:
     """Equations of one robot after elimination of its own columns.
 
     Attributes:
-        left: [R_ss rho_s; 0 rest], a sum of squares of the common values alone.
-        own, cross, rho: (k, k), (k, shared) and (k,), rows that determine its own values.
-        columns: its own excited columns, among the base parameters followed by the gains.
+        left: remaining equations [R_ss rho_s; 0 rest] of the common values.
+        own, cross, rho: rows (k, k), (k, shared) and (k,) that determine the robot's own values.
+        columns: indices of its own excited columns, among the base parameters followed by the gains.
         rows: number of equations.
     """
 
@@ -71,10 +71,11 @@ class Eliminated:
 
     @staticmethod
     def of(robot: RobotFold, shared: Bools, gains: float | None = None, zero: Sequence[int] = ()) -> Eliminated:
-        """Return the common part of a robot's equations.
+        """Return a robot's equations after elimination of its own columns.
 
         Args:
-            shared: (base,), common columns.
+            robot: compressed data of the robot.
+            shared: mask of common columns (base,).
             gains: relative standard deviation of the robot's drive gains from those of the type; None for equal gains.
             zero: own columns that are fixed at zero.
         """
@@ -124,7 +125,7 @@ def _with_gains(robot: RobotFold, gains: float | None) -> Array:
 def _middle_with_gains(robot: RobotFold) -> Array:
     """Return the covariance (base + dof, base + dof) of the score with the columns of the gains.
 
-    The noise of a gain's column has the same ratio to that of independent rows as the joint's other columns.
+    The autocorrelation of the noise is assumed to have the same effect on a gain's column as on the joint's others.
     """
     base, found = len(robot.regression.base), np.zeros((len(robot.middle) + robot.regression.dof,) * 2)
     found[:base, :base] = robot.middle
@@ -160,13 +161,13 @@ class SharedEstimate:
     """Joint estimate of a fleet.
 
     Attributes:
-        names: of the robots.
-        shared: (base,), which parameters are common.
-        values, std: (robots, base), of every robot, with equal common ones; nan and infinity if not determined.
-        covariance: (shared, shared), of the common parameters.
-        covariances: (base, base), of each robot's base parameters.
-        gains: (robots, dof), actual over nominal gain of each robot's drives; ones if not estimated.
-        theta: (parameters,), all standard parameters of the type, if the estimate is consistent.
+        names: names of the robots.
+        shared: mask of common parameters (base,).
+        values, std: estimates and standard errors of every robot (robots, base); nan and infinity if not determined.
+        covariance: covariance of the common parameters (shared, shared).
+        covariances: covariance of each robot's base parameters (base, base).
+        gains: actual divided by nominal drive gain of each robot (robots, dof); ones if not estimated.
+        theta: standard parameters of the type (parameters,), if the estimate is constrained to be consistent.
         rows: number of equations.
     """
 
@@ -193,7 +194,7 @@ class SharedEstimate:
 
 def shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
                     gains: float | None = None) -> SharedEstimate:
-    """Return least squares of a whole fleet, by a sum over robots."""
+    """Return the joint least-squares estimate of a fleet, by a sum over robots."""
     check_alike(robots)
     base = robots[0].regression.base
     shared = shared_columns(base, own)
@@ -242,7 +243,7 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
         wide = robot.middle if gains is None else _middle_with_gains(robot)
         width = len(wide)
         root = np.linalg.inv(part.own) if len(part.columns) else np.zeros((0, 0))
-        carry = np.zeros((width, int(shared.sum())))  # own and shared values by a step of the shared ones
+        carry = np.zeros((width, int(shared.sum())))  # change of own and shared values by a change of the shared ones
         carry[part.columns] = -root @ part.cross
         carry[np.flatnonzero(shared)] = np.eye(carry.shape[1])
         keep = np.zeros((width, width))
@@ -268,8 +269,8 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
 
 def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
                                gains: float | None = None) -> SharedEstimate:
-    """Return least squares of a whole fleet over consistent parameters; standard errors are those without
-    constraints.
+    """Return the joint least-squares estimate of a fleet with physically consistent links. Standard errors are those
+    without constraints.
 
     An own base parameter that is a single positive standard parameter is kept non-negative.
     """
@@ -289,7 +290,8 @@ def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] =
             for row, zero in zip(rows, held, strict=True):
                 row[sorted(zero)] = 0.0
             return replace(found, values=rows)
-    raise NotPossibleError("the consistent estimate of the fleet did not converge on which friction is zero")
+    raise NotPossibleError("the consistent estimate of the fleet did not converge: the set of friction parameters at "
+                           "zero keeps changing")
 
 
 def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[str]) -> tuple[Array, Array]:
@@ -318,7 +320,7 @@ def _changed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], held: lis
             if c < len(full):
                 full[c] = value
         stacked = robot.stacked
-        slope = stacked.r.T @ (stacked.rho - stacked.r @ full)  # of half the misfit, downwards
+        slope = stacked.r.T @ (stacked.rho - stacked.r @ full)  # negative gradient of half the misfit
         size = np.linalg.norm(stacked.r, axis=0) * np.sqrt(float(stacked.rho @ stacked.rho) + stacked.rest)
         back = {c for c in zero if slope[c] > _MIN_MULTIPLIER_SHARE * size[c]} if not below else set()
         zero -= back

@@ -1,4 +1,4 @@
-"""Robots with a free base: logs, contacts, and the four kinds of equations that identify them."""
+"""Robots with a free base: their logs, contacts, and the four kinds of equations for their identification."""
 
 from dynid.floating.base_signals import FloatingLog, FootWrench, Imu
 from dynid.floating.contacts import Contact, contact_jacobian

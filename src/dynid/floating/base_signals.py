@@ -1,7 +1,7 @@
-"""Signals of a robot with a free base: a log of them, their form in recordings, and constant errors of an IMU.
+"""Base signals in logs of a robot with a free base: their format, unit checks, and the bias of an IMU.
 
-Repeated values, angular rates in degrees and the order of a quaternion are recognised by comparison with another signal
-of the same log.
+Repeated values, angular rates in degrees and the order of quaternion components are recognised by comparison with
+another signal of the same log.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from dynid.robot import Robot
 QuaternionOrder = Literal["xyzw", "wxyz"]
 Order = TypeVar("Order", bound=str)
 REPEATED_SIGNALS = {"base_position": "position", "base_orientation": "orientation", "base_velocity": "velocity"}
-MIN_CHANGES = 10  # changes of a repeated signal, below which it may as well be at rest
+MIN_CHANGES = 10  # changes of a repeated signal; with fewer, the base may be at rest
 MAX_UNEVEN = 0.1  # share of the intervals between changes that may be longer than twice the usual one
 RATE_WINDOW = 0.2  # s over which angular rates are integrated: long for the noise, short for the motion
-MIN_TURN = 0.01  # rad in such a window, below which the noise of an orientation decides
-DEGREES_RATIO = 8.0  # of logged over actual rates: between one and the 57 of degrees
+MIN_TURN = 0.01  # rad in such a window; smaller rotations are dominated by noise of the orientation
+DEGREES_RATIO = 8.0  # logged divided by actual rates: between 1 (rad/s) and 57 (deg/s)
 WRONG_ORDER = 4.0  # ratio of the squared errors of two orders, above which only one of them is possible
 BIAS_WINDOW = 0.5  # s over which specific force is integrated
-MIN_BIAS_WINDOWS = 6  # below which a bias has no standard error worth using
-TYPICAL_BIAS = np.array([0.005] * 3 + [0.05] * 3)  # rad/s and m/s^2: of MEMS sensors, where nothing shows the bias
+MIN_BIAS_WINDOWS = 6  # windows, needed for a useful standard error of the bias
+TYPICAL_BIAS = np.array([0.005] * 3 + [0.05] * 3)  # rad/s, m/s^2: MEMS sensors, for logs without a bias estimate
 REST_SPEED = 0.02  # rad/s of every joint below which the robot rests
-MIN_REST = 0.5  # s of rest that the bias of angular rates is taken from
-GRAVITY_RANGE = (0.85, 1.15)  # of the mean specific force over gravity, within which an IMU is not mistaken
+MIN_REST = 0.5  # s of rest, needed for the bias of angular rates
+GRAVITY_RANGE = (0.85, 1.15)  # plausible range of the mean specific force divided by gravity
 
 
 def without_repetition(t: Array, signals: Mapping[str, Array], notes: list[str]) -> dict[str, Array]:
-    """Return signals in which base values that were logged at a lower rate, and so repeated in several rows, are
-    interpolated."""
+    """Return base signals with interpolation of values that were logged at a lower rate and therefore repeat in several
+    rows."""
     found = dict(signals)
     for name, word in REPEATED_SIGNALS.items():
         if name not in found:
@@ -57,21 +57,22 @@ def without_repetition(t: Array, signals: Mapping[str, Array], notes: list[str])
         if name == "base_orientation":
             found[name] /= np.maximum(np.linalg.norm(found[name], axis=1, keepdims=True), 1e-9)
             found[name] *= np.median(np.linalg.norm(known, axis=1))  # a wrong norm is reported later
-        notes.append(f"the {word} of the base has a new value only in every {np.median(gaps):.0f}th row and is "
-                     "interpolated between these rows")
+        notes.append(f"the {word} of the base changes only in every {np.median(gaps):.0f}th row and is interpolated "
+                     "between these rows")
     return found
 
 
 def rates_in_radians(t: Array, rate: Array, orientation: Array | None, specific_force: Array | None,
                      notes: list[str]) -> Array:
-    """Return angular rates (samples, 3) in rad/s; they are in deg/s where they are many times those of another signal.
+    """Return angular rates (samples, 3) in rad/s; rates many times larger than another signal implies are read as
+    deg/s.
 
     Args:
         t: times (samples,), s.
         rate: logged angular rates (samples, 3).
         orientation: quaternions (samples, 4) in any order of components, or None.
-        specific_force: of an accelerometer (samples, 3), whose direction shows rotations about horizontal axes, or
-            None.
+        specific_force: signal of an accelerometer (samples, 3), whose direction shows rotations about horizontal axes,
+            or None.
         notes: a note is appended if the unit is changed.
     """
     step = max(1, round(RATE_WINDOW * (len(t) - 1) / max(float(t[-1] - t[0]), 1e-9)))
@@ -101,7 +102,8 @@ def rates_in_radians(t: Array, rate: Array, orientation: Array | None, specific_
 
 
 def order_errors(t: Array, rate: Array, choices: Mapping[Order, Array]) -> dict[Order, float]:
-    """Return the squared differences of integrated angular rates and orientations, for quaternions x y z w by order."""
+    """Return the squared differences of integrated angular rates and orientations, for each order of quaternion
+    components."""
     step, errors = np.diff(t)[:, None], dict[Order, float]()
     for order, one in choices.items():
         turns = dynamics.rotations(quaternions(dynamics.rotations(one)))
@@ -115,8 +117,7 @@ def order_errors(t: Array, rate: Array, choices: Mapping[Order, Array]) -> dict[
 
 def check_order(t: Array, rate: Array | None, chosen: Array, choices: Mapping[QuaternionOrder, Array],
                 source: str) -> None:
-    """Raise an error if quaternions x y z w (samples, 4) contradict the angular rates, and those in another order do
-    not.
+    """Raise an error if quaternions (samples, 4) contradict the angular rates, but agree with them in another order.
 
     Args:
         t: times (samples,), s.
@@ -136,17 +137,18 @@ def check_order(t: Array, rate: Array | None, chosen: Array, choices: Mapping[Qu
 
 
 def specific_force_ratio(robot: Robot, specific_force: Array) -> float:
-    """Return the mean magnitude of the specific force over that of gravity; near one for an accelerometer."""
+    """Return the mean magnitude of the specific force divided by that of gravity; it is near one for an
+    accelerometer."""
     size = float(np.linalg.norm(robot.gravity)) or 9.81
     return float(np.median(np.linalg.norm(specific_force, axis=1))) / size
 
 
 def with_bias(robot: Robot, log: FloatingLog) -> tuple[FloatingLog, str]:
-    """Return the log with the bias of its IMU and its standard error, and a sentence on it.
+    """Return the log with the estimated bias of its IMU and the standard error, and a sentence on the bias.
 
-    With an orientation, angular rates are compared with its derivative, and specific force with gravity: the integral
-    over a window, in world axes, is the change of velocity, which is small for a robot on its feet. Without an
-    orientation the angular rates at rest are taken, and no bias of the specific force.
+    With a logged orientation, angular rates are compared with its derivative, and specific force with gravity: its
+    integral over a window, in world axes, is the change of velocity, which is small for a robot on its feet. Without an
+    orientation, the bias of angular rates is their mean at rest, and the bias of the specific force is unknown.
     """
     found, std, said = _bias(robot, log)
     assert log.imu is not None
@@ -166,7 +168,8 @@ def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
         rest = smooth < REST_SPEED
         if step[rest].sum() < MIN_REST:
             return bias, TYPICAL_BIAS, ("the bias of the imu is not estimated, because the log has neither an "
-                                        f"orientation of the base nor rest; {TYPICAL_BIAS[3]:g} m/s^2 is taken as its "
+                                        f"orientation of the base nor a time at rest; {TYPICAL_BIAS[3]:g} m/s^2 is "
+                                        "taken as its "
                                         "standard error")
         bias[:3] = rate[rest].mean(axis=0)
         return bias, TYPICAL_BIAS, (f"bias of the angular rate from rest: {_triple(bias[:3])} rad/s; that of the "
@@ -178,7 +181,7 @@ def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
     spans = [slice(a, b) for a, b in pairwise(edges) if b - a > 2]
     if len(spans) < MIN_BIAS_WINDOWS:
         return bias, TYPICAL_BIAS, "the bias of the imu is not estimated, because the log is short"
-    # Rotation over each window, measured after integrated: to first order minus the bias, turned to the window's end.
+    # Measured relative to integrated rotation over each window: to first order minus the bias, in the axes of its end.
     turned = np.array([_turned(_integrated(rate[one], step[one]).T @ turns[one.start].T @ turns[one.stop - 1])
                        for one in spans])
     carried = np.array([np.einsum("ji,sjk,s->ik", turns[one.stop - 1], turns[one][:-1], step[one][:-1])
@@ -237,13 +240,13 @@ BaseMotion = Literal["imu", "pose", "velocity"]
 
 @dataclass(frozen=True, eq=False)
 class FootWrench:
-    """A measured force, or force and moment, that acts on the robot from outside.
+    """A measured external force, or force and moment, on the robot.
 
     Attributes:
-        frame: named frame at whose origin it acts.
+        frame: name of the frame at whose origin the force acts.
         values: force (samples, 3), N, or force and moment (samples, 6), N and N m.
-        axes: "frame" for the axes of that frame, as of a sensor in the foot, or "world".
-        radius: of a round foot, m, for a force without moment: it acts at the lowest point of the foot.
+        axes: "frame" for the axes of that frame, such as those of a sensor in the foot, or "world".
+        radius: radius of a round foot, m; a force without moment acts at the lowest point of the foot.
     """
 
     frame: str
@@ -257,10 +260,11 @@ class Imu:
     """An inertial measurement unit (IMU) at a named frame.
 
     Attributes:
-        angular_rate: (samples, 3), rad/s, in its axes.
-        specific_force: (samples, 3), m/s^2, in its axes; at rest it points upward.
-        bias: (6,), constant errors that are subtracted from the angular rate and the specific force.
-        bias_std: (6,), their standard errors, for the uncertainty.
+        frame: name of the frame.
+        angular_rate: angular rate in the axes of the IMU (samples, 3), rad/s.
+        specific_force: specific force in the axes of the IMU (samples, 3), m/s^2; at rest it points upward.
+        bias: constant errors (6,) that are subtracted from the angular rate and the specific force.
+        bias_std: standard errors of the bias (6,).
     """
 
     frame: str
@@ -285,11 +289,11 @@ class FloatingLog:
         orientation: unit quaternion of the root link, x y z w (samples, 4).
         imu: an IMU, which is used for the motion of the base if there is one.
         wrenches: measured forces on the robot.
-        contacts: places that stand still while they touch the ground.
-        standing: which contacts stand (samples, contacts).
+        contacts: contact points, which do not move while they touch the ground.
+        standing: mask of active contacts (samples, contacts).
         source: name of the log for messages.
         velocity: velocity of the root link's origin in the world (samples, 3), m/s.
-        motion: "imu", "pose" or "velocity", if the log holds several; default the first of these that it holds.
+        motion: source of the base motion: "imu", "pose" or "velocity". Default: the first one that the log contains.
     """
 
     t: Array
@@ -307,7 +311,7 @@ class FloatingLog:
 
     @property
     def base_motions(self) -> tuple[BaseMotion, ...]:
-        """Sources of the motion of the base that the log holds."""
+        """Sources of the base motion that the log contains."""
         turned = self.orientation is not None
         found = {"imu": self.imu is not None, "pose": turned and self.position is not None,
                  "velocity": turned and self.velocity is not None}
@@ -348,12 +352,13 @@ class FloatingLog:
             if wrong is not None:
                 raise RecordingError(f"{self.source}: {name} is not finite in row {wrong[0]}", code="not-finite")
         if not self.base_motions:
-            raise RecordingError(f"{self.source} has no motion of the base; give position and orientation, or an imu",
+            raise RecordingError(f"{self.source} has no signals of the base motion; position and orientation, or an "
+                                 "imu, are needed",
                                  "map them with --set 'log.base_position=[...]' and --set 'log.base_orientation=[...]',"
                                  " or with --set 'log.imu_specific_force=[...]' and --set 'log.imu_angular_rate=[...]'",
                                  code="no-base-motion")
         if self.motion is not None and self.motion not in self.base_motions:
-            raise RecordingError(f"{self.source} holds no motion of the base by '{self.motion}', only by "
+            raise RecordingError(f"{self.source} has no base motion from '{self.motion}', only from "
                                  f"{', '.join(self.base_motions)}", code="no-base-motion")
         if self.standing is not None and np.shape(self.standing) != (rows, len(self.contacts)):
             raise RecordingError(f"{self.source}: standing has shape {np.shape(self.standing)}, expected ({rows}, "

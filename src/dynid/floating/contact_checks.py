@@ -1,4 +1,4 @@
-"""Checks of standing contacts by kinematics alone: feet that slip, a base that drifts."""
+"""Kinematic checks of active contacts: slipping feet, and drift of the base pose."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dynid.floating.contacts import Contact, contact_jacobian
 from dynid.floating.preparation import WholeBody
 from dynid.recording import Samples
 
-SLIP_SPEED = 0.03  # m/s: a foot that stands is slower, apart from noise
-SLIP_NOISE = 6.0  # times the noise of a foot's speed above which it moves
+SLIP_SPEED = 0.03  # m/s: largest speed of a standing foot, apart from noise
+SLIP_NOISE = 6.0  # speed in units of its noise, above which a foot moves
 SLIP_DISTANCE = 0.004  # m by which a foot has to be displaced to count as slipping
 SLIP_BORDER = 0.1  # s at both ends of a contact in which a foot may still move
 DRIFT_SPEED = 0.003  # m/s of all standing feet together, above which the pose of the base drifts
@@ -21,8 +21,8 @@ DRIFT_SPEED = 0.003  # m/s of all standing feet together, above which the pose o
 
 @dataclass(frozen=True, eq=False)
 class FootSpeeds:
-    """Velocities of the contact points (samples, feet, 3) relative to the ground in the axes of the root, m/s, and when
-    the feet stand (samples, feet) at the samples' times."""
+    """Velocities of the contact points relative to the ground (samples, feet, 3), m/s, in the axes of the root, and the
+    mask of standing feet (samples, feet)."""
 
     velocity: Array
     standing: Bools
@@ -30,7 +30,7 @@ class FootSpeeds:
 
 
 def foot_speeds(whole: WholeBody, samples: Samples) -> FootSpeeds | None:
-    """Return velocities of the contact points; None without contacts, or where they do not determine them."""
+    """Return the velocities of the contact points; None without contacts, or if the log does not determine them."""
     log = whole.log
     if log.standing is None or not log.contacts or not np.any(log.standing):
         return None
@@ -84,7 +84,7 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
                 distances[k] = (moved, float(samples.t[start]), float(samples.t[stop - 1]))
     for k, (moved, begin, end) in distances.items():
         if any(other[0] > 2.0 * moved and begin < other[2] and other[1] < end for other in distances.values()):
-            continue  # moved only against the foot that slips
+            continue  # motion relative to the slipping foot only
         name = whole.log.contacts[k].frame
         found.append(Finding(
             "foot-slips", "suspicious", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {begin:.3g} "
@@ -113,8 +113,8 @@ def _drift(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
     x, y, z = common
     return [Finding("base-drifts", "suspicious", "warning",
                     f"The base of {samples.source} drifts by ({1e3 * x:.1f}, {1e3 * y:.1f}, {1e3 * z:.1f}) mm/s "
-                    "against all standing feet. A constant drift leaves accelerations as they are; a growing one does "
-                    "not: use "
-                    "an IMU with --set floating.base_motion=imu, or motion capture.", "base drifts",
+                    "relative to all standing feet. A constant drift does not change accelerations, but an "
+                    "accelerating one does: use an IMU with --set floating.base_motion=imu, or motion capture.",
+                    "base drifts",
                     logs=(samples.source,), evidence={"speed": float(np.linalg.norm(common)), "x": float(x),
                                                       "y": float(y), "z": float(z)})]

@@ -1,4 +1,4 @@
-"""Feet and contacts of a robot with a free base: frames, columns, Jacobians of standing contacts, null space."""
+"""Feet and contacts of a robot with a free base: frames, log columns, contact Jacobians and their null space."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dynid.robot import Robot
 
 ContactKind = Literal["point", "line", "sole"]
 _CONSTRAINED_DIRECTIONS = {"point": 3, "line": 5, "sole": 6}  # directions of motion that a standing contact excludes
-_CONTACT_RANK = 1e-6  # singular values of the contacts' Jacobian below that share of the largest are none
-_SMOOTH_BASIS = 1e-4  # eigenvalue below which the rows of chosen coordinates no longer span the null space
-_DIFFERENCE_STEP = 1e-5  # s, over which the rate of a Jacobian is found by central differences
-_FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle", "calf", "shank")  # the best name of a foot first
+_CONTACT_RANK = 1e-6  # of the largest singular value of the contact Jacobian: smaller ones count as zero
+_SMOOTH_BASIS = 1e-4  # smallest eigenvalue with which the rows of the chosen coordinates span the null space
+_DIFFERENCE_STEP = 1e-5  # s, step of the central differences for the time derivative of a Jacobian
+_FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle", "calf", "shank")  # in order of preference
 LIFTED_SHARE = 0.3  # of the 95th percentile of a foot's force: a foot whose 5th percentile is higher never lifts
 # Of the range from the 5th to the 95th percentile. A loaded foot that counts as lifted spoils the equations, and a
 # lifted one that counts as standing only removes rows, so the threshold is close to the noise of an unloaded sensor.
@@ -29,12 +29,11 @@ THRESHOLD_NOISE = 5.0  # standard deviations of a sensor's noise above an unload
 
 @dataclass(frozen=True)
 class Contact:
-    """A place of the robot that does not move while it is in contact.
+    """A contact point of the robot, which does not move while it touches the ground.
 
     Attributes:
         frame: named frame of the robot.
-        kind: "point" (rotates freely about its point), "line" (rotates about the x axis of its frame) or "sole" (does
-            not rotate).
+        kind: "point" (rotates freely), "line" (rotates about the x axis of its frame) or "sole" (does not rotate).
         radius: radius of a round foot, m, whose centre is the origin of the frame. The contact is below the centre.
     """
 
@@ -52,7 +51,7 @@ class Contact:
 
 
 def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | None = None) -> Array:
-    """Return the Jacobian (samples, 3, 5 or 6, 6 + n) of the velocities that a standing contact makes zero.
+    """Return the Jacobian (samples, 3, 5 or 6, 6 + n) of the velocities that are zero at an active contact.
 
     Args:
         robot: a robot with a free base.
@@ -63,8 +62,8 @@ def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | Non
     found = dynamics.jacobian(robot, contact.frame, q)
     if contact.radius > 0.0:
         if down is None:
-            raise ModelError(f"contact '{contact.frame}' is round, so its place on the foot depends on the orientation "
-                             "of the base", "give the orientation, or a radius of zero", code="no-orientation")
+            raise ModelError(f"contact '{contact.frame}' is round, so the contact point on the foot depends on the "
+                             "orientation of the base", "give it, or a radius of zero", code="no-orientation")
         # The point at r = radius * down moves with v + w x r.
         found[:, :3] -= contact.radius * np.cross(down[:, None], found[:, 3:].transpose(0, 2, 1)).transpose(0, 2, 1)
     if contact.kind == "point":
@@ -99,31 +98,31 @@ def contact_bias(robot: Robot, contact: Contact, q: Array, dq: Array) -> Array:
 
 def standing_jacobian(robot: Robot, contacts: Sequence[Contact], q: Array, down: Array | None = None
                       ) -> tuple[Array, list[int]]:
-    """Return the stacked Jacobians of all contacts (samples, rows, 6 + n), and the contact of each row."""
+    """Return the stacked Jacobians of all contacts (samples, rows, 6 + n), and the index of the contact of each row."""
     parts = [contact_jacobian(robot, contact, q, down) for contact in contacts]
     owners = [k for k, part in enumerate(parts) for _ in range(part.shape[1])]
     return (np.concatenate(parts, axis=1) if parts else np.zeros((len(q), 0, robot.dof))), owners
 
 
 def null_rows(jacobian: Array, owners: Sequence[int], standing: Bools, noise: Array) -> tuple[Array, Bools]:
-    """Return matrices that remove the forces of standing contacts from the equations, and which rows they leave.
+    """Return matrices that project contact forces out of the equations, and the mask of the remaining rows.
 
-    In coordinates divided by the noise of their equations, N is an orthonormal basis of the null space of the standing
-    contacts' Jacobian: the rows that remain have uncorrelated noise of equal size. In each interval without a change of
-    contacts the basis is the one nearest to some of the coordinates themselves, so that it is smooth in time and each
-    row has the name of a coordinate.
+    In coordinates divided by the noise of their equations, N is an orthonormal basis of the null space of the active
+    contacts' Jacobian, so the remaining rows have uncorrelated noise of equal variance. In each interval without a
+    change of contacts the basis is the one nearest to some of the coordinates themselves, so that it is smooth in time
+    and each row has the name of a coordinate.
 
     Args:
-        jacobian: of all contacts (samples, rows, coordinates).
-        owners: the contact of each row.
-        standing: which contacts stand (samples, contacts).
+        jacobian: Jacobian of all contacts (samples, rows, coordinates).
+        owners: index of the contact of each row.
+        standing: mask of active contacts (samples, contacts).
         noise: standard deviation of each coordinate's equation (coordinates,).
 
     Returns:
-        mixing: (samples, coordinates, coordinates), zero in rows that do not remain.
-        keep: rows that remain (samples, coordinates).
+        mixing: projection matrices (samples, coordinates, coordinates), zero in removed rows.
+        keep: mask of the remaining rows (samples, coordinates).
     """
-    from scipy.linalg import qr  # loading it takes a tenth of a run, and only robots with a free base need it
+    from scipy.linalg import qr  # a slow import that only robots with a free base need
 
     samples, _, n = jacobian.shape
     mixing, keep = np.zeros((samples, n, n)), np.zeros((samples, n), dtype=bool)
@@ -154,8 +153,8 @@ def null_rows(jacobian: Array, owners: Sequence[int], standing: Bools, noise: Ar
 def find_feet(robot: Robot) -> tuple[str, ...]:
     """Return frames that look like feet by their names, one per leg, in the order of the robot's joints.
 
-    A foot is on a link that carries no joint. Of several frames of one leg, one with "sole" in its name goes before
-    "foot", "toe", "contact" and "ankle".
+    A foot is on a link that carries no joint. Among several frames of one leg, names with "sole" are preferred to
+    "foot", "toe", "contact" and "ankle", in this order.
     """
     carrying = {joint.parent for joint in robot.joints}
     best: dict[int, tuple[int, str]] = {}
@@ -182,14 +181,14 @@ class FootColumns:
 
 def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | None, signal: str, source: str,
                 count: int) -> FootColumns:
-    """Return which foot each column of a signal belongs to.
+    """Return the frames of the feet in the order of the columns of a signal.
 
     Args:
         robot: the robot.
         columns: names of the columns.
         given: frames in the order of the columns, or None.
-        signal: "foot_force" or "contact", for messages.
-        source: the log, for messages.
+        signal: "foot_force" or "contact", for error messages.
+        source: name of the log, for error messages.
         count: number of columns.
     """
     feet = tuple(given) if given else find_feet(robot)
@@ -210,8 +209,8 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
                                  f"the robot are {', '.join(feet)}", hint, code="unknown-feet")
         lacking = [name for leg, name in own.items() if leg not in legs]
         if lacking:
-            raise RecordingError(f"{source}: {signal} has columns of {len(legs)} feet, and none of "
-                                 f"{', '.join(lacking)}; forces there would be unknown", f"map all with --set "
+            raise RecordingError(f"{source}: {signal} has columns of {len(legs)} feet, but none of "
+                                 f"{', '.join(lacking)}, so forces there are unknown", f"map all with --set "
                                  f"'log.{signal}=[...]', or name the feet that touch the ground in the order of the "
                                  "columns with --set 'log.feet=[...]'", code="unknown-feet")
         feet = tuple(own[leg] for leg in legs)
@@ -232,10 +231,10 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
 
 
 def standing_from_loads(loads: Array, threshold: float | None) -> tuple[Bools, tuple[float, ...]]:
-    """Return when feet stand (samples, feet) from their loads (samples, feet), and the threshold of each.
+    """Return the mask of standing feet (samples, feet) from their loads (samples, feet), and the threshold of each
+    foot.
 
-    By default the threshold is above the noise of a lifted foot; a foot whose load never becomes small stands
-    throughout.
+    By default the threshold is above the noise of a lifted foot; a foot whose load is never small stands throughout.
     """
     if threshold is not None:
         return loads > threshold, (threshold,) * loads.shape[1]

@@ -1,6 +1,6 @@
-"""Knowledge about a robot with a free base in addition to its logs: its total mass, and left-right symmetry.
+"""Prior knowledge about a robot with a free base: its total mass, and left-right symmetry.
 
-Both are linear equations of standard parameters, matrix theta = values, in units of their standard deviations.
+Both are linear equations of the standard parameters, matrix theta = values, in units of their standard deviations.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dynid.robot import inertia as ten
 Facts = tuple[Array, Array]
 # Under a reflection at the plane y = 0 products of inertia with y and the first moment along y change sign.
 _MIRROR_Y = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
-_MIRRORED_PLACE = 1e-4  # m or rad by which mirrored joints may be off, so that they still count as a pair
-TOTAL_MASS_STD = 0.005  # relative standard deviation of a total mass that is given without one: of a common scale
+_MIRRORED_PLACE = 1e-4  # m or rad: largest error of mirrored joints that count as a pair
+TOTAL_MASS_STD = 0.005  # relative standard deviation of a total mass that is given without one, typical of a scale
 _SIDE_NAMES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"))
 
 
@@ -48,7 +48,7 @@ def mirrored_links(robot: Robot) -> dict[str, str]:
 
 
 def _other_side(name: str) -> list[str]:
-    """Return names with the word or letter of the left side replaced by that of the right side, once."""
+    """Return candidates for the name of the right-hand counterpart of a left-hand link."""
     twins = []
     for left, right in _SIDE_NAMES:
         for hit in re.finditer(left, name):
@@ -71,14 +71,14 @@ def _are_mirrored(robot: Robot, left: int, right: int, pairs: Mapping[str, str])
 
 
 def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float = 0.01) -> Facts:
-    """Return equations for mirrored inertias of left and right links, and equal friction and rotor inertia of their
-    joints.
+    """Return equations that left and right links have mirrored inertias, and their joints equal friction and rotor
+    inertia.
 
     Args:
         model: model of the robot.
         pairs: names of bodies {left: right}; by default those of `mirrored_links`.
-        std: relative standard deviation of the difference of a pair, in units of the size of the nominal parameter, or
-            of one unit if there is no nominal value.
+        std: standard deviation of the differences within a pair, relative to the nominal parameter, or in SI units
+            without one.
     """
     robot = model.robot
     chosen = mirrored_links(robot) if pairs is None else dict(pairs)
@@ -106,7 +106,7 @@ def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float
 
 
 def _body_sizes(nominal: Sequence[float | None]) -> list[float]:
-    """Return the scale of each of the ten parameters of a body: of its inertia, its first moment and its mass."""
+    """Return the scale of each of the ten inertial parameters of a body from its nominal values."""
     if any(value is None for value in nominal):
         return [1.0] * 10
     values = np.abs(np.array(nominal, dtype=float))

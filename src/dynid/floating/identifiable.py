@@ -1,4 +1,4 @@
-"""Kinds of equations of a robot with a free base: identifiable base parameters, and noise."""
+"""Identifiable base parameters and noise of each kind of equations of a robot with a free base."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dynid.robot import FREE_COORDINATES as SIX
 
 _POSTURE_SPREAD = 1.0  # rad or m of random joint positions
 _SAMPLES_PER_PARAMETER = 4  # random motions for each parameter, so that no rank is missed
-_MIN_NOISE = 1e-3  # of the largest: a coordinate whose rows hardly remain counts no less
+_MIN_NOISE = 1e-3  # of the largest: lower bound of a coordinate's noise, for coordinates with few rows
 _SPREAD_OF_VARIANCES = 1.0  # relative standard deviation of the variances of coordinates of one kind
-_VARIANCE_FITS = 3  # fits of the variances, each weighted by those of the one before
+_VARIANCE_FITS = 3  # fits of the variances, each weighted by the previous one
 
 
 def floating_base_parameters(model: Model, equations: FloatingEquations, *, contacts: Sequence[Contact] = (),
@@ -29,10 +29,9 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
 
     Args:
         model: model of a robot with a free base.
-        equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. "flight" is
-            without a force sensor: the rows of the joints alone. With "base" the parameters are those of the whole
-            robot: the rows of the base alone have the same base parameters (Ayusawa,
-            Venture and Nakamura 2014), except friction and rotor inertias, which do not affect these rows.
+        equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. "flight" means rows of the
+            joints without a force sensor. "base" rows have the base parameters of the whole robot (Ayusawa, Venture and
+            Nakamura 2014), except friction and rotor inertias, which do not affect these rows.
         contacts: contacts of "projected" equations.
         schedules: combinations of standing contacts that occur, one bool for each contact; default: all stand.
         seed: seed of the random motions.
@@ -53,7 +52,7 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
     count = max(24, _SAMPLES_PER_PARAMETER * len(model.parameters) // len(states))
     found = []
     for state in states:
-        # A round foot has the space of parameters of a pointed one.
+        # A round foot gives the same base parameters as a point foot.
         active = [replace(contact, radius=0.0) for contact, stands in zip(contacts, state, strict=True) if stands]
         q = np.hstack([np.zeros((count, SIX)), rng.normal(size=(count, robot.dof - SIX)) * _POSTURE_SPREAD])
         dq, ddq = rng.normal(size=(2, count, robot.dof)) * 2.0
@@ -82,9 +81,9 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
 def equation_noise(equations: Equations, beta: Array) -> Array:
     """Return the standard deviation of each coordinate's equation (6 + n,) from residuals of projected rows.
 
-    A row that is the combination m of equations with independent noise has the variance v = sum of m_j^2 s_j^2, and its
-    squared residual the variance 2 v^2. The non-negative s_j^2 are fitted to the squares of all residuals. Rows of a
-    standing leg contain several coordinates in similar shares, so that single s_j^2 are poorly determined: first one
+    A row that combines equations with independent noise by factors m has the variance v = sum of m_j^2 s_j^2; its
+    squared residual has the variance 2 v^2. The non-negative s_j^2 are fitted to the squares of all residuals. Rows of
+    a standing leg contain several coordinates in similar shares, so that single s_j^2 are poorly determined: first one
     variance is fitted for forces on the base, one for moments and one for joints, and the s_j^2 are regularised toward
     these.
     """

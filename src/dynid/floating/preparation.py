@@ -1,4 +1,4 @@
-"""From logs of a robot with a free base to samples: filtered motion in the axes of the root, and generalised forces.
+"""Convert logs of a robot with a free base to samples: filtered motion in the axes of the root, and generalised forces.
 
 The pose of the base, or the signals of an IMU, are filtered and differentiated like the joint positions. Torques and
 measured contact forces are first converted to generalised forces of the robot, S' tau + sum of J' f, and then filtered
@@ -31,7 +31,7 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
 FloatingEquations = Literal["wrenches", "base", "projected", "flight"]
-DEFAULT_GUARD = 0.03  # s before and after a contact in which it is taken as standing: schedules are late by less
+DEFAULT_GUARD = 0.03  # s before and after a contact in which it still counts as active: exceeds delays of schedules
 FILTER_MEMORY = 0.8  # periods of the cut-off over which the filter of the torques spreads a contact force
 
 
@@ -41,23 +41,22 @@ def prepare_floating(robot: Robot, log: FloatingLog, equations: FloatingEquation
 
     Args:
         robot: a robot with a free base.
-        log: what was measured.
-        equations: "wrenches", "base", "projected" or "flight", see the module.
+        log: measured signals.
+        equations: "wrenches", "base", "projected" or "flight", see `dynid.floating.preparation`.
         noise: standard deviations of the equations (6 + n,), by which projected rows are whitened; see
             `equation_noise`. Default: equal noise.
-        guard: time before and after a contact in which it is taken as standing, s, in addition to the memory of the
-            filter: projected rows are free of its force in any case.
-        options: of `dynid.prepare`, such as cutoff=8.0.
+        guard: time before and after a contact in which it still counts as active, s, in addition to the filter window.
+        options: options of `dynid.prepare`, such as cutoff=8.0.
 
     Raises:
-        RecordingError: where the log lacks what the equations need.
+        RecordingError: if the log lacks signals that the equations need.
     """
     recording = expanded(robot, log, equations, noise=noise, guard=guard)
     return prepare(recording, **{**default_options(equations), **options})
 
 
-# Rows are mixed over joints, so none of a single joint is dropped; velocities follow from the positions. The rows of a
-# sample change with its contacts, so no filter may cross them: they are not decimated.
+# Rows combine several joints, so rows of single joints are not dropped; velocities follow from the positions. The rows
+# of a sample change with its contacts, so they are neither filtered over time nor decimated.
 DEFAULT_OPTIONS: dict[str, Any] = {"slow": 0.0, "saturation": "none", "stuck": False, "velocity": "differentiate",
                                    "decimate": 1}
 
@@ -65,8 +64,8 @@ DEFAULT_OPTIONS: dict[str, Any] = {"slow": 0.0, "saturation": "none", "stuck": F
 def default_options(equations: str) -> dict[str, Any]:
     """Return options of the preparation for one kind of equations.
 
-    A filter mixes contact forces of several instants, which the projection at one instant does not remove: torques of
-    projected equations are not filtered.
+    Torques of projected equations are not filtered, because a filter mixes contact forces of several instants, which
+    the projection at one instant does not remove.
     """
     return {**DEFAULT_OPTIONS, "torque_cutoff": "none"} if equations == "projected" else DEFAULT_OPTIONS
 
@@ -75,7 +74,7 @@ def expanded(robot: Robot, log: FloatingLog, equations: FloatingEquations, *, no
              guard: float = DEFAULT_GUARD, notes: Sequence[str] = ()) -> Recording:
     """Return a log as a recording with columns of the base in front of those of the joints.
 
-    Its torques are generalised forces. `Recording.to_samples` brings prepared samples onto the 6 + n coordinates of the
+    Its torques are generalised forces. `Recording.to_samples` converts filtered samples to the 6 + n coordinates of the
     robot. Arguments are those of `prepare_floating`.
     """
     _check(robot, log, equations)
@@ -91,14 +90,14 @@ def expanded(robot: Robot, log: FloatingLog, equations: FloatingEquations, *, no
 
 @dataclass(frozen=True, eq=False)
 class WholeBody:
-    """From filtered columns of an expanded recording to samples of a robot with a free base.
+    """Conversion of the filtered columns of a recording to samples of a robot with a free base.
 
     Attributes:
         robot: a robot with a free base.
-        log: what was measured.
+        log: measured signals.
         equations: kind of the equations.
         noise: standard deviations of the equations (6 + n,), or None.
-        guard: time before and after a contact in which it is taken as standing, s.
+        guard: time before and after a contact in which it still counts as active, s.
         width: number of columns of the base.
     """
 
@@ -126,7 +125,7 @@ class WholeBody:
             keep[:, SIX:] = False
             return replace(samples, unmeasured=robot.joint_names[SIX:])
         if equations == "flight" and not log.wrenches:
-            # The rows of the base state that a sum is zero: noise of the accelerations would shrink their parameters.
+            # Rows of the base have a zero right-hand side: noise of the accelerations would shrink the estimates.
             keep[:, :SIX] = False
             samples = replace(samples, unmeasured=robot.joint_names[:SIX])
         if equations == "wrenches" or log.standing is None:
@@ -161,31 +160,30 @@ def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
     elif equations == "projected" and (log.standing is None or not log.contacts):
         lacks = "contacts and the times at which they stand"
     elif equations == "flight" and log.tau is None and not log.wrenches:
-        lacks = "joint torques or the force of a suspension, without which only ratios of parameters show"
+        lacks = "joint torques or the force of a suspension, without which only ratios of parameters are identifiable"
     elif log.orientation is None and any(one.axes == "world" for one in log.wrenches):
         lacks = "an orientation of the base, which forces in world axes need"
     if lacks is not None:
         raise RecordingError(f"{log.source}: equations '{equations}' of robot '{robot.name}' need {lacks}, which the "
-                             "log does not hold", code="log-lacks-signal")
+                             "log does not contain", code="log-lacks-signal")
 
 
 def _base_columns(robot: Robot, log: FloatingLog) -> Array:
-    """Return the signals of the base that are filtered.
-
-    They are specific force and angular rate of an IMU, or position or velocity and the quaternion.
-    """
+    """Return the base signals to be filtered: specific force and angular rate of an IMU, or position or velocity and
+    quaternion."""
     if log.base_motion == "imu":
         assert log.imu is not None
         bias = np.zeros(SIX) if log.imu.bias is None else np.asarray(log.imu.bias, dtype=float)
         return np.hstack([np.asarray(log.imu.specific_force) - bias[3:], np.asarray(log.imu.angular_rate) - bias[:3]])
     linear = log.position if log.base_motion == "pose" else log.velocity
     assert linear is not None and log.orientation is not None
-    # A quaternion and its negative are one orientation: through the matrix they become continuous.
+    # A quaternion and its negative are the same orientation; conversion to a matrix and back makes them continuous.
     return np.hstack([linear, quaternions(dynamics.rotations(log.orientation))])
 
 
 def _root_signals(robot: Robot, log: FloatingLog, found: Samples) -> tuple[Array, Array, Array, Array | None]:
-    """Return q, dq, ddq (samples, 6 + n) in the axes of the root, and the direction to the ground there."""
+    """Return q, dq, ddq (samples, 6 + n) and the unit vector toward the ground (samples, 3), all in the axes of the
+    root."""
     zero = np.zeros((len(found), SIX))
     if log.base_motion == "imu":
         assert log.imu is not None
@@ -220,7 +218,8 @@ def _rate_part(q: Array, p: Array) -> Array:
 
 
 def _down(robot: Robot, turns: Array) -> Array:
-    """Return the direction of gravity in the axes of the root (samples, 3); that of the world's -z without gravity."""
+    """Return the direction of gravity, or of the world's -z axis without gravity, in the axes of the root (samples,
+    3)."""
     gravity = np.asarray(robot.gravity, dtype=float)
     size = float(np.linalg.norm(gravity))
     return np.asarray(np.einsum("sji,j->si", turns, gravity / size if size > 0 else np.array([0.0, 0.0, -1.0])))
@@ -253,7 +252,8 @@ def _lowest(robot: Robot, log: FloatingLog) -> Array | None:
 def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | None, down: Array | None = None) -> Array:
     """Return the generalised forces J' f (samples, 6 + n) of a measured wrench.
 
-    q is in the axes of the root; turns: rotations of the root; down: unit vector to the ground there, for round feet.
+    q: positions in the axes of the root. turns: rotations of the root. down: unit vector toward the ground, for round
+    feet.
     """
     values = np.zeros((len(q), SIX))
     values[:, :np.shape(wrench.values)[1]] = wrench.values
@@ -277,7 +277,7 @@ def _at(t: Array, times: Array, signal: Any, linear: bool = False) -> Any:
 
 
 def _extended(standing: Bools, margin: int) -> Bools:
-    """Return contacts (samples, contacts) that occur at least once within `margin` samples."""
+    """Return the mask (samples, contacts) of contacts that are active within `margin` samples of each sample."""
     window = np.ones(2 * margin + 1, dtype=int)
     return np.stack([np.convolve(one.astype(int), window, mode="same")[:len(one)] > 0
                      if len(one) >= len(window) else np.full(len(one), np.any(one)) for one in standing.T], axis=1)

@@ -1,4 +1,4 @@
-"""Logs of a virtual robot with a free base that moves over standing feet, without a simulator.
+"""Synthetic logs of a robot with a free base that moves over standing feet, by inverse dynamics.
 
 The base and the joints that carry no contact move on sums of sines. Joints between base and contacts follow from the
 feet, which stand still or are lifted one after the other. Torques and contact forces are those of inverse dynamics;
@@ -24,10 +24,10 @@ from dynid.robot import Robot
 from dynid.robot.pose import body_rates, quaternions_of_vectors, rotation_errors
 
 _MOTION_SINES = 4  # sines in the motion of each coordinate
-INVERSE_STEPS = 30  # of Newton's method from the posture to a sample
-FOOT_TOLERANCE = 1e-10  # m or rad by which feet may be off their places
+INVERSE_STEPS = 30  # steps of Newton's method from the posture to a sample
+FOOT_TOLERANCE = 1e-10  # m or rad: largest error of the feet's poses
 _MAX_JOINT_STEP = 0.3  # rad or m of a leg joint in one step of Newton's method
-_STEP_DAMPING = 1e-14  # m^2 or rad^2 added to J J', so that singular legs give a step and not an error
+_STEP_DAMPING = 1e-14  # m^2 or rad^2 added to J J', which regularises singular legs
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,13 @@ class SensorNoise:
 
 @dataclass(frozen=True, eq=False)
 class WalkerMotion:
-    """A motion of a robot with a free base: t (samples,), q (samples, 7 + n), v and a (samples, 6 + n), and which
-    contacts stand (samples, contacts)."""
+    """A motion of a robot with a free base.
+
+    Attributes:
+        t: times (samples,), s.
+        q: configurations (samples, 7 + n).
+        v, a: velocities and accelerations (samples, 6 + n).
+        standing: mask of active contacts (samples, contacts)."""
 
     t: Array
     q: Array
@@ -64,11 +69,11 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
 
     Args:
         robot: a robot with a free base, its gravity along -z.
-        contacts: feet; round feet are taken as pointed. Without any the robot is suspended.
-        posture: joint positions (n,) about which it moves, with the base level.
-        duration: s.
+        contacts: feet; round feet are treated as points. Without contacts the robot is suspended.
+        posture: mean joint positions (n,), with a horizontal base.
+        duration: duration, s.
         rate: samples per second.
-        seed: of the random phases and amplitudes.
+        seed: seed of the random phases and amplitudes.
         sway: largest displacement of the base, m.
         tilt: largest rotation of the base, rad.
         swing: largest motion of joints that carry no contact, rad, one or one per joint.
@@ -89,7 +94,7 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
         toward = np.array([place[:2, 3] / np.linalg.norm(place[:2, 3]) for place in places])
         for signal, moved in zip((course, speed, change), _shifts(t, toward), strict=True):
             signal[:, :2] -= shift * moved
-    # Orientation as the exponential of a rotation vector; its rates are found by the same differences as of a log.
+    # Orientation as the exponential of a rotation vector; its derivatives are computed as for a measured log.
     quaternion = quaternions_of_vectors(course[:, 3:SIX])
     twist, twist_change = body_rates(course[:, 3:SIX], speed[:, 3:SIX], change[:, 3:SIX])
     turns = dynamics.rotations(quaternion)
@@ -100,7 +105,7 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
             target[:, 2, 3] += lifts[0][:, k]
         q, off = reach_places(robot, contacts, targets, q, legs)
         if off.max() >= FOOT_TOLERANCE:
-            raise NotPossibleError(f"the feet of robot '{robot.name}' cannot reach their places in this motion",
+            raise NotPossibleError(f"the feet of robot '{robot.name}' cannot reach their positions in this motion",
                                    "use a smaller sway or tilt, or another posture", code="feet-out-of-reach")
     v, a = np.zeros((2, len(t), robot.dof))
     v[:, :3] = np.einsum("sji,sj->si", turns, speed[:, :3])
@@ -127,11 +132,11 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
     Args:
         robot: the robot, whose inertias are the true ones.
         contacts: feet of the motion.
-        motion: as `standing_motion` returns it.
-        noise: of the sensors; none when left out.
+        motion: a motion of `standing_motion`.
+        noise: noise of the sensors. Default: none.
         rotor, viscous, coulomb: rotor inertia and friction of the joints (n,).
         imu: frame of an IMU on the root link; without it the log has the pose of the base.
-        seed: of the noise.
+        seed: seed of the noise.
     """
     rng, noise = np.random.default_rng([seed, 1]), noise or SensorNoise()
     q, v, a = motion.q, motion.v, motion.a
@@ -149,7 +154,7 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
     loads = np.einsum("sij,sj->si", np.linalg.pinv(jacobian[:, :, :SIX].transpose(0, 2, 1)), force[:, :SIX])
     left = force - np.einsum("sji,sj->si", jacobian, loads)
     if np.abs(left[:, :SIX]).max() > 1e-6 * np.abs(force[:, :SIX]).max():
-        raise NotPossibleError(f"the standing feet of robot '{robot.name}' cannot hold it in some samples",
+        raise NotPossibleError(f"the standing feet of robot '{robot.name}' cannot support it in some samples",
                                "let more feet stand", code="feet-cannot-hold")
     wrenches, at = [], 0
     for contact, width in zip(contacts, widths, strict=True):
@@ -180,7 +185,7 @@ def _imu(robot: Robot, frame: str, motion: WalkerMotion, noise: SensorNoise, rng
 
 
 def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[Array, Array, Array]:
-    """Return sums of sines with total amplitude one (samples, count), and their two derivatives."""
+    """Return sums of sines with total amplitude one (samples, count), and their first and second derivatives."""
     frequency = 2 * np.pi * rng.uniform(0.1 * top, top, (_MOTION_SINES, count))
     phase, size = rng.uniform(0, 2 * np.pi, (_MOTION_SINES, count)), rng.uniform(0.3, 1.0, (_MOTION_SINES, count))
     size /= size.sum(axis=0)
@@ -191,7 +196,7 @@ def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[
 
 
 def _lifts(t: Array, feet: int, height: float) -> Array:
-    """Return heights of the feet (samples, feet) and their two derivatives.
+    """Return the heights of the feet (samples, feet), m, and their first and second derivatives.
 
     One foot after the other is lifted for half a second, with half a second between, as the fourth power of a sine.
     """
@@ -205,12 +210,12 @@ def _lifts(t: Array, feet: int, height: float) -> Array:
         s, c = np.sin(w * (phase[inside] - k - 0.25)), np.cos(w * (phase[inside] - k - 0.25))
         out[0, inside, k], out[1, inside, k] = height * s ** 4, 4 * height * w * s ** 3 * c
         out[2, inside, k] = 4 * height * w * w * (3 * s ** 2 * c ** 2 - s ** 4)
-        out[0, inside, k] = np.maximum(out[0, inside, k], 1e-300)  # in the air, however low
+        out[0, inside, k] = np.maximum(out[0, inside, k], 1e-300)  # in the air, even at small heights
     return out
 
 
 def _shifts(t: Array, toward: Array) -> list[Array]:
-    """Return the displacement of the base (samples, 2) toward each foot (feet, 2) in its second, and two
+    """Return the base displacement (samples, 2) toward each foot (feet, 2) while it is lifted, and its two
     derivatives."""
     turn, phase = 2 * np.pi, t % len(toward)
     foot = toward[np.minimum(phase.astype(int), len(toward) - 1)]
@@ -220,7 +225,7 @@ def _shifts(t: Array, toward: Array) -> list[Array]:
 
 
 def fixed_feet(contacts: Sequence[Contact]) -> list[Contact]:
-    """Return the contacts as points or soles: a line stands as a sole, and a round foot as the point at its centre."""
+    """Return the contacts as points or soles: a line becomes a sole, and a round foot the point at its centre."""
     return [Contact(contact.frame, "point" if contact.kind == "point" else "sole") for contact in contacts]
 
 
@@ -233,7 +238,8 @@ def leg_joints(robot: Robot, contacts: Sequence[Contact]) -> Ints:
 
 
 def solve_rows(jacobian: Array, right: Array) -> Array:
-    """Return the smallest x (samples, columns[, k]) with jacobian x = right, for jacobians (samples, rows, columns)."""
+    """Return the minimum-norm solution x (samples, columns[, k]) of jacobian x = right, for jacobians (samples, rows,
+    columns)."""
     turned = jacobian.transpose(0, 2, 1)
     square = jacobian @ turned + _STEP_DAMPING * np.eye(jacobian.shape[1])
     columns = right if right.ndim == 3 else right[:, :, None]
@@ -243,8 +249,7 @@ def solve_rows(jacobian: Array, right: Array) -> Array:
 
 def reach_places(robot: Robot, contacts: Sequence[Contact], targets: Sequence[Array], q: Array, legs: Ints
                  ) -> tuple[Array, Array]:
-    """Return configurations (samples, 7 + n) whose feet are at their places, and the largest error (samples,), m or
-    rad.
+    """Return configurations (samples, 7 + n) with the feet at given poses, and the largest error (samples,), m or rad.
 
     Args:
         robot: a robot with a free base.
@@ -279,11 +284,10 @@ def leg_rates(robot: Robot, feet: Sequence[Contact], q: Array, v: Array, a: Arra
         robot: a robot with a free base.
         feet: points or soles, see `fixed_feet`.
         q: configurations (samples, 7 + n).
-        v: velocities (samples, 6 + n), those of the legs zero.
-        a: accelerations (samples, 6 + n), those of the legs zero.
+        v: velocities (samples, 6 + n), zero for the legs.
+        a: accelerations (samples, 6 + n), zero for the legs.
         legs: coordinates of the leg joints.
-        foot_rates: velocities and accelerations of the feet in the axes of the root (samples, rows); default: they
-            stand still.
+        foot_rates: velocities and accelerations of the feet in the axes of the root (samples, rows). Default: zero.
     """
     v, a = v.copy(), a.copy()
     reduced = np.hstack([np.zeros((len(q), SIX)), q[:, 7:]])

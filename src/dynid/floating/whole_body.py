@@ -35,21 +35,21 @@ from dynid.regression import BaseParameters
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
-_UNIT_TOLERANCE = 0.05  # of the norm of a quaternion: a rounded one is normalised, another is none
+_UNIT_TOLERANCE = 0.05  # of the norm of a quaternion: within it the quaternion is normalised, else refused
 _KIND_REASONS = {"wrenches": "all rows, because forces on the feet and joint torques are measured",
         "base": "rows of the base alone, because forces on the feet are measured and joint torques are not",
         "projected": "rows without contact forces, because contacts are known and their forces are not measured",
-        "flight": "rows without contacts, because nothing but the given sensor touches the robot"}
+        "flight": "rows without contacts, because only the given sensor touches the robot"}
 
 
 @dataclass(frozen=True, eq=False)
 class FloatingRules:
-    """Choices of the equations of a robot with a free base.
+    """Options of the equations of a robot with a free base.
 
     Attributes:
-        equations: kind of the equations; None chooses it from the signals of each log.
-        motion: source of the motion of the base; None chooses it.
-        guard: time before and after a contact in which it is taken as standing, s.
+        equations: kind of the equations. Default: chosen from the signals of each log.
+        motion: source of the base motion. Default: chosen from the signals of each log.
+        guard: time before and after a contact in which it still counts as active, s.
         noise: standard deviations of the equations (6 + n,), by which projected rows are whitened, or None.
     """
 
@@ -60,13 +60,13 @@ class FloatingRules:
 
 
 def whole_body_recording(recording: Recording, robot: Robot, mapping: Mapping, rules: FloatingRules) -> Recording:
-    """Return a recording of joints and base as one whose samples are equations of the whole robot.
+    """Convert a recording of joints and base to one whose samples are equations of the whole robot.
 
     Args:
-        recording: as it was read, with the signals of the base in `base_signals`.
+        recording: recording as read, with the signals of the base in `base_signals`.
         robot: the robot with a free base.
-        mapping: how it was read: frames of feet and IMU, axes and order of the columns.
-        rules: choices of the equations.
+        mapping: frames of feet and IMU, axes and order of the columns.
+        rules: options of the equations.
     """
     log, notes = floating_log(recording, robot, mapping)
     log = replace(log, motion=rules.motion)
@@ -134,7 +134,7 @@ def chosen_equations(log: FloatingLog, mapping: Mapping) -> FloatingEquations:
 
 
 def _is_complete(log: FloatingLog, wrench: FootWrench) -> bool:
-    """Return whether a sensor measures all components that act at its foot: a point transmits no moment."""
+    """Return whether a sensor measures all force components at its foot; a point contact transmits no moment."""
     kinds = {contact.frame: contact.kind for contact in log.contacts}
     return np.shape(wrench.values)[1] == SIX or kinds.get(wrench.frame, "point") == "point"
 
@@ -236,7 +236,7 @@ def _refuse_imu(recording: Recording, robot: Robot) -> None:
 
 def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]
               ) -> tuple[tuple[Contact, ...], Bools | None, tuple[FootWrench, ...]]:
-    """Return contacts, when they stand, and measured forces of the feet."""
+    """Return the contacts, the mask of active contacts, and the measured forces of the feet."""
     signals, columns, source = recording.base_signals, recording.base_columns, recording.source
     wrenches: tuple[FootWrench, ...] = ()
     loads: dict[str, Array] = {}
@@ -248,7 +248,7 @@ def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[
         loads = {name: np.linalg.norm(parts[:, k, :3], axis=1) if found.width > 1 else parts[:, k, 0]
                  for k, name in enumerate(found.frames)}
         if found.width == 1:
-            notes.append("each foot has one force column, which is used to find when it stands, not as a force")
+            notes.append("each foot has one force column, which is used to detect contact and not as a force")
         else:
             axes = mapping.foot_force_axes
             wrenches = tuple(FootWrench(name, np.ascontiguousarray(parts[:, k]), axes, mapping.foot_radius)

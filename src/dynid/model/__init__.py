@@ -1,4 +1,4 @@
-"""Models: terms linear in named parameters, and their sums."""
+"""Dynamic models of robots as sums of terms that are linear in named parameters."""
 
 from dynid.model.completion import (
     CompleteModel,

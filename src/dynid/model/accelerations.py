@@ -1,4 +1,4 @@
-"""Accelerations from an inertia matrix and torques."""
+"""Compute joint accelerations from an inertia matrix and torques."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest model that can be identified, and its completion by all methods of `Model`."""
+"""Minimal interface of a custom model, and its completion by all methods of `Model`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynid.robot import Robot, numbered_joints
 
 
 class LinearModel(Protocol):
-    """Protocol of the simplest model: identification needs only these three members.
+    """Protocol of the simplest model that can be identified; it has three members.
 
     `regressor` takes arrays (samples, dof) and returns (samples, dof, parameters).
     """
@@ -41,7 +41,7 @@ Values = ArrayLike | Mapping[str, float]
 class CompleteModel(LinearModel, Protocol):
     """A model with all methods that estimation, simulation, excitation and validation use, see `Model`.
 
-    A member that a model does not have is None or empty: `robot`, `robot_model`, `elements`, `channels` (0).
+    Members that a model may lack are None or empty: `robot`, `robot_model`, `elements`, `channels` (0).
     """
 
     @property
@@ -90,7 +90,7 @@ def complete(model: LinearModel) -> CompleteModel:
 
 
 def bound(model: LinearModel, context: DataContext) -> LinearModel:
-    """Return the model with the data-dependent settings of its terms; a model without a method `bind` is returned
+    """Return the model with terms that are set from data, see `DataContext`; a model without `bind` is returned
     unchanged."""
     bind = getattr(model, "bind", None)
     found: LinearModel = model if bind is None else bind(context)
@@ -98,16 +98,16 @@ def bound(model: LinearModel, context: DataContext) -> LinearModel:
 
 
 def robot_model(model: LinearModel) -> Model | None:
-    """Return the robot and terms that a model consists of; None for a custom model and for flexible joints."""
+    """Return a model as a `Model` of a robot and terms; None for a custom model and for flexible joints."""
     return complete(model).robot_model
 
 
 def required_robot_model(model: LinearModel, purpose: str) -> Model:
-    """Return the robot and terms that a model consists of.
+    """Return a model as a `Model` of a robot and terms.
 
     Args:
         model: model to examine.
-        purpose: what needs them; the beginning of the message.
+        purpose: name of the function that needs it, at the beginning of the error message.
 
     Raises:
         ModelError: if the model does not consist of a robot and terms.
@@ -120,8 +120,8 @@ def required_robot_model(model: LinearModel, purpose: str) -> Model:
 
 
 def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Array]:
-    """Return the regressor without acceleration (samples, dof, parameters), and the addition of a unit acceleration
-    of joint k (samples, k, dof, parameters), from one call of the model's regressor."""
+    """Return the regressor at zero acceleration (samples, dof, parameters), and its change by a unit acceleration of
+    joint k (samples, k, dof, parameters), from one call of the model's regressor."""
     samples, n = q.shape
     units = np.vstack([np.zeros((1, n)), np.eye(n)])
     every = np.asarray(model.regressor(np.repeat(q, n + 1, axis=0), np.repeat(dq, n + 1, axis=0),
@@ -130,7 +130,7 @@ def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Arr
 
 
 def can_compile(model: LinearModel) -> bool:
-    """Return whether all terms have elements, so that compiled code can simulate the model."""
+    """Return whether compiled code can simulate the model, because all its terms have elements."""
     own = robot_model(model)
     if own is not None:
         return own.has_elements
@@ -138,8 +138,8 @@ def can_compile(model: LinearModel) -> bool:
 
 
 def least_inertia(matrices: Array) -> tuple[Array, Array]:
-    """Return the definiteness of inertia matrices (samples, dof, dof): the smallest eigenvalue divided by the largest
-    (samples,), and its eigenvector (samples, dof)."""
+    """Return the smallest eigenvalue of inertia matrices (samples, dof, dof) divided by the largest (samples,), and its
+    eigenvector (samples, dof)."""
     values, vectors = np.linalg.eigh(matrices)
     largest = np.abs(values).max(axis=1)
     return values[:, 0] / np.where(largest > 0, largest, 1.0), vectors[:, :, 0]
@@ -147,7 +147,8 @@ def least_inertia(matrices: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """A user's model completed with derived methods. Methods of `CompleteModel` that the model has itself are used."""
+    """A custom model, completed by derived methods; methods of `CompleteModel` that the custom model defines are
+    used."""
 
     model: LinearModel
 
@@ -236,7 +237,7 @@ class Completed:
         return (y @ self.parameters.vector(theta)).reshape(q.shape)
 
     def bias(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> Array:
-        """Return torques (samples, dof) without acceleration."""
+        """Return the torques (samples, dof) at zero acceleration."""
         return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(q)))
 
     def inertia_matrix(self, theta: Values, q: ArrayLike) -> Array:
@@ -251,7 +252,8 @@ class Completed:
         return solve_motion(inertia, np.asarray(tau, dtype=float) - bias)
 
     def _split(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> tuple[Array, Array]:
-        """Return inertia matrices (samples, dof, dof) and bias torques (samples, dof), or those of one sample."""
+        """Return inertia matrices (samples, dof, dof) and bias torques (samples, dof); without the first axis for one
+        sample."""
         q, dq = np.asarray(q, dtype=float), np.asarray(dq, dtype=float)
         without, units = split_regressor(self, np.atleast_2d(q), np.atleast_2d(dq))
         values = self.parameters.vector(theta)

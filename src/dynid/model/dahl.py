@@ -22,7 +22,7 @@ from dynid.robot import Robot
 
 @njit(**INLINED)
 def bend(z: float, way: float, reach: float) -> float:
-    """Return the Dahl state after a displacement `way` (rad or m): its distance from sign(way) decays by exp(-|way| /
+    """Return the Dahl state z after a displacement `way` (rad or m): z approaches sign(way) by the factor exp(-|way| /
     reach)."""
     s = np.sign(way)
     return s + (z - s) * np.exp(-np.abs(way) / reach)
@@ -30,10 +30,9 @@ def bend(z: float, way: float, reach: float) -> float:
 
 @njit(**OPTIONS)
 def bent(q: Array, reach: float, z: Array) -> None:
-    """Compute the Dahl state z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach,
-    from z = 0.
+    """Compute the Dahl state z (samples,) in [-1, 1] along positions q (samples,) from z = 0.
 
-    The solution is exact from row to row.
+    The equation dz/dq = (1 - z sign(dq)) / reach is solved exactly from sample to sample.
     """
     z[0] = 0.0
     for k in range(1, len(q)):
@@ -45,9 +44,10 @@ class Dahl:
     """Dahl friction Fd z, dz/dq = (1 - z sign(dq)) / reach: after a reversal the force changes over a distance (Dahl
     1968).
 
-    It is the LuGre model without damping and without the Stribeck effect. `reach` is this distance, rad or m, one
-    number or one per joint; it is estimated by separable least squares if it is named in `free`. Fd is not negative, so
-    that the term dissipates over every closed path. For a motion without an order of samples it is Fd sign(dq).
+    It is the LuGre model without damping and without the Stribeck effect. `reach` is the presliding distance, rad or m,
+    one number or one per joint; it is estimated by separable least squares if it is named in `free`. Fd is
+    non-negative, so that the term dissipates over every closed path. For samples without an order in time the torque is
+    Fd sign(dq).
     """
 
     kind = "dahl"
@@ -87,7 +87,7 @@ class Dahl:
         return found
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
-        """Yield the friction state z of each joint from that of the previous sample."""
+        """Yield the friction state z of each joint from the state at the previous sample."""
         q_before, _, z = before
         for k, (j, reach) in enumerate(zip(chosen(robot, self.joints), self._reaches(robot), strict=True)):
             yield bend.py_func(z[:, k], q[:, j] - q_before[:, j], float(reach))
@@ -104,7 +104,7 @@ class Dahl:
         return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
 
     def shape(self, robot: Robot) -> Array:
-        """Return the present values of the free shape parameters."""
+        """Return the current values of the free shape parameters."""
         return self._reaches(robot).copy() if self.free else np.empty(0)
 
     def with_shape(self, robot: Robot, values: Array) -> Dahl:

@@ -9,7 +9,7 @@ from typing import Any
 from dynid.arrays import Array
 from dynid.model.term import Term
 
-_OF_ESTIMATE = ("bodies", "estimate")  # entries that the next estimate replaces
+_OF_ESTIMATE = ("bodies", "estimate")  # entries that each new estimate replaces
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,7 @@ class DataContext:
     """Quantities from logs and from the last estimate that terms of a model depend on; None if unknown.
 
     Attributes:
-        speeds: top speed of each joint (dof,), rad/s or m/s.
+        speeds: largest speed of each joint (dof,), rad/s or m/s.
         times: first and last time, s.
         temperatures: mean temperature of each joint (dof,), in the unit of the logs.
         bodies: ten inertial parameters of each body (bodies, 10), from the last estimate.
@@ -32,7 +32,7 @@ class DataContext:
 
 
 def learned_fields(term: Term) -> Mapping[str, str]:
-    """Return the fields that a term takes from data, and the entry of `DataContext` for each."""
+    """Return the fields of a term that are set from data, each with its entry of `DataContext`."""
     found: Mapping[str, str] = getattr(term, "learned", {})
     return found
 

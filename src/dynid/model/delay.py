@@ -1,4 +1,4 @@
-"""Delay: the time between the positions and the torques of a log."""
+"""Time delay between the positions and the torques of a log, as a term of the model."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dynid.model.terms import chosen, joint_parameter
 from dynid.robot import Robot
 
 DELAY = Kind("delay")
-LONGEST = 0.1  # s: what is farther off is no delay of a log but another motion
-_SAMPLES_AT_ONCE = 1000  # samples at once: no threads inside threads
+LONGEST = 0.1  # s: largest plausible delay
+_SAMPLES_AT_ONCE = 1000  # samples processed at once, in one thread
 
 
 @dataclass(frozen=True, eq=False)
 class Delay:
     """Delay of the torques: D (tau(t - D0) - tau(t)) / D0, for torques logged D seconds after the positions of a row.
 
-    tau is the torque that the last estimate (parameters,) predicts along the log, and D0 is its delay. The column is
-    exact once both agree; it is -D d(tau)/dt if D0 is less than half a sample. The term is zero before there is an
-    estimate, and for a motion without times. It describes the log, not the machine, so a simulation ignores it.
+    tau is the torque that the last estimate (parameters,) predicts along the log, and D0 is its delay. The term is
+    exact when D equals D0; it is -D d(tau)/dt if D0 is less than half a sample. It is zero before the first estimate
+    and for a motion without times. It describes the log, not the robot, so simulations ignore it.
     """
 
     kind = "delay"
@@ -42,7 +42,8 @@ class Delay:
         return len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Return the columns (samples, joints), N m/s: the rate at which the predicted torques lag."""
+        """Return the regressor columns (samples, joints), N m/s: change of the predicted torques per second of
+        delay."""
         own = chosen(model.robot, self.joints)
         if self.estimate is None or len(motion.t) < 3:
             return np.zeros((len(motion.t), len(own)))

@@ -1,4 +1,4 @@
-"""Models in closed form, as a user may write them: a SCARA, and a two-wheeled robot (Ardiani, appendix E)."""
+"""Examples of custom models in closed form: a SCARA, and a two-wheeled robot (Ardiani, appendix E)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from dynid.robot import numbered_joints
 class DifferentialDrive:
     """A two-wheeled robot whose centre of mass is off the wheel axis (Ardiani, eq. E.12-E.14).
 
-    Its torques are those of the right and the left wheel. Its coordinates are path length and heading, so dq = (v,
-    omega); or, with wheels = (radius, track) in m, the angles of the right and the left wheel. Only then does each
-    torque drive its own coordinate, as methods that simulate a control loop require. Nothing depends on q.
+    The torques are those of the right and the left wheel. The coordinates are path length and heading, so dq = (v,
+    omega); with wheels = (radius, track) in m, they are the angles of the right and the left wheel. Methods that
+    simulate a control loop need wheel angles, where each torque drives its own coordinate. The model does not depend on
+    q.
     """
 
     wheels: tuple[float, float] | None = None
@@ -36,7 +37,7 @@ class DifferentialDrive:
 
     @cached_property
     def to_body(self) -> Array:
-        """Matrix (2, 2) from the rates of the coordinates to speed and turn rate (eq. E.1 and E.3 without slip)."""
+        """Matrix (2, 2) that converts coordinate rates to forward speed and yaw rate (eq. E.1 and E.3 without slip)."""
         if self.wheels is None:
             return np.eye(2)
         radius, track = self.wheels
@@ -62,8 +63,8 @@ class DifferentialDrive:
         return self.regressor(q, dq, ddq) @ self.parameters.vector(theta)
 
     def inertia_matrix(self, theta: ArrayLike, q: ArrayLike) -> Array:
-        """Return wheel torques for unit accelerations (samples, 2, 2); symmetric only in the coordinates of
-        the wheels."""
+        """Return wheel torques for unit accelerations (samples, 2, 2); the matrix is symmetric only for wheel
+        angles."""
         theta = self.parameters.vector(theta)
         matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body
         return np.broadcast_to(matrix, (*np.shape(q)[:-1], 2, 2))
@@ -73,12 +74,12 @@ class DifferentialDrive:
         theta = self.parameters.vector(theta)
         moved = dq @ self.to_body.T
         v, w = moved[..., 0], moved[..., 1]
-        both, apart = theta[2] * v - theta[4] * w ** 2, theta[3] * w + theta[5] * v * w  # eq. E.13 without rates
+        both, apart = theta[2] * v - theta[4] * w ** 2, theta[3] * w + theta[5] * v * w  # eq. E.13 at zero velocity
         matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body  # the same at all samples
         return solve_motion(matrix, tau - np.stack([both + apart, both - apart], axis=-1))
 
     def body_speeds(self, dq: ArrayLike, slip: ArrayLike = 0.0) -> Array:
-        """Return speed and turn rate of the middle between the wheels (eq. E.1, E.3, E.6).
+        """Return forward speed and yaw rate of the midpoint between the wheels (eq. E.1, E.3, E.6).
 
         Args:
             dq: Rates of the coordinates (samples, 2).
@@ -96,7 +97,7 @@ class DifferentialDrive:
         return np.asarray(dq @ self.to_body.T)
 
     def pose(self, dq: ArrayLike, rate: float, slip: ArrayLike = 0.0, side_slip: ArrayLike = 0.0) -> Array:
-        """Return the pose in the plane from the origin (eq. E.2, trapezoidal rule).
+        """Return the planar pose by integration from the origin (eq. E.2, trapezoidal rule).
 
         Args:
             dq: Rates of the coordinates (samples, 2).
@@ -105,7 +106,7 @@ class DifferentialDrive:
             side_slip: Lateral slip speed u_s (samples,), m/s.
 
         Returns:
-            x, y, m, and heading, rad, of the middle between the wheels (samples, 3).
+            x, y, m, and heading, rad, of the midpoint between the wheels (samples, 3).
         """
         if not (np.isfinite(rate) and rate > 0.0):
             raise ModelError(f"the rate of a pose must be above zero, in Hz, got {rate!r}", code="wrong-rate")
@@ -117,14 +118,14 @@ class DifferentialDrive:
     @staticmethod
     def from_physical(m: float, inertia: float, wheel_inertia: float, friction: float, radius: float, track: float,
                       bx: float, by: float) -> Array:
-        """Return the eight parameters from physical quantities.
+        """Return the eight parameters (8,) of the model from physical quantities.
 
         Args:
             m: mass, kg.
-            inertia: about the centre of mass, kg m^2.
-            wheel_inertia: of a wheel with its drive, kg m^2.
+            inertia: inertia about the centre of mass, kg m^2.
+            wheel_inertia: inertia of a wheel with its drive, kg m^2.
             friction: viscous friction of a wheel, N m s/rad.
-            radius: of the wheels, m.
+            radius: radius of the wheels, m.
             track: distance between the wheels, m.
             bx, by: position of the centre of mass, m.
         """
@@ -144,17 +145,17 @@ def _summed(x: Array, rate: float) -> Array:
 
 @dataclass(frozen=True)
 class MobileBase:
-    """Masses and lengths of a two-wheeled robot (Ardiani, table E.1), and its disturbances (eq. E.12).
+    """Physical parameters of a two-wheeled robot (Ardiani, table E.1), and its disturbances (eq. E.12).
 
     Attributes:
         m: Mass, kg.
         inertia: Inertia about the centre of mass, kg m^2.
-        wheel_inertia: Of a wheel with its drive, kg m^2.
+        wheel_inertia: Inertia of a wheel with its drive, kg m^2.
         friction: Viscous friction of a wheel, N m s/rad.
-        radius: Of the wheels, m.
+        radius: Radius of the wheels, m.
         track: Distance between the wheels, m.
-        bx: Centre of mass ahead of the wheel axis, m.
-        by: Centre of mass left of the middle, m.
+        bx: Distance of the centre of mass in front of the wheel axis, m.
+        by: Distance of the centre of mass to the left of the midpoint, m.
     """
 
     m: float
@@ -168,7 +169,7 @@ class MobileBase:
 
     @property
     def drive(self) -> DifferentialDrive:
-        """The model in the angles of its wheels."""
+        """Model of the robot with wheel angles as coordinates."""
         return DifferentialDrive((self.radius, self.track))
 
     @property
@@ -179,16 +180,16 @@ class MobileBase:
     def disturbance(self, turn_rate: ArrayLike, *, slip: ArrayLike = (0.0, 0.0), slip_rate: ArrayLike = (0.0, 0.0),
                     side_slip: ArrayLike = 0.0, side_slip_rate: ArrayLike = 0.0, force: ArrayLike = (0.0, 0.0),
                     point: ArrayLike = (0.0, 0.0), moment: ArrayLike = 0.0) -> Array:
-        """Return delta_1, N, and delta_2, N m (samples, 2) of eq. E.12.
+        """Return the disturbance force delta_1, N, and moment delta_2, N m (samples, 2), of eq. E.12.
 
         Args:
-            turn_rate: omega (samples,), rad/s.
+            turn_rate: yaw rate omega (samples,), rad/s.
             slip: Longitudinal slip speeds of the right and the left wheel (samples, 2), m/s.
-            slip_rate: Their rates (samples, 2), m/s^2.
+            slip_rate: Time derivatives of `slip` (samples, 2), m/s^2.
             side_slip: Lateral slip speed (samples,), m/s.
-            side_slip_rate: Its rate (samples,), m/s^2.
-            force: External force ahead and to the left (samples, 2), N.
-            point: Where it acts, from the middle between the wheels (samples, 2), m.
+            side_slip_rate: Time derivative of `side_slip` (samples,), m/s^2.
+            force: External force, forward and left component (samples, 2), N.
+            point: Point of this force relative to the midpoint between the wheels (samples, 2), m.
             moment: External moment (samples,), N m.
         """
         omega, side, side_rate, turn = (np.asarray(x, dtype=float)
@@ -209,7 +210,7 @@ class MobileBase:
 
 
 def two_columns(name: str, *signals: ArrayLike) -> list[Array]:
-    """Return signals as finite arrays (..., 2) of one shape; `name` is that of the model in the message."""
+    """Return signals as finite arrays (..., 2) of one shape; `name` is the name of the model in error messages."""
     arrays = [np.asarray(signal, dtype=float) for signal in signals]
     if any(a.shape != arrays[0].shape or a.shape[-1:] != (2,) for a in arrays):
         raise ModelError(f"the {name} has two columns, got shapes {', '.join(str(a.shape) for a in arrays)}")
@@ -220,7 +221,8 @@ def two_columns(name: str, *signals: ArrayLike) -> list[Array]:
 
 @dataclass(frozen=True)
 class Scara:
-    """Two vertical axes without gravity, in its eight base parameters (Janot, Vandanjon, Gautier, eq. 52-53)."""
+    """SCARA robot: two vertical axes without gravity, with eight base parameters (Janot, Vandanjon, Gautier, eq.
+    52-53)."""
 
     sign: Sign = field(default_factory=Sign)
     dof = 2

@@ -1,8 +1,8 @@
-"""Elements: torques of a term with given values in a compiled simulation.
+"""Elements: forms in which the torques of a term with given parameters enter a compiled simulation.
 
-`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` are numbers. `Curve` is a user's function f(q, dq, values), compiled
-to machine code and called by its address. The simulation kernels are thus compiled only once; a table of values would
-not be exact, and a kernel with functions as arguments would be compiled again for every set of terms.
+`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` contain numbers. `Curve` contains a function f(q, dq, values), compiled
+to machine code and called by its address. The simulation kernels are thus compiled only once. A table of values would
+be inexact, and a kernel with functions as arguments would be compiled again for every set of terms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynid.model.sign import Sign
 
 _SIGNATURE = "float64(float64, float64, CPointer(float64))"
 _COMPILING = Lock()
-# Machine code stays in memory as long as the process, so that no address is ever stale.
+# Machine code stays in memory until the process ends, so that addresses remain valid.
 _COMPILED_CURVES: list[Any] = []
 
 
@@ -47,9 +47,9 @@ class CurveFunction:
             cfunc = load_numba().cfunc
             try:
                 made = cfunc(_SIGNATURE, cache=True, **options)(self.function)
-            except RuntimeError:  # typed in at a prompt: there is no file beside which the code could be kept
+            except RuntimeError:  # a function from a prompt has no file for the cache
                 made = cfunc(_SIGNATURE, **options)(self.function)
-            except Exception as error:  # numba's own errors have no common base that is not Exception
+            except Exception as error:  # errors of numba have no common base class except Exception
                 raise ModelError(f"the curve '{self.function.__name__}' cannot be compiled: "
                                  f"{str(error).splitlines()[0]}; use only numbers and functions of `math`",
                                  code="curve-not-compiled") from error
@@ -58,7 +58,7 @@ class CurveFunction:
 
 
 def curve(function: Callable[[float, float, Sequence[float]], float]) -> CurveFunction:
-    """Convert a function f(q, dq, values) of plain arithmetic and `math` to one for a `Curve` (decorator)."""
+    """Convert a function f(q, dq, values) of plain arithmetic and `math` to a function for a `Curve` (decorator)."""
     return CurveFunction(function)
 
 
@@ -83,8 +83,8 @@ class Linear:
 class Dry:
     """Dry friction along a direction w (dof,): torques w (forward max(S, 0) + backward min(S, 0)), S = sign(w.dq).
 
-    The integrator smooths a discontinuous sign, or uses stiction at rest; it widens a smooth sign only if `widened`.
-    `static` is the excess of static over sliding friction.
+    The integrator smooths a discontinuous sign, or uses stiction at rest; it widens a smooth sign only if `widened` is
+    set. `static` is static minus sliding friction, N m or N.
     """
 
     direction: Array

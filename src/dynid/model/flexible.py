@@ -5,7 +5,7 @@ With q the positions of the links and th those of the motors, divided by the gea
     tau = Y(q, dq, ddq) theta + f_l(dq) + Jm ddth + f_m(dth)      motor and link together
     tau = Jm ddth + f_m(dth) + K (th - q) + Ko + D (dth - dq)     the motor alone
 
-The first equation does not contain the spring, the second not the link. Both use the same torque and share its noise.
+The first equation does not contain the spring, the second does not contain the link. Both have the same torque noise.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class FlexibleModel:
 
     @property
     def slow_joints(self) -> tuple[int, ...]:
-        """Coordinates, counted from 0, whose slow motion some term describes."""
+        """Coordinates, counted from 0, for which a term models friction at low speed."""
         motors = set(self.motors.slow_joints)
         return (*self.links.slow_joints, *(self.links.dof + k for k, j in enumerate(self.bending) if j in motors))
 
@@ -107,7 +107,7 @@ class FlexibleModel:
 
     @cached_property
     def motor_parameters(self) -> tuple[Parameter, ...]:
-        """Return Jm and friction of the motors, in the order of `motors`."""
+        """Return the rotor inertia Jm and friction parameters of the motors, in the order of `motors`."""
         values = self.links.robot.values
         found = []
         for item in self.motors.parameters:
@@ -118,7 +118,7 @@ class FlexibleModel:
 
     @cached_property
     def _spring_parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for a delay of motor
+        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for delayed motor
         positions."""
         robot = self.links.robot
         found = []
@@ -168,7 +168,7 @@ class FlexibleModel:
             at += 4 if self.skew else 3
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
-        """Write selected entries of the regressor, as `Model.fill` does."""
+        """Write selected entries of the regressor; see `Model.fill`."""
         n, count = self.links.dof, len(self.links.parameters)
         link = [np.ascontiguousarray(signal[:, :n]) for signal in (q, dq, ddq)]
         self.links.fill(link[0], link[1], link[2], np.ascontiguousarray(place[:n, :count]), out)
@@ -188,7 +188,7 @@ class FlexibleModel:
 
     def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          ddq: ArrayLike) -> Array:
-        """Return the torques of the motors by each equation (samples, dof)."""
+        """Return the motor torques by each equation (samples, dof)."""
         values = self.parameters.vector(theta)
         q, dq, ddq = (np.asarray(signal, dtype=float) for signal in (q, dq, ddq))
         if q.ndim == 1:
@@ -201,15 +201,16 @@ class FlexibleModel:
 
     @cached_property
     def rigid(self) -> Model:
-        """Model with rigid joints, with rotors and friction of the motors added to the links, for algorithms that
-        need rigid joints such as excitation and model-based control."""
+        """Model with rigid joints, in which rotors and motor friction are added to the links, for excitation and
+        model-based control."""
         present = set(self.links.parameters.names)
         more = (term for term in self.motors.terms
                 if not present & {item.name for item in term.parameters(self.links.robot)})
         return Model(self.links.robot, (*self.links.terms, *more))
 
     def rigid_values(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Return the values (parameters,) of `rigid`; parameters that link and motor share are summed."""
+        """Return the parameter values (parameters,) of the rigid-joint model; common parameters of link and motor are
+        added."""
         values = dict(zip(self.parameters.names, self.parameters.vector(theta), strict=True))
         for motor, item in zip(self.motor_parameters, self.motors.parameters, strict=True):
             values[item.name] = values.get(item.name, 0.0) + values[motor.name]

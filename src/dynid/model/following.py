@@ -1,4 +1,4 @@
-"""Bodies moved by mimic joints and joints of closed loops, as part of the torques of the independent joints."""
+"""Torques of bodies that are moved by mimic joints and closed loops, at the independent joints."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class DependentBodies:
-    """Ten inertial parameters of every dependent body, numbered after the robot's own; virtual bodies have none.
+    """Ten inertial parameters of every dependent body, which are numbered after the other bodies; virtual bodies have
+    none.
 
-    With the positions of all joints of the tree and their rates G, the torques are tau = G' Y_tree theta. A model of
-    rigid bodies adds this term automatically (`with_followers`); it is empty for a robot without dependent joints.
+    With the derivatives G of all joints of the tree by the independent joints, the torques are tau = G' Y_tree theta. A
+    model of rigid bodies adds this term automatically (`with_followers`); it is empty without dependent joints.
     """
 
     kind = "following"
@@ -69,7 +70,7 @@ class DependentBodies:
             yield Bodies(self._numbers(robot, values))
 
     def _entries(self, robot: Robot) -> tuple[Ints, Ints]:
-        """Return joints and parameters of the entries that are not always zero."""
+        """Return joints and parameters of the regressor entries that are not always zero."""
         following = robot.followers
         if following is None:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -78,7 +79,7 @@ class DependentBodies:
         return joints, parameters
 
     def _numbers(self, robot: Robot, values: Array) -> Array:
-        """Return ten inertial parameters of every body (bodies, 10), zero for the robot's own."""
+        """Return ten inertial parameters of every body (bodies, 10), zero for independent bodies."""
         following = robot.followers
         assert following is not None
         numbers = np.zeros((following.tree.dof, 10))
@@ -88,13 +89,14 @@ class DependentBodies:
 
 
 def _massive(robot: Robot) -> list[int]:
-    """Return the tree numbers of the dependent bodies with a mass, in order."""
+    """Return the indices in the tree of the dependent bodies with a mass."""
     assert robot.followers is not None
     return [body for body in robot.followers.bodies if not robot.followers.tree.bodies[body].virtual]
 
 
 def with_followers(robot: Robot, terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """Return the terms, with `DependentBodies` added if the robot has such bodies and the terms include its bodies."""
+    """Return the terms, with `DependentBodies` added if the robot has dependent bodies and the terms include rigid
+    bodies."""
     there = any(isinstance(term, DependentBodies) for term in terms)
     if robot.followers is None or there or not any(isinstance(term, RigidBodies) for term in terms):
         return terms

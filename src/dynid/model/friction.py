@@ -1,4 +1,4 @@
-"""Friction of joints and of motors with a coupling."""
+"""Friction terms of joints and of motors that are coupled to several joints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class Viscous:
-    """Viscous friction Fv dq."""
+    """Viscous friction torque Fv dq per joint."""
 
     kind = "viscous"
     joints: tuple[str | int, ...] | None = None
@@ -56,7 +56,7 @@ class Viscous:
 
 @dataclass(frozen=True)
 class Coulomb:
-    """Coulomb friction Fc sign(dq)."""
+    """Coulomb friction torque Fc sign(dq) per joint."""
 
     kind = "coulomb"
     joints: tuple[str | int, ...] | None = None
@@ -88,7 +88,7 @@ class Coulomb:
 
 @dataclass(frozen=True)
 class Offset:
-    """Constant offset torque Fo, from the current amplifier or from friction that differs between directions.
+    """Constant offset torque Fo per joint, caused by the current amplifier or by direction-dependent friction.
 
     ridge: share of a column's squared norm by which Fo is regularised toward zero.
     """

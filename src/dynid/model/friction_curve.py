@@ -1,4 +1,4 @@
-"""FrictionCurve: friction as a curve over velocity, made of shapes of several widths."""
+"""Friction as a curve over velocity: a sum of smooth steps of several widths, or a spline."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dynid.model.term import DQ, Entries, Slopes
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
-_CHECKED_SPEEDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the top speed
+_CHECKED_SPEEDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the largest speed
 _SPLINE_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-_FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # of a free curve, as shares of the top speed
-_DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the top speed, at which a free curve must take power
+_FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # widths of a free curve, relative to the largest speed
+_DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the largest speed: checks that a free curve dissipates
 _SIGNS = ("hard", "tanh", "arctan")
 _NOT_BELOW_ZERO, _UNBOUNDED = (0.0, np.inf), (-np.inf, np.inf)
 
@@ -93,17 +93,19 @@ class FrictionCurve:
         steps:   Fv dq + Fc sign(dq) + sum_k Ftk tanh(dq / w_k)
         spline:  Fv dq + sum_k Ftk hat_k(|dq|) sign(dq), linear between its points and constant after the last
 
-    Both dissipate at every speed. Steps only rise with speed; a spline may fall first, as Stribeck friction does.
+    Both dissipate at every speed. Steps increase with speed; a spline may decrease first, like Stribeck friction.
 
     Attributes:
-        asymmetric: Fvp dq forward and Fvn dq backward instead of Fv dq.
-        widths: w_k, or the points of a spline after zero, as shares of the top speed.
-        speed: top speed of each joint, rad/s or m/s, one number or one per joint. None takes it from the data, and
-            before there are any from the limit of the joint.
-        ridge: share of a column's squares by which each parameter is regularised toward zero. It distributes friction
-            evenly over steps that slow rows do not distinguish.
-        free: allow steps of either sign, so that friction may fall with speed. No parameter is then bounded, and only
-            the steps Ftk are regularised: a large ridge leaves viscous and Coulomb friction.
+        shape: "steps" or "spline".
+        asymmetric: whether to use Fvp dq forward and Fvn dq backward instead of Fv dq.
+        widths: w_k, or the points of a spline after zero, relative to the largest speed.
+        speed: largest speed of each joint, rad/s or m/s, one number or one per joint. Default: from the data, or from
+            the joint limits without data.
+        ridge: penalty relative to a column's squared norm, by which each parameter is regularised toward zero. It
+            distributes friction evenly over steps that slow rows do not distinguish.
+        free: whether steps may have either sign, so that friction may decrease with speed. No parameter is then
+            bounded, and only the steps Ftk are regularised.
+        joints, sign: joints with this friction, and the sign function.
     """
 
     kind = "curve"
@@ -136,7 +138,7 @@ class FrictionCurve:
 
     @property
     def _symbols(self) -> tuple[str, ...]:
-        """Symbols of the parameters of a joint, the viscous one first."""
+        """Symbols of the parameters of one joint, viscous friction first."""
         viscous = ("Fvp", "Fvn") if self.asymmetric else ("Fv",)
         first = "Fc" if self.shape == "steps" else "Ft0_"
         return (*viscous, first, *(f"Ft{k + 1}_" for k in range(len(self._shares))))
@@ -154,7 +156,8 @@ class FrictionCurve:
             for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def dissipating(self, robot: Robot, speeds: Array) -> Array:
-        """Return rows for a free curve: its friction at several speeds; none if all parameters are non-negative."""
+        """Return rows (k, parameters) of conditions rows @ parameters >= 0: friction of a free curve at several speeds;
+        no rows if all parameters are non-negative."""
         joints, count = chosen(robot, self.joints), len(self._symbols)
         rows = np.zeros((len(joints), len(_DISSIPATION_SPEEDS) if self.free else 0, count * len(joints)))
         for k, j in enumerate(joints if self.free else ()):
@@ -162,7 +165,7 @@ class FrictionCurve:
         return rows.reshape(-1, count * len(joints))
 
     def _speeds(self, robot: Robot) -> Array:
-        """Return the top speed of every joint (dof,)."""
+        """Return the largest speed of every joint (dof,), rad/s or m/s."""
         if self.speed is None:
             limit = robot.limit("velocity")
             return np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
@@ -173,8 +176,7 @@ class FrictionCurve:
         return np.broadcast_to(given, (robot.dof,))
 
     def columns(self, robot: Robot, joint: int, velocity: Array) -> Array:
-        """Return the columns (parameters of a joint, samples) at velocities (samples,); the curve is their weighted
-        sum."""
+        """Return the regressor columns (parameters of a joint, samples) at velocities (samples,)."""
         return np.stack(list(self._columns(joint, velocity, np.array(self._shares) * self._speeds(robot)[joint])))
 
     def _columns(self, joint: int, velocity: Array, widths: Array) -> Iterator[Array]:

@@ -1,4 +1,4 @@
-"""Bodies with known inertia, whose torques are known and whose parameters are not identified."""
+"""Known inertial parameters of bodies, which are not identified."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dynid.robot.followers import held_bodies
 
 
 def held_values(model: LinearModel) -> dict[str, float]:
-    """Return the ten parameters of every body with known inertia, by name: known values for `identify`."""
+    """Return the ten inertial parameters of every body with known inertia by name, as known values for `identify`."""
     own = robot_model(model)
     held = () if own is None else held_bodies(own.robot)
     return {one.name: one.nominal for one in model.parameters if one.body in held and one.nominal is not None}

@@ -1,4 +1,4 @@
-"""LoadFriction: dry friction that grows with the torque a gear transmits."""
+"""Load-dependent dry friction, which grows with the torque that a gear transmits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dynid.model.terms import chosen, joint_parameter
 from dynid.robot import Robot
 
 LOAD = Kind("load-dependent friction", "friction")
-LARGEST = 0.5  # of the transmitted torque: a gear of less than half efficiency would lock
-APART_RIDGE = 1e-4  # share of their columns' squares by which two shares are pulled to zero, and so to each other
-_SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # where nothing is known of a link
+LARGEST = 0.5  # relative to the transmitted torque: a gear of less than 50 % efficiency would lock
+APART_RIDGE = 1e-4  # penalty relative to squared columns, which keeps the two parameters of a joint near each other
+_SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # for a link without known inertia
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +56,8 @@ class LoadFriction:
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def link_numbers(self, robot: Robot) -> Array:
-        """Return the inertias of every link (bodies, 10), from which the torques of the bodies are computed. Dependent
-        bodies come after the robot's own."""
+        """Return the inertial parameters (bodies, 10) from which the torques of the bodies are computed; dependent
+        bodies last."""
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(-1, 10)
         followers = robot.followers
@@ -70,8 +70,7 @@ class LoadFriction:
         return dynamics.inverse_dynamics(robot, self.link_numbers(robot), q, dq, ddq, threads=1)
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
-        """Return a mask (samples,) for each parameter of a joint: while the motor drives the link, and while the link
-        drives the motor."""
+        """Return a mask (samples,) for each parameter of a joint: motor drives the link, and link drives the motor."""
         if not self.apart:
             return (1.0,)
         drives = np.where(torque * velocity > 0, 1.0, 0.0)

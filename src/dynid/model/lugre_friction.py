@@ -23,7 +23,7 @@ from dynid.robot import Robot
 
 @njit(**INLINED)
 def level(v: float, ratio: float, vs: float) -> float:
-    """Return g, the friction relative to sliding friction at a velocity: `ratio` at rest, one at high speed."""
+    """Return the friction level g at velocity v relative to sliding friction: `ratio` at rest, one at high speed."""
     return 1.0 + (ratio - 1.0) * np.exp(-(v / vs) ** 2)
 
 
@@ -59,8 +59,8 @@ class LuGreFriction:
     Bristles have the presliding distance `reach`; the sliding force decreases from ratio Fz at rest to Fz, and the
     bristles have damping. The term is linear in Fz (N m or N) and Fz1 (N m s or N s), both non-negative. The shape
     parameters reach (rad or m), ratio (at least one) and vs (rad/s or m/s) are one number or one per joint, estimated
-    by separable least squares if named in `free`. Viscous friction is a separate term. For a motion without an order of
-    samples it is Fz sign(dq).
+    by separable least squares if named in `free`. Viscous friction is a separate term. For samples without an order in
+    time the torque is Fz sign(dq).
     """
 
     kind = "lugre"
@@ -136,7 +136,7 @@ class LuGreFriction:
         return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
 
     def shape(self, robot: Robot) -> Array:
-        """Return the present values of the free shape parameters."""
+        """Return the current values of the free shape parameters."""
         found = self._shapes(robot)
         return np.concatenate([found[self.SHAPES.index(name)] for name in self.free]) if self.free else np.empty(0)
 

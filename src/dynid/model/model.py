@@ -35,7 +35,7 @@ from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples
 
-_MAX_LOAD_CORRECTIONS = 60  # of accelerations under friction from load, each at most half of the one before
+_MAX_LOAD_CORRECTIONS = 60  # iterations of accelerations with load-dependent friction; each halves the error
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Model:
             raise ModelError(f"a model of robot '{self.robot.name}' needs at least one term",
                              code="no-terms")
         object.__setattr__(self, "terms", with_followers(self.robot, tuple(self.terms)))
-        _ = self.parameters, self._offers  # a term that does not fit the robot is refused here, not at first use
+        _ = self.parameters, self._offers  # a term that does not fit the robot raises an error here
 
     @property
     def dof(self) -> int:
@@ -65,7 +65,7 @@ class Model:
 
     @property
     def robot_model(self) -> Model:
-        """This model, which consists of a robot and terms; other kinds of models have None."""
+        """This model itself, because it consists of a robot and terms; None for other kinds of models."""
         return self
 
     @property
@@ -78,7 +78,7 @@ class Model:
         links = set(self.robot.body_names)
         owned = [(parameter, t, k) for t, term in enumerate(self.terms)
                  for k, parameter in enumerate(term.parameters(self.robot))]
-        # By joint, then in the order of the terms; a load, a body that is no link, comes after all links.
+        # By joint, then in the order of the terms; a payload follows all links.
         owned.sort(key=lambda item: (item[0].body is not None and item[0].body not in links, item[0].owner))
         places: list[list[int]] = [[-1] * sum(t == own for _, own, _ in owned) for t in range(len(self.terms))]
         for column, (_, t, k) in enumerate(owned):
@@ -122,23 +122,23 @@ class Model:
 
     @cached_property
     def _kernels(self) -> tuple[Kernels | None, ...]:
-        """Terms with kernels for torques and inertia matrix, None for the others."""
+        """For each term, the term itself if it has kernels for torques and inertia matrix, else None."""
         return tuple(own.kernels for own in self._offers)
 
     @cached_property
     def _histories(self) -> tuple[History | None, ...]:
-        """Terms with memory, None for the others."""
+        """For each term, the term itself if it has memory, else None."""
         return tuple(own.history for own in self._offers)
 
     @cached_property
     def _accelerating(self) -> tuple[bool, ...]:
-        """Which terms without physical kernels depend on accelerations."""
+        """For each term, whether it depends on accelerations and has no kernel for the inertia matrix."""
         return tuple(physical is None and accelerates(term, self.robot)
                      for term, physical in zip(self.terms, self._kernels, strict=True))
 
     @property
     def slow_joints(self) -> tuple[int, ...]:
-        """Joints, counted from 0, whose slow motion some term describes."""
+        """Joints, counted from 0, for which a term models friction at low speed."""
         return tuple(sorted({j for own in self._offers if own.slow_joints is not None
                              for j in own.slow_joints(self.robot)}))
 
@@ -179,7 +179,8 @@ class Model:
         return out
 
     def with_smooth_signs(self, width: float) -> Model:
-        """Return a copy in which every hard sign of a velocity is smooth over `width` (rad/s) and has a slope."""
+        """Return a copy in which every discontinuous sign of a velocity is replaced by a smooth one of `width`
+        rad/s."""
         return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
 
     @property
@@ -209,8 +210,8 @@ class Model:
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None,
                   memory: Array | None = None) -> Array:
-        """Return Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample. `memory`
-        (samples, channels): see `fill`."""
+        """Return the regressor Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample.
+        memory (samples, channels): see `fill`."""
         q, dq, ddq = in_root_axes(self.robot, q, dq, ddq)
         if q.ndim == 1:
             one = self._regressor_of_one(q, dq, ddq)
@@ -222,7 +223,7 @@ class Model:
         out = np.zeros((len(q), *self.structure.shape))
 
         def piece(start: int, stop: int) -> None:
-            for lo in range(start, stop, 256):  # small enough to stay in cache between the two writes
+            for lo in range(start, stop, 256):  # samples that fit in the cache between the two writes
                 rows = slice(lo, min(lo + 256, stop))
                 entries = np.empty((len(joints), rows.stop - rows.start))
                 self.fill(q[rows], dq[rows], ddq[rows], place, entries, None if memory is None else memory[rows])
@@ -233,7 +234,7 @@ class Model:
 
     @cached_property
     def _instants(self) -> tuple[tuple[SingleSample, Ints], ...] | None:
-        """Every term with the positions of its entries in a regressor of one sample; None if a term does not support
+        """Every term with the positions of its entries in a single-sample regressor; None if a term does not support
         it."""
         found = []
         for (_, columns), own in zip(self.parts, self._offers, strict=True):
@@ -245,7 +246,7 @@ class Model:
 
     def _regressor_of_one(self, q: Array, dq: Array, ddq: Array) -> Array | None:
         """Return the regressor (dof, parameters) of a single sample, for controllers; None if a term does not support
-        it or `check_motion` would refuse the motion."""
+        it, or for invalid inputs."""
         n, instants = len(self.robot.joints), self._instants
         if instants is None or not q.shape == dq.shape == ddq.shape == (n,) \
                 or not math.isfinite(sum(q.tolist()) + sum(dq.tolist()) + sum(ddq.tolist())):
@@ -288,7 +289,7 @@ class Model:
             if physical is not None:
                 matrix += physical.inertia(self.robot, theta[columns], q)
             elif accelerating:
-                # Column k of M is what unit acceleration of joint k adds to the torques.
+                # Column k of M is the torque of a unit acceleration of joint k.
                 for joint, parameter, column in term.entries(self.robot, q, still, still):
                     matrix[:, joint] -= theta[columns[parameter]] * column[:, None]
                 for k in range(self.dof):
@@ -299,12 +300,13 @@ class Model:
         return matrix
 
     def bias(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike) -> Array:
-        """Return the bias torques (samples, dof): those of all terms at zero acceleration."""
+        """Return the bias torques (samples, dof): torques of all terms at zero acceleration."""
         return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(dq)))
 
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          tau: ArrayLike) -> Array:
-        """Return accelerations (samples, dof) under torques tau; of a free base, the proper acceleration."""
+        """Return accelerations (samples, dof) under torques tau (samples, dof); for a free base, proper
+        accelerations."""
         theta = self.parameters.vector(theta)
         (q, dq), tau = in_root_axes(self.robot, q, dq), np.ascontiguousarray(tau, dtype=float)
         if q.ndim == 1:
@@ -313,7 +315,7 @@ class Model:
         found = solve_motion(inertia, tau - self.bias(theta, q, dq))
         if not self._body_fields:
             return found
-        # Friction from load is a share below one half of the bodies' torques, so that corrections die out.
+        # Load-dependent friction is less than half of the bodies' torques, so the iteration converges.
         for _ in range(_MAX_LOAD_CORRECTIONS):
             correction = solve_motion(inertia, tau - self.inverse_dynamics(theta, q, dq, found))
             found = found + correction
@@ -321,10 +323,10 @@ class Model:
                 break
         return found
 
-    # -- terms that take something from the data -------------------------------------------------
+    # -- terms that are set from data -------------------------------------------------
     @cached_property
     def loaded(self) -> Bools:
-        """Which parameters belong to terms that depend on the last estimate (parameters,)."""
+        """Mask (parameters,) of parameters whose terms depend on the last estimate."""
         found = np.zeros(len(self.parameters), dtype=bool)
         for term, columns in self.parts:
             found[columns] = depends_on_estimate(term)
@@ -332,12 +334,12 @@ class Model:
 
     @cached_property
     def _body_fields(self) -> tuple[tuple[Term, str], ...]:
-        """Terms that depend on the inertias of the bodies, and the field that holds these."""
+        """Terms that depend on the inertias of the bodies, each with the name of its field for them."""
         return tuple((term, name) for term in self.terms for name, entry in learned_fields(term).items()
                      if entry == "bodies")
 
     def bind(self, context: DataContext) -> Model:
-        """Return the model with the quantities that its terms take from logs and estimates."""
+        """Return the model with its terms set from logs and estimates, see `DataContext`."""
         terms = tuple(bind(term, context) for term in self.terms)
         return self if all(map(operator.is_, terms, self.terms)) else replace(self, terms=terms)
 
@@ -348,7 +350,7 @@ class Model:
         return self.bind(DataContext(bodies=self.body_numbers(theta), estimate=self.parameters.vector(theta)))
 
     def with_bodies_if_unset(self, theta: ArrayLike) -> Model:
-        """Return a copy whose load-dependent terms keep the inertias already set, or else use those of theta.
+        """Return a copy whose load-dependent terms use theta for the inertias that are not set yet.
 
         Base values do not separate link inertias from rotor inertias, so inertias that were set take precedence."""
         is_set = all(getattr(term, name) is not None for term, name in self._body_fields)
@@ -356,20 +358,21 @@ class Model:
 
     @property
     def learned(self) -> dict[str, list[float]]:
-        """Return the fields that terms took from the data, flattened, by number of the term and name of the field."""
+        """Return the fields of terms that were set from data as flat lists, by number of the term and name of the
+        field."""
         return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
                 for k, term in enumerate(self.terms) for name in learned_fields(term)
                 if getattr(term, name) is not None}
 
     def with_learned(self, learned: Mapping[str, Sequence[float]]) -> Model:
-        """Return the model with the fields that `learned` returned."""
+        """Return the model with fields of terms set to values of `learned`."""
         terms: list[Any] = list(self.terms)
         for place, values in learned.items():
             k, name = place.split(".")
             terms[int(k)] = replace(terms[int(k)], **{name: np.array(values)})
         return replace(self, terms=tuple(terms))
 
-    # -- shape of terms that are nonlinear in some parameters ------------------------------------
+    # -- shape parameters, in which terms are nonlinear ------------------------------------
     @property
     def shape_names(self) -> tuple[str, ...]:
         """Names of the free shape parameters of all terms (see `Stribeck`)."""
@@ -378,12 +381,12 @@ class Model:
 
     @property
     def shape(self) -> Array:
-        """Present values of the free shape parameters of all terms."""
+        """Current values of the free shape parameters of all terms."""
         parts = [own.shape.shape(self.robot) for own in self._offers if own.shape is not None]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def with_shape(self, values: ArrayLike) -> Model:
-        """Return the same model with other shape parameters."""
+        """Return the same model with other values of the free shape parameters."""
         values = np.asarray(values, dtype=float)
         if values.shape != self.shape.shape:
             raise ModelError(f"the model has {len(self.shape)} free shape parameters, got {values.shape}")

@@ -34,13 +34,13 @@ from dynid.model.term_capabilities import Capabilities, History, capabilities, t
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 
-MOMENTUM_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
+MOMENTUM_STEP = 1e-3  # rad or m, of sixth-order differences: rounding errors about 1e-13, truncation errors about 1e-16
 _DIFFERENCE_WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
 TORQUE_AGREEMENT = 1e-9  # relative, of torques that should agree
 _PROBED_STATES = 6
 
-Fill = Callable[[Array, Array, Array, Ints, Array, Array | None], None]  # q, dq, ddq, place, out, memory
-LoadEntries = Callable[[Array, Array], Entries]  # torques of the gears, dq
+Fill = Callable[[Array, Array, Array, Ints, Array, Array | None], None]  # arguments: q, dq, ddq, place, out, memory
+LoadEntries = Callable[[Array, Array], Entries]  # arguments: torques transmitted by the gears, dq
 Own = Callable[..., None]  # momentum(robot, q, dq, place, momentum, force, changing) of a term
 
 
@@ -48,8 +48,11 @@ Own = Callable[..., None]  # momentum(robot, q, dq, place, momentum, force, chan
 class TermShare:
     """A term of the model in momentum form.
 
-    It has the term's columns among the model's, its channels of memory, its fill function, whether it has a momentum,
-    and whether that depends on the posture.
+    Attributes:
+        columns: indices of its parameters in the model.
+        channels: slice of its memory states.
+        fill, own: functions for its regressor entries and, if it has one, for its momentum.
+        accelerating, varying: whether it has a momentum, and whether its inertia depends on the posture.
     """
 
     columns: Ints
@@ -72,8 +75,8 @@ class MomentumForm:
     def of(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
         """Return the momentum form of a model; raise an error for a term without one.
 
-        symmetric: also refuse inertia that is not symmetric, which has no kinetic energy. is_load_given: whether `fill`
-        is given the torques that gears transmit, so that load-dependent friction has a force.
+        symmetric: whether to require a symmetric inertia, that is, a kinetic energy. is_load_given: whether `fill` gets
+        the torques transmitted by the gears, which load-dependent friction needs.
         """
         whole_robot = robot_model(model)
         if whole_robot is None:
@@ -96,7 +99,7 @@ class MomentumForm:
 
     def fill(self, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None = None, *,
              changing: bool = True, load: Array | None = None) -> None:
-        """Write momentum and force of selected entries, like `Model.fill` for the regressor.
+        """Write momentum and force of selected regressor entries; see `Model.fill`.
 
         q, dq (samples, dof); place (dof, parameters): the row of momentum and force (rows, samples) of each entry, -1
         for none. changing: force F with tau = d/dt P + F; otherwise G with tau . dq = d/dt (dq . P / 2) + G . dq.
@@ -134,7 +137,7 @@ def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, fo
     momentum[rows] = _momentum(part, q, dq, dense, len(rows), memory)
     if not part.varying:
         return
-    # Along the motion, with a step of the same length in posture however fast it is.
+    # Differences along the motion, with a constant step in position at any speed.
     step = MOMENTUM_STEP / np.maximum(np.abs(dq).max(axis=1), 1e-12)
     for k, weight in _DIFFERENCE_WEIGHTS:
         ahead, behind = (_momentum(part, q + sign * k * step[:, None] * dq, dq, dense, len(rows), memory)
@@ -160,7 +163,7 @@ def _term_part(model: Model, term: Term, offers: Capabilities, columns: Ints, ch
     if offers.history is not None and _remembers_acceleration(model, offers.history):
         raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
                          "equations = 'torque' (--set prepare.equations=torque)")
-    kernel = offers.momentum if robot.followers is None else None  # they know trees alone
+    kernel = offers.momentum if robot.followers is None else None  # kernels exist only for trees
     own: Own | None = None if kernel is None else _bound(kernel, robot)
 
     def fill(q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None) -> None:
@@ -188,10 +191,8 @@ def _remembers_acceleration(model: Model, term: History) -> bool:
 def _part(
     fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool
 ) -> TermShare:
-    """Return a term's share, tested at postures q (probes, dof).
-
-    The test finds whether its torque is M(q) ddq + r(q, dq), and whether M depends on q.
-    """
+    """Return a term in momentum form. Tests at postures q (probes, dof) show whether its torque is M(q) ddq + r(q, dq),
+    and whether M depends on q."""
     if own is not None:
         return TermShare(columns, channels, fill, own, True, True)
     memory = np.ones((_PROBED_STATES, channels.stop - channels.start)) if channels.stop > channels.start else None
@@ -225,6 +226,6 @@ def _part(
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:
-    """Return the scalar product of the motion and M a for each column (columns, samples), from M a (dof columns,
+    """Return the scalar products of `motion` and M a for each column (columns, samples), from M a (dof columns,
     samples)."""
     return np.einsum("jcs,sj->cs", entries.reshape(dof, -1, len(motion)), motion)

@@ -14,8 +14,8 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 
 Group = Literal["body", "rotor", "friction", "offset", "stiffness", "other"]
-# Meaning of each symbol in a parameter's name; {k} is the number in symbols such as Ft4_. A symbol that is not listed
-# has the words of its kind, such as D, which is a delay or a damping.
+# Meaning of each symbol in a parameter's name; {k} is the number in symbols such as Ft4_. The meaning of a symbol that
+# is not listed is that of its kind, such as D, which is a delay or a damping.
 SYMBOLS = {
     "XX": "moment of inertia about x", "YY": "moment of inertia about y", "ZZ": "moment of inertia about z",
     "XY": "product of inertia xy", "XZ": "product of inertia xz", "YZ": "product of inertia yz",
@@ -74,7 +74,7 @@ OFFSET = Kind("offset", "offset")
 SPRING = Kind("spring stiffness", "stiffness")
 OTHER = Kind("parameter")
 
-BODY = (INERTIA, PRODUCT, PRODUCT, INERTIA, PRODUCT, INERTIA, MOMENT, MOMENT, MOMENT, MASS)  # of its ten numbers
+BODY = (INERTIA, PRODUCT, PRODUCT, INERTIA, PRODUCT, INERTIA, MOMENT, MOMENT, MOMENT, MASS)  # ten inertial parameters
 
 
 def meaning_of(symbol: str, kind: Kind) -> str:
@@ -93,8 +93,8 @@ class Parameter:
         name: unique name, such as "Fc3".
         unit: SI unit.
         owner: index of its joint, from 0.
-        part: name of the link or joint it belongs to.
-        body: name of the rigid body it is an inertial parameter of, or None.
+        part: name of its link or joint.
+        body: name of the rigid body, for an inertial parameter; else None.
         positive: whether physics excludes negative values.
         nominal: value in the robot file, or None.
         kind: physical kind.
@@ -117,8 +117,8 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if not self.bounds[0] < self.bounds[1] or not self.ridge >= 0.0:
-            raise ModelError(f"parameter '{self.name}' needs a lower bound below its upper bound and a ridge that is "
-                             f"not negative, got {self.bounds} and {self.ridge}")
+            raise ModelError(f"parameter '{self.name}' needs a lower bound below its upper bound and a non-negative "
+                             f"ridge, got {self.bounds} and {self.ridge}")
         if not self.symbol:
             object.__setattr__(self, "symbol", self.name.rstrip("0123456789") or self.name)
 
@@ -129,13 +129,13 @@ class Parameter:
 
     @property
     def never_negative(self) -> bool:
-        """Whether a negative value is unphysical: `positive` parameters, and masses and diagonal inertias of bodies."""
+        """Whether a negative value is unphysical, as for `positive` parameters, masses and moments of inertia."""
         return self.positive or self.kind in (INERTIA, MASS)
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The ordered parameters of a model. Derived quantities are computed once and kept."""
+    """The ordered parameters of a model. Derived quantities are cached."""
 
     items: tuple[Parameter, ...]
 
@@ -143,8 +143,9 @@ class Parameters:
         seen: set[str] = set()
         for name in (item.name for item in self.items):
             if name in seen:
-                raise ModelError(f"parameter '{name}' occurs twice in the model: two of its terms define it",
-                                 "leave one of them out, e.g. 'viscous', 'coulomb' and 'offset' beside 'stribeck'",
+                raise ModelError(f"parameter '{name}' occurs twice in the model, because two terms define it",
+                                 "remove one of them; for example, 'stribeck' includes 'viscous', 'coulomb' and "
+                                 "'offset'",
                                  "repeated-parameter")
             seen.add(name)
 
@@ -164,7 +165,7 @@ class Parameters:
 
     @cached_property
     def positive(self) -> Bools:
-        """Which parameters must not be negative (parameters,)."""
+        """Mask (parameters,) of parameters that must not be negative."""
         return np.array([item.positive for item in self.items], dtype=bool)
 
     @cached_property
@@ -198,7 +199,7 @@ class Parameters:
         return {name: k for k, name in enumerate(self.names)}
 
     def of_group(self, *groups: Group) -> Bools:
-        """Return which parameters (parameters,) belong to these groups of kinds."""
+        """Return the mask (parameters,) of parameters whose kind belongs to one of the given groups."""
         return np.array([item.kind.group in groups for item in self.items], dtype=bool)
 
     def index(self, name: str) -> int:
@@ -209,7 +210,7 @@ class Parameters:
                          code="unknown-parameter")
 
     def vector(self, values: Mapping[str, float] | ArrayLike) -> Array:
-        """Return values by name, or already in order, as one checked vector (parameters,)."""
+        """Return values, given by name or in order, as one checked vector (parameters,)."""
         if hasattr(values, "to_dict"):  # a column of a pandas table
             values = values.to_dict()
         if isinstance(values, Mapping):
@@ -229,9 +230,8 @@ class Parameters:
         return vector
 
     def order(self, groups: Sequence[str]) -> list[int]:
-        """Return all indices, group after group: order(["M", "MX MY MZ"]) has all masses first, then all first
-        moments body by body, then the others in their order. A group lists symbols, that is names without their
-        number."""
+        """Return the indices of all parameters sorted by groups of symbols: order(["M", "MX MY MZ"]) has all masses
+        first, then all first moments body by body, then the other parameters."""
         symbols = [item.symbol for item in self.items]
         rank = {symbol: k for k, group in enumerate(groups) for symbol in group.split()}
         unknown = [symbol for symbol in rank if symbol not in symbols]

@@ -33,7 +33,7 @@ from dynid.robot import Robot
 
 KINDS: dict[str, Any] = {term.kind: term for term in (RigidBodies, RotorInertia, Payload, Spring, PolynomialSpring,
                                                       GasSpring, Counterbalance, MotorSide, CoupledWrist)}
-FRICTION: dict[str, Any] = {}  # those that can be asked for by their kind alone
+FRICTION: dict[str, Any] = {}  # kinds that need no options
 AnyTerm = TypeVar("AnyTerm", bound=type)
 
 
@@ -88,10 +88,9 @@ def term_from_table(table: Mapping[str, Any]) -> Term:
 
 def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, defaults: bool = False,
                extra: Sequence[Mapping[str, Any] | Term] = ()) -> tuple[Term, ...]:
-    """Return the terms of a usual model: rigid bodies, rotor inertias, friction by kind, then the `extra` terms.
+    """Return the terms of a standard model: rigid bodies, rotor inertias, friction by kind, then the `extra` terms.
 
-    With `defaults`, terms that the robot file lists are added. A kind that is also named in the call is added only
-    once.
+    With `defaults`, terms of the robot file are added, except for kinds that are also named in the call.
     """
     wanted: list[Term] = [RigidBodies()]
     if rotor:

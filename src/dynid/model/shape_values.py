@@ -25,7 +25,7 @@ def names(free: Sequence[str], joints: Sequence[int], shared: bool) -> tuple[str
 
 
 def values(term: Any, count: int, what: str) -> Array:
-    """Return the present values of the free shape parameters of a term with `count` joints, in the order of `names`."""
+    """Return the current values of the free shape parameters of a term with `count` joints, in the order of `names`."""
     parts = [per_joint(getattr(term, name), count, f"{name} of {what}") for name in term.free]
     for name, part in zip(term.free, parts, strict=True):
         if term.shared and np.ptp(part) > 0:

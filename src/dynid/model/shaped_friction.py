@@ -1,4 +1,4 @@
-"""Friction over velocity by formula: a polynomial, the Stribeck effect, and larger dry friction at rest."""
+"""Friction models in closed form: a polynomial of the velocity, the Stribeck effect, and breakaway friction."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class ExponentialStribeck:
         joints = chosen(robot, self.joints)
         vs, power = (self._shape(name, len(joints)) for name in self.SHAPES)
         for k, j in enumerate(joints):
-            # The part that falls is smooth at rest by itself: only what is left there takes the smooth sign.
+            # The decreasing part is smooth at rest; only the remaining part uses the smooth sign.
             fallen = (1.0 - np.exp(-(np.abs(dq[:, j]) / vs[k]) ** power[k])) * np.sign(dq[:, j])
             yield j, 3 * k, fallen
             yield j, 3 * k + 1, self.sign(dq[:, j]) - fallen
@@ -147,7 +147,7 @@ class ExponentialStribeck:
         return shape_values.names(self.free, chosen(robot, self.joints), self.shared)
 
     def shape(self, robot: Robot) -> Array:
-        """Return the present values of the free shape parameters."""
+        """Return the current values of the free shape parameters."""
         return shape_values.values(self, len(chosen(robot, self.joints)), "exponential Stribeck friction")
 
     def with_shape(self, robot: Robot, values: Array) -> ExponentialStribeck:
@@ -160,8 +160,8 @@ class BreakawayFriction:
     """Dry friction Fc sign(dq) in motion, and up to Fc + Fb at rest, until the joint starts to move (Ardiani, fig.
     1.4d).
 
-    Rows in motion determine Fc but not Fb, which acts at the last instant before a joint starts (see
-    `dynid.terms.breakaway`). Fb is not negative.
+    Rows in motion determine Fc but not Fb, which acts only until a joint starts to move (see `dynid.terms.breakaway`).
+    Fb is non-negative.
     """
 
     kind = "breakaway"

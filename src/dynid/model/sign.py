@@ -1,4 +1,4 @@
-"""Sign: the sign of a velocity, hard or smooth, with its slope."""
+"""Sign of a velocity, discontinuous or smooth, and its derivative."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ SignKind = Literal["hard", "tanh", "arctan"]
 
 @dataclass(frozen=True)
 class Sign:
-    """The sign of a velocity: hard, or smooth over about `width` (rad/s or m/s), one number or one per joint.
+    """Sign of a velocity: discontinuous ("hard"), or smooth over about `width` (rad/s or m/s), one number or one per
+    joint.
 
     tanh: tanh(dq / width). arctan: 2/pi arctan(dq / width) (Ardiani, eq. 1.16 with K_v = 1/width).
     """
@@ -54,7 +55,7 @@ class Sign:
         return (2.0 / np.pi) * np.arctan(velocity / self.one_width)
 
     def slope(self, velocity: Array) -> Array:
-        """Return the derivative by the velocity; zero for a discontinuous sign."""
+        """Return the derivative of the sign by the velocity; zero for a discontinuous sign."""
         x = velocity / self.one_width
         if self.kind == "tanh":
             return (1.0 - np.tanh(x) ** 2) / self.one_width

@@ -1,4 +1,4 @@
-"""Torques that depend on the position: springs, struts, ripple of motors and gears, and cables."""
+"""Position-dependent torques: springs, struts, torque ripple of motors and gears, and cables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PolynomialSpring:
     kind = "polynomial-spring"
     joint: str | int
     degree: int = 3
-    rest: float = 0.0  # position without force, rad or m
+    rest: float = 0.0  # position of zero torque, rad or m
 
     def __post_init__(self) -> None:
         if not 1 <= self.degree <= 9:
@@ -65,9 +65,9 @@ class PolynomialSpring:
 class Strut:
     """A strut between a point on the link before a revolute joint and one on the link after it.
 
-    base, link: distance of either point from the axis, m; zero: joint position at which both are in one direction,
-    rad. Its length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)); a unit force along it causes the torque
-    dL/dq.
+    base, link: distances of the two points from the axis, m. zero: joint position at which both points are in the same
+    direction from the axis, rad. The length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)); a unit force
+    along the strut causes the torque dL/dq.
     """
 
     base: float
@@ -83,7 +83,8 @@ class Strut:
 
 
 def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero: float) -> Strut:
-    """Return the geometry of a strut on a revolute joint. Refuses points on the axis or that can coincide."""
+    """Return the geometry of a strut on a revolute joint; raise an error for points on the axis or that can
+    coincide."""
     turning = not robot.joints[robot.joint_index(joint)].prismatic
     if not turning or not (base > 0 and link > 0 and abs(base - link) > 1e-9) or not math.isfinite(zero + base + link):
         raise ModelError(f"a strut on joint '{joint}' needs a revolute joint and two different distances from its "
@@ -104,7 +105,7 @@ def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
 class GasSpring:
     """A gas spring on one revolute joint with the force Fg + Kg (longest - L), both non-negative.
 
-    base, link, zero: see `Strut`. longest: its length when extended, m; by default the largest possible L.
+    base, link, zero: see `Strut`. longest: extended length of the gas spring, m; by default the largest possible L.
     """
 
     kind = "gas-spring"
@@ -139,7 +140,7 @@ class GasSpring:
 class Counterbalance:
     """A tension spring along a strut on one revolute joint: Kc (L - slack), Kc non-negative.
 
-    base, link, zero: see `Strut`. slack: its unloaded length, m.
+    base, link, zero: see `Strut`. slack: unloaded length of the spring, m.
     """
 
     kind = "counterbalance"
@@ -165,7 +166,8 @@ class Counterbalance:
 
 @curve
 def waves(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return the torque sum of a cos(w q) + b sin(w q); `values`: number of waves, then w, a, b of each."""
+    """Return the torque sum_k a_k cos(w_k q) + b_k sin(w_k q); `values`: number of waves, then w_k, a_k, b_k of
+    each."""
     total = 0.0
     for k in range(int(values[0])):
         angle = values[1 + 3 * k] * q
@@ -175,11 +177,11 @@ def waves(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class RippleTorque:
-    """Periodic torque sum_k Rck cos(k q) + Rsk sin(k q) of chosen orders k of the joint's angle.
+    """Periodic torque sum_k Rck cos(k q) + Rsk sin(k q) with given orders k of the joint angle.
 
-    orders: periods per turn of the joint (per metre for a prismatic one); those of the motor are the gear ratio and its
-    multiples. ridge: see `Parameter`; orders that a small range of angles cannot distinguish share the explained
-    torque.
+    orders: periods per turn of the joint (per metre for a prismatic one); the orders of the motor are the gear ratio
+    and its multiples. ridge: see `Parameter`; it distributes torque over orders that a small range of angles cannot
+    distinguish.
     """
 
     kind = "ripple"

@@ -25,9 +25,9 @@ _SLOPE_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
 class TemperatureFriction:
     """Change of friction with temperature: (T - T0) (Fct sign(dq) + Fvt dq).
 
-    T is the logged temperature of the joint, in its unit, and `reference` is T0 (dof,), by default the mean over the
-    data, so that the other terms describe the friction there; warm oil makes Fvt negative. `parts` selects one of the
-    two. `at` is the temperature of a motion without times and of a simulated machine, one number or one per joint;
+    T is the logged temperature of the joint, in its unit. `reference` is T0 (dof,), by default the mean over the data;
+    the other terms describe the friction at T0. Fvt is negative if warm oil reduces friction. `parts` selects one of
+    the two. `at` is the temperature of a motion without times and of a simulated machine, one number or one per joint;
     default T0.
     """
 
@@ -56,7 +56,7 @@ class TemperatureFriction:
         return np.broadcast_to(given, (robot.dof,))
 
     def _now(self, robot: Robot) -> Array:
-        """Return each joint's temperature above the reference (dof,), K, for a motion without time stamps."""
+        """Return the temperature of each joint minus the reference (dof,), K, for a motion without time stamps."""
         if self.at is None or self.reference is None:
             return np.zeros(robot.dof)
         return self._per_joint(robot, "at") - self._per_joint(robot, "reference")
@@ -102,10 +102,10 @@ class Drift:
     """Drifting dry friction sum_k Fwk r_k(t) sign(dq), which changes by Fwk from one knot of time to the next.
 
     r_k rises from 0 to 1 between two of knots + 1 evenly spaced times over the data. Its mean is subtracted, so that
-    the rest of the model describes the mean. One knot gives a straight line. `ridge` regularises every Fwk toward zero,
-    which makes several knots a random walk. With `viscous`, viscous friction changes likewise, Fyk r_k(t) dq. `span` is
-    the first and last time, s; None takes them from the data. A motion without times, and a simulated machine, use the
-    last time.
+    the other terms describe the mean friction. One knot gives a straight line. `ridge` regularises every Fwk toward
+    zero, which makes several knots a random walk. With `viscous`, viscous friction changes in the same way, Fyk r_k(t)
+    dq. `span` is the first and last time, s; None takes them from the data. A motion without times, and a simulated
+    machine, use the last time.
     """
 
     kind = "drift"

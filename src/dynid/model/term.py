@@ -1,4 +1,4 @@
-"""Term: a part of the torque that is linear in its own parameters, and default implementations of its optional methods.
+"""Interface of a term, a part of the torque that is linear in its parameters, and defaults of its optional methods.
 
 A term is any object with
     parameters(robot) -> its parameters in order, with names, units and kinds,
@@ -8,33 +8,33 @@ Nothing has to be inherited. Further methods are optional; `dynid.model.term_cap
     slopes(robot, q, dq, ddq) -> (joint, parameter, signal, by, values) for each entry's derivative by the signal
         (Q, DQ, DDQ) of joint `by` that is not always zero; without them derivatives are computed from the entries
         (`derived_slopes`).
-    elements(robot, values) -> what its parameters `values` add to a simulated machine (`dynid.model.elements`); without
-        them a model is simulated in a Python loop.
-    fill, pull_back, torques, inertia: its entries, their derivatives, torques and inertia matrix at once, where a
-        kernel does that faster than entry by entry (see `RigidBodies`).
-    momentum(robot, q, dq, place, momentum, force, changing): its momentum and force, where a kernel gives them
-        (`dynid.model.momentum`); without it they are found from its entries.
+    elements(robot, values) -> its form in a compiled simulation for parameters `values` (`dynid.model.elements`);
+        without it a model is simulated in a Python loop.
+    fill, pull_back, torques, inertia: all its entries, their derivatives, torques and inertia matrix, if a compiled
+        kernel is faster than single entries (see `RigidBodies`).
+    momentum(robot, q, dq, place, momentum, force, changing): its momentum and force, if it has a compiled kernel
+        (`dynid.model.momentum`); without it they are computed from its entries.
     instant(robot, q, dq, ddq) -> values (entries,) of its entries for one motion (dof,), in the order of
-    instant_entries(robot) -> joints (entries,) and parameters (entries,): for controllers, which ask for one sample.
-    shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).
-    slow_joints(robot) -> joints, counted from 0, whose rows in slow motion it describes: a run then keeps them, where
-        it otherwise drops them because Coulomb friction is between its two signs there.
-    dissipating(robot, speeds (dof,)) -> rows (k, its parameters): where rows @ values >= 0 and none of its parameters
-        that must not be is negative, it dissipates power at all speeds up to these; for methods with constraints.
-    learned: its fields that logs or an estimate set, each with its entry of `DataContext`: speeds, times,
+    instant_entries(robot) -> joints (entries,) and parameters (entries,): for controllers, which need one sample.
+    shape_names, shape, with_shape: parameters in which it is nonlinear (see `Stribeck`).
+    slow_joints(robot) -> joints, counted from 0, whose friction at low speed it models: a run then keeps slow rows,
+        which it otherwise drops because Coulomb friction is undetermined at low speed.
+    dissipating(robot, speeds (dof,)) -> rows (k, its parameters): if rows @ values >= 0 and no parameter violates its
+        sign constraint, the term dissipates power at all speeds up to these; for methods with constraints.
+    learned: its fields that are set from logs or an estimate, each with its entry of `DataContext`: speeds, times,
         temperatures, bodies, estimate (see `FrictionCurve`, `Drift`, `LoadFriction`). They are saved with an estimate.
     channels(robot), memory(model, motion) -> (samples, channels), remembered(robot, q, dq, ddq, memory) -> entries: a
-        term that needs times or the order of samples. memory is asked for once for every stretch of a log without a
-        gap; `remembered` then gives the entries of any of its rows, and `entries` those of a motion without times.
-    step(robot, (q, dq, memory) a sample before, q, dq) -> each channel of the memory (samples,) now: what generated
-        code does from sample to sample.
-    link_numbers(robot) -> (dof, 10), under_load(robot, torques (samples, dof), dq) -> entries: of a term that sees the
-        torques of the bodies, for code that computes these first (see `LoadFriction`).
-`kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). New capabilities are
+        term that needs times or the order of samples. `memory` is called once for every part of a log without a
+        gap; `remembered` returns the entries of any of its rows, and `entries` those of a motion without times.
+    step(robot, (q, dq, memory) of the previous sample, q, dq) -> each channel of the memory (samples,): the update
+        from sample to sample in generated code.
+    link_numbers(robot) -> (dof, 10), under_load(robot, torques (samples, dof), dq) -> entries: for a term that depends
+        on the torques of the bodies, which are computed first (see `LoadFriction`).
+`kind` is its name in robot files and on the command line (`dynid.model.register_term`). New capabilities are
 added as further optional methods, so that existing terms do not change.
 
-A term is defined by its `entries`, a function of arrays. Called with `Signal` objects, these lines compute each entry
-together with its derivatives by the positions, velocities and accelerations of the joints (forward accumulation).
+A term is defined by its `entries`, a function of arrays. If `entries` is called with `Signal` objects, it returns each
+entry with its derivatives by positions, velocities and accelerations (forward-mode differentiation).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Slopes = Iterator[Slope]
 Place = Ints
 
 Q, DQ, DDQ = 0, 1, 2  # signals of a slope
-TERM_STEP = 1e-4  # of differences, rad, rad/s, rad/s^2: rounding below 1e-11, and a sign of width 0.01 to 1e-8
+TERM_STEP = 1e-4  # step of differences, rad, rad/s, rad/s^2: errors below 1e-11, and 1e-8 for a sign of width 0.01
 _COMPARISONS = (np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal)
 
 
@@ -138,9 +138,9 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
 
 
 def derived_slopes(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array) -> list[Slope] | None:
-    """Return the derivatives of a term's entries, as `slopes` yields them, from its entries; None for a term whose
-    entries use operations that `dynid.model.term` does not have."""
-    if hasattr(term, "fill"):  # its entries come from a kernel
+    """Return the derivatives of a term's entries by automatic differentiation, in the form of `slopes`; None for a term
+    whose entries use operations that this module does not support."""
+    if hasattr(term, "fill"):  # its entries are computed by a kernel
         return None
     signals: Any = [Signal(values, number) for number, values in enumerate((q, dq, ddq))]
     found: list[Slope] = []
@@ -148,13 +148,13 @@ def derived_slopes(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array) ->
         for joint, parameter, values in term.entries(robot, *signals):
             if isinstance(values, Differentiated):
                 found += [(joint, parameter, signal, by, slope) for (signal, by), slope in values.partials.items()]
-    except Exception:  # whatever an array can do that a signal cannot; an error of the term's own comes again
+    except Exception:  # an array operation that `Signal` lacks; an error of the term itself is raised again later
         return None
     return found
 
 
 def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array) -> Array:
-    """Return what `pull_back` adds (3, samples, dof), by differences of fourth order."""
+    """Return the derivatives (3, samples, dof) that `pull_back` adds, by fourth-order differences."""
     rows = place[place >= 0]
 
     def entries(q: Array, dq: Array, ddq: Array) -> Array:
@@ -167,7 +167,7 @@ def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array,
 
 def differences(entries: Any, q: Array, dq: Array, ddq: Array, weights: Array) -> Array:
     """Return derivatives (3, samples, dof) by q, dq, ddq of sum(weights * entries(q, dq, ddq)), both (rows, samples),
-    by differences of fourth order. Signs have to be smooth over several steps."""
+    by fourth-order differences. Signs of velocities must be smooth over several steps."""
     motion = [q, dq, ddq]
     out = np.zeros((3, *q.shape))
     for signal in (Q, DQ, DDQ):
@@ -228,11 +228,11 @@ _DERIVATIVE_RULES: dict[Any, tuple[_Rule, ...]] = {
 
 
 class NotDifferentiableError(TypeError):
-    """A term's entries use an operation that this module has no derivative of."""
+    """Error: the entries of a term use an operation whose derivative is not implemented."""
 
 
 class Differentiated(NDArrayOperatorsMixin):
-    """Values (samples,) of a function of the motion, with their derivatives by the signals of the joints."""
+    """Values (samples,) of a function of the motion, with derivatives by positions, velocities and accelerations."""
 
     def __init__(self, value: Any, partials: Partials) -> None:
         self.value, self.partials = value, partials
@@ -275,7 +275,7 @@ class Differentiated(NDArrayOperatorsMixin):
 
 
 class Signal:
-    """Positions, velocities or accelerations of all joints (samples, dof), of which a term takes columns."""
+    """Positions, velocities or accelerations of all joints (samples, dof), whose columns carry derivatives."""
 
     __array_ufunc__ = None  # operators with arrays are those below
 

@@ -77,7 +77,7 @@ class SampleFromEntries:
 
 
 Step = Callable[[Robot, tuple[Array, Array, Array], Array, Array], Iterator[Array]]
-# The last method of a group has a name that no field is likely to have, so it shows the intention.
+# The last method of a group has a name that is unlikely for a field, so its presence shows the intention.
 GROUPS: dict[str, tuple[str, ...]] = {
     "shape": ("shape_names", "shape", "with_shape"), "history": ("channels", "memory", "remembered"),
     "load": ("link_numbers", "under_load"), "kernels": ("torques", "inertia"),
@@ -88,19 +88,19 @@ GROUPS: dict[str, tuple[str, ...]] = {
 class Capabilities:
     """Optional capabilities of a term; None for those that it does not have.
 
-    A capability of several methods is the term itself, one of a single method is that method. `dynid.model.term`
-    describes the methods.
+    The value is the term itself for a capability with several methods, or the method if there is only one.
+    `dynid.model.term` describes the methods.
 
     Attributes:
         shape: parameters in which it is nonlinear.
         history: entries that need times or the order of samples.
         load: entries as a function of the torques of the bodies.
         kernels: torques and inertia matrices at once.
-        single_sample: entries of one sample; derived from the entries of a term without history or kernel.
+        single_sample: entries of one sample; by default derived for a term without history or kernel.
         step: update of its memory from sample to sample, for generated code. It needs a history.
         elements: elements of a compiled simulation.
         momentum: momentum and force without accelerations.
-        slow_joints: joints whose rows in slow motion it needs.
+        slow_joints: joints whose rows at low speed it needs.
         dissipating: linear conditions for dissipation.
     """
 

@@ -48,7 +48,7 @@ class RigidBodies:
                      for parameter in body_parameters(str(i + 1), i, robot.bodies[i].name, robot.bodies[i].inertia))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        # By the kernel that `fill` needs too: `regressor` has one of its own, which takes seconds to compile.
+        # `fill` needs this kernel too; that of `regressor` would take seconds to compile.
         place, shows = np.arange(10 * robot.dof ** 2).reshape(robot.dof, -1), _shows(robot)
         rows = np.zeros((place.size, len(q)))
         _, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
@@ -93,7 +93,7 @@ class RigidBodies:
 
 
 def _massive(robot: Robot) -> list[int]:
-    """Return the numbers of the robot's own bodies that are not virtual."""
+    """Return the indices of the independent bodies that are not virtual."""
     return [i for i, body in enumerate(robot.bodies) if not body.virtual]
 
 
@@ -121,7 +121,7 @@ def _numbers(robot: Robot, values: Array) -> Array:
 
 
 def _shows(robot: Robot) -> Bools:
-    """Return shows[j, i]: whether the robot's own body i affects the torque of joint j (dof, dof)."""
+    """Return the mask (dof, dof) whose entry [j, i] is True if body i affects the torque of joint j."""
     followers = robot.followers
     return np.asarray(robot.supports if followers is None else followers.shows[:, list(followers.free)], dtype=bool)
 
@@ -176,7 +176,8 @@ class RotorInertia:
 
 
 def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
-    """Return the indices of the joints a term acts on: all except a free base, or those named (or numbered from 1)."""
+    """Return the indices of the joints that a term acts on: all except a free base, or those given by name or number
+    from 1."""
     if joints is None:
         return list(range(robot.free_coordinates, robot.dof))
     return [robot.joint_index(joint) for joint in joints]
@@ -189,7 +190,7 @@ def sign_entries(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, d
 
 
 def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -> Array:
-    """Return a signal (dof,) restricted to the joints a term acts on."""
+    """Return the entries of a signal (dof,) at the joints that a term acts on."""
     return signal[robot.free_coordinates:] if joints is None else signal[chosen(robot, joints)]
 
 
@@ -205,7 +206,7 @@ class Payload:
 
     kind = "payload"
     frame: str
-    pose: Array = field(default_factory=lambda: np.eye(4))  # of the load's frame in the named one
+    pose: Array = field(default_factory=lambda: np.eye(4))  # pose of the load's frame in the named frame
     label: str = "L"
     nominal: Sequence[float] | None = None
 
@@ -262,11 +263,11 @@ class Payload:
         yield Bodies(numbers)
 
     def to_body(self, robot: Robot) -> Array:
-        """Return X (10, 10), which converts the load's parameters to those of the body it is attached to."""
+        """Return the matrix X (10, 10) that converts the load's parameters to those of the body that carries it."""
         return ten.change_frame(robot.frame(self.frame).pose @ np.asarray(self.pose, dtype=float))
 
     def body(self, robot: Robot) -> int:
-        """Return the number of the body it is attached to; dependent bodies come after the robot's own."""
+        """Return the index of the body that carries the load; dependent bodies are numbered last."""
         frame = robot.frame(self.frame)
         if frame.body == BASE:
             raise ModelError(f"a payload on frame '{self.frame}' is fixed to the base and cannot be identified")

@@ -1,5 +1,4 @@
-"""Constrained fits of the literature, for comparison, all with the same call: fit_x(consistency, base,
-stacked) -> Fit."""
+"""Published constrained fits for comparison, all called as fit_x(consistency, base, stacked) -> Fit."""
 
 from dynid.consistency.literature.factors import fit_log_cholesky, fit_virtual
 from dynid.consistency.literature.points import fit_box, fit_points, fit_reduced

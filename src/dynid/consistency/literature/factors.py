@@ -1,6 +1,6 @@
-"""Coordinates in which every vector is a consistent robot: log-Cholesky, and squared virtual parameters.
+"""Coordinates whose every value gives positive definite inertias: log-Cholesky and squared virtual parameters.
 
-Nonlinear least squares in them needs no constraint, but is not convex.
+Nonlinear least squares in these coordinates needs no constraints, but is not convex.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dynid.consistency.literature.points import as_fit, start_values
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
-Map = Callable[[Array], tuple[Array, Array]]  # coordinates (k,) -> ten numbers (10,), Jacobian (10, k)
+Map = Callable[[Array], tuple[Array, Array]]  # coordinates (k,) -> ten inertial parameters (10,), Jacobian (10, k)
 
 
 def log_cholesky(z: Array) -> tuple[Array, Array]:
-    """Return ten parameters and their derivatives (10, 10) by the coordinates of
+    """Return ten inertial parameters and their derivatives (10, 10) by log-Cholesky coordinates z (10,), see
     `dynid.robot.inertia.to_log_cholesky`."""
     upper = np.eye(4)
     upper[0, 0], upper[1, 1], upper[2, 2] = np.exp(z[1:4])
@@ -38,7 +38,7 @@ def log_cholesky(z: Array) -> tuple[Array, Array]:
 
 
 def virtual(t: Array) -> tuple[Array, Array]:
-    """Return ten parameters and their derivatives from the coordinates of Ting et al. (2006; Sousa, eq. 2.71).
+    """Return ten inertial parameters and their derivatives by the coordinates of Ting et al. (2006; Sousa, eq. 2.71).
 
     t (10,): root of mass, centre of mass (3), lower Cholesky factor of the central inertia by rows (6). The inertia is
     positive definite, but may violate the triangle inequality: these coordinates ensure only the 6 x 6 condition.
@@ -64,7 +64,7 @@ def virtual(t: Array) -> tuple[Array, Array]:
 
 def fit_log_cholesky(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
                      iterations: int = 200) -> Fit:
-    """Return nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022), with the exact Jacobian."""
+    """Fit by nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022), with the exact Jacobian."""
     theta = start_values(consistency, begin)
     first = [ten.to_log_cholesky(theta[columns]) for columns in consistency.bodies.values()]
     return _fit(consistency, base, stacked, theta, first, log_cholesky, iterations)
@@ -72,7 +72,7 @@ def fit_log_cholesky(consistency: Consistency, base: BaseParameters, stacked: St
 
 def fit_virtual(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
                 iterations: int = 200) -> Fit:
-    """Return nonlinear least squares in squared virtual parameters (Sousa, eq. 2.72-2.73), with the exact Jacobian."""
+    """Fit by nonlinear least squares in squared virtual parameters (Sousa, eq. 2.72-2.73), with the exact Jacobian."""
     theta = start_values(consistency, begin)
     first = []
     for columns in consistency.bodies.values():

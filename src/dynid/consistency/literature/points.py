@@ -1,8 +1,8 @@
-"""Fits of the literature by quadratic programming, limits on each parameter, or removal of parameters.
+"""Published fits with point masses, with bounds of each parameter, or with removal of parameters.
 
-Point masses are at fixed positions (Ayusawa and Nakamura 2010; Sousa, eq. 2.74-2.76). Limits on each parameter
-separately (Lomakin and Deutscher, s. VI) do not ensure physical consistency. Parameters are removed until least squares
-is consistent (Diaz-Rodriguez et al. 2010; Sousa, s. 6.4).
+Point masses are at fixed positions (Ayusawa and Nakamura 2010; Sousa, eq. 2.74-2.76). Bounds of each parameter (Lomakin
+and Deutscher, s. VI) do not ensure physical consistency. The third method removes parameters until least squares is
+consistent (Diaz-Rodriguez et al. 2010; Sousa, s. 6.4).
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from dynid.errors import ModelError
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
-_EQUAL_MASS_PENALTY = 1e-3  # pull to equal masses, of a nominal body that points can make up in many ways
-DEFAULT_HALF_EDGE = 0.5  # m: half the edge of the box where nothing is known of a link
+_EQUAL_MASS_PENALTY = 1e-3  # regularisation toward equal masses, because many sets of points represent a nominal body
+DEFAULT_HALF_EDGE = 0.5  # m: half the edge of the box of a link without a known shape
 
 
 def point_matrix(box: Box, count: int = 3) -> Array:
-    """Return ten parameters of a unit mass at each node of a grid in the box (10, count^3): R of eq. 2.74."""
+    """Return the ten inertial parameters of a unit mass at each node of a grid in the box (10, count^3): R of eq.
+    2.74."""
     axes = [np.linspace(low, high, count) for low, high in zip(box.low, box.high, strict=True)]
     places = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
     homogeneous = np.column_stack([places, np.ones(len(places))])
@@ -34,9 +35,10 @@ def point_matrix(box: Box, count: int = 3) -> Array:
 
 
 def nominal_points(matrix: Array, numbers: Array) -> Array:
-    """Return non-negative masses (points,) of points (10, points) that are nearest to a body's ten parameters.
+    """Return non-negative point masses (points,), kg, whose inertial parameters are nearest to a body's ten.
 
-    Of the many solutions, small and equal masses are chosen: the prior p of eq. 2.76.
+    matrix (10, points): see `point_matrix`. Small and equal masses are chosen among many solutions: the prior p of eq.
+    2.76.
     """
     from scipy.optimize import nnls
 
@@ -47,10 +49,10 @@ def nominal_points(matrix: Array, numbers: Array) -> Array:
 
 def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, count: int = 3,
                boxes: Mapping[str, Box] | None = None, prior: tuple[Array, float] | None = None) -> Fit:
-    """Return masses p >= 0 of points on a grid in a box around each link that minimise |R K theta - rho|^2 (eq. 2.76).
+    """Minimise |R K theta - rho|^2 over masses p >= 0 of points on a grid in a box around each link (eq. 2.76).
 
-    prior: nominal parameters (parameters,) and the standard deviation of each point's mass from them, kg; adds the
-    squared differences in units of these standard deviations, the second part of eq. 2.76.
+    prior: nominal parameters (parameters,) and the standard deviation of each point mass, kg; adds squared differences
+    from the nominal masses in units of this standard deviation, the second part of eq. 2.76.
     """
     from scipy.optimize import nnls
 
@@ -71,7 +73,7 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
         unit[k] = 1.0
         columns.append(unit)
         if not consistency.parameters.positive[k]:
-            columns.append(-unit)  # a free number is the difference of two that are not negative
+            columns.append(-unit)  # an unconstrained variable is the difference of two non-negative ones
     expand = np.hstack(pieces + columns)
     matrix, rho = stacked.r @ base.matrix @ expand, stacked.rho
     if prior is not None:
@@ -85,7 +87,7 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
 
 def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, low: Array | None = None,
             high: Array | None = None) -> Fit:
-    """Return the minimum of |R K theta - rho|^2 with low <= theta <= high.
+    """Minimise |R K theta - rho|^2 with bounds low <= theta <= high (parameters,).
 
     By default mass, diagonal inertias and friction are not negative.
     """
@@ -107,7 +109,8 @@ def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One model of the reduction: number of removed base parameters, misfit, distance from the set, and values."""
+    """One step of the reduction: number of removed base parameters, misfit, distance from the consistent set, and
+    values."""
 
     removed: int
     misfit: float
@@ -117,9 +120,10 @@ class Step:
 
 def reduction(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, every: int = 1,
               tolerance: float = TOLERANCE) -> list[Step]:
-    """Return least squares with ever fewer base parameters, the least certain removed first, until it is consistent.
+    """Return least-squares models with fewer and fewer base parameters, the least certain removed first, until one is
+    consistent.
 
-    every: number of removals between two computations of the distance.
+    every: number of removals between two tests of consistency.
     """
     kept = list(range(len(base)))
     steps: list[Step] = []
@@ -145,7 +149,7 @@ def fit_reduced(consistency: Consistency, base: BaseParameters, stacked: Stacked
 
 
 def _least_squares(stacked: Stacked, kept: list[int], count: int) -> tuple[Array, Array]:
-    """Return values and standard deviations (count,) with zeros for removed parameters."""
+    """Return least-squares values and standard errors (count,), with zeros for removed parameters."""
     r = stacked.r[:, kept]
     solution, *_ = np.linalg.lstsq(r, stacked.rho, rcond=None)
     beta, deviation = np.zeros(count), np.zeros(count)
@@ -156,16 +160,15 @@ def _least_squares(stacked: Stacked, kept: list[int], count: int) -> tuple[Array
 
 
 def as_fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
-    """Return a full parameter vector as a `Fit`, without active conditions, which the methods of the literature do not
-    report."""
+    """Return full parameters as a `Fit` without active constraints, which the published methods do not report."""
     beta = base.matrix @ theta
     return Fit(theta, beta, stacked.misfit(beta), stacked.rest, (), (), consistency.smallest_eigenvalue(theta), 0.0,
                iterations)
 
 
 def start_values(consistency: Consistency, start: Array | None = None) -> Array:
-    """Return the start (parameters,) of a nonlinear search: the given values, or spheres of 1 kg and 0.1 m and friction
-    of 0.1."""
+    """Return initial parameters (parameters,) of a nonlinear search: given ones, or spheres of 1 kg and 0.1 m, friction
+    0.1."""
     if start is not None:
         return consistency.parameters.vector(start)
     theta = np.where(consistency.parameters.positive, 0.1, 0.0)

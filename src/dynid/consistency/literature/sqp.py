@@ -1,4 +1,5 @@
-"""Sequential quadratic programming with eigenvalues or leading minors as limits (Mata et al. 2005; Sousa, eq. 2.69)."""
+"""Sequential quadratic programming with constraints on eigenvalues or leading minors (Mata et al. 2005; Sousa, eq.
+2.69)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dynid.consistency.fit import Fit
 from dynid.consistency.literature.points import as_fit, start_values
 from dynid.regression import BaseParameters, Stacked
 
-_SMALLEST_MASS = 1e-6  # kg, below which a body's inertia is taken about its centre as if it had that mass
+_SMALLEST_MASS = 1e-6  # kg: lower bound of the mass in the conversion of inertias to the centre of mass
 
 
 def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
@@ -24,8 +25,8 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     steps: 2 starts at the solution of a first problem, in which only masses and the diagonals of the inertias about the
     centres of mass must be positive (Mata et al.). constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata
     et al. 2005) of every body's matrix.
-    prior: base parameters known beforehand (base,), NaN where not, and one standard deviation for all; adds |(beta -
-    K theta) / deviation|^2, the second part of eq. 2.69.
+    prior: prior values of base parameters (base,), NaN where unknown, and their common standard deviation s; adds
+    |(beta - K theta) / s|^2, the second part of eq. 2.69.
     """
     from scipy.optimize import minimize
 
@@ -78,7 +79,7 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 def _diagonals(x: Array, places: Ints) -> tuple[Array, Array]:
     """Return masses and diagonals of the inertias about the centres of mass (bodies x 4,), and their derivatives by x.
 
-    With a body's parameters in kilograms and units of length they are I_xx - (h_y^2 + h_z^2) / m and so on.
+    The diagonals are I_xx - (h_y^2 + h_z^2) / m and so on, with first moments h and mass m.
     """
     values, jacobian = np.zeros((len(places), 4)), np.zeros((len(places), 4, len(x)))
     for b, own in enumerate(places):
@@ -100,16 +101,16 @@ def _units(consistency: Consistency) -> Array:
 
 
 def _minors(p: Array) -> Array:
-    """Return the determinants of the leading k x k blocks, k = 1 .. n (bodies, n)."""
+    """Return the leading principal minors (bodies, n) of matrices (bodies, n, n)."""
     return np.stack([np.linalg.det(p[:, :k, :k]) for k in range(1, p.shape[-1] + 1)], axis=1)
 
 
 def _minor_slopes(p: Array, basis: Array) -> Array:
-    """Return the derivatives d det(P_k) = tr(adj(P_k) dP_k), (n, 10)."""
+    """Return the derivatives (n, 10) of the leading minors by ten parameters: d det(P_k) = tr(adj(P_k) dP_k)."""
     rows = []
     for k in range(1, len(p) + 1):
         u, s, v = np.linalg.svd(p[:k, :k])
-        # The adjugate from the singular values: fine on the border, where the matrix has no inverse.
+        # The adjugate is computed from singular values, because the matrix may be singular.
         others = np.array([np.prod(np.delete(s, i)) for i in range(k)])
         adjugate = np.linalg.det(u) * np.linalg.det(v) * (v.T * others) @ u.T
         rows.append(np.einsum("ij,kji->k", adjugate, basis[:, :k, :k]))
@@ -117,6 +118,6 @@ def _minor_slopes(p: Array, basis: Array) -> Array:
 
 
 def _eigen_slopes(p: Array, basis: Array) -> Array:
-    """Return the derivatives d lambda_i = v_i' dP v_i, (n, 10)."""
+    """Return the derivatives (n, 10) of the eigenvalues by ten parameters: d lambda_i = v_i' dP v_i."""
     _, vectors = np.linalg.eigh(p)
     return np.einsum("ai,kab,bi->ik", vectors, basis, vectors)

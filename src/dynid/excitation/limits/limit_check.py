@@ -1,7 +1,7 @@
-"""Check of a motion against every limit, also between the samples.
+"""Check a motion against every limit, also between the samples.
 
 Signals are evaluated on a dense grid; between two grid points a smooth signal can exceed both by at most an eighth of
-its second difference, which is added. Distances between bodies are bounded by the speed of the bodies.
+its second difference, which is added. Distances between bodies change at most by the speed of the bodies.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from dynid.excitation.limits.workspace import Workspace
 from dynid.excitation.trajectories.trajectory import Joined, Motion, Piecewise, Slowed, Trajectory
 
 TOLERANCE = 1e-9
-_CHECKED_AT_ONCE = 4096  # samples that are evaluated together: many short pieces, or a part of a long one
-_MIN_PIECE_SAMPLES = 101  # of every piece, however short: its peak is then known to about 1e-4 of its variation
+_CHECKED_AT_ONCE = 4096  # samples per evaluation: many short pieces, or a part of a long one
+_MIN_PIECE_SAMPLES = 101  # samples of every piece: its peak is then accurate to about 1e-4 of its variation
 
 
 _STANDING_WORDS = {  # limits of standing feet
     "support": "the centre of pressure is {value:.3g} m inside the support polygon, its margin is {bound:.3g} m",
-    "load": "the feet carry {value:.3g} of the weight, at least {bound:.3g} is required",
+    "load": "the feet carry {value:.3g} times the weight, at least {bound:.3g} times is required",
     "friction": "friction at {where} needs a coefficient of {value:.3g}, {bound:.3g} is allowed",
-    "legs": "the legs come close to a singular posture: velocities grow {value:.3g} times, {bound:.3g} is allowed",
+    "legs": "the legs come close to a singular posture: joint velocities grow {value:.3g} times, {bound:.3g} times is "
+            "allowed",
     "height": "foot '{where}' is {value:.3g} m above the ground, at least {bound:.3g} m is required",
-    "reach": "the feet cannot reach their places, they are off by {value:.2g} m or rad",
+    "reach": "the feet cannot reach their positions; the error is {value:.2g} m or rad",
 }
 
 
@@ -76,7 +77,7 @@ class LimitReport:
 
     @property
     def excess(self) -> float:
-        """The largest excess; zero or less if all limits hold."""
+        """Largest relative violation of a limit; zero or less if all limits are satisfied."""
         return max((usage.excess for usage in self.usages), default=-1.0)
 
     @property
@@ -98,7 +99,7 @@ def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
 
 
 def peaks(signal: Array, skip: Bools) -> tuple[Array, Ints]:
-    """Return the largest value of each column (n,) and its row.
+    """Return the largest value of each column of a signal (n,), and its row.
 
     Between grid points a smooth signal may exceed its samples by an eighth of the second difference, which is added
     except in the rows `skip`. These must include the first and the last row of every piece.
@@ -112,7 +113,8 @@ def peaks(signal: Array, skip: Bools) -> tuple[Array, Ints]:
 
 
 def _grids(trajectory: Trajectory, points: int) -> Iterator[tuple[Array, Bools]]:
-    """Yield sample times of consecutive smooth pieces, several pieces at once, and where a piece begins (samples,)."""
+    """Yield sample times of consecutive smooth pieces, several pieces at once, and the mask of pieces' first
+    samples."""
     times: list[Array] = []
     waiting = 0
     for first, last in smooth_parts(trajectory):
@@ -120,7 +122,7 @@ def _grids(trajectory: Trajectory, points: int) -> Iterator[tuple[Array, Bools]]
         if times and waiting + count > _CHECKED_AT_ONCE:
             yield _joined(times)
             times, waiting = [], 0
-        # The last instant of a piece belongs to the next one, so stop a hair before it.
+        # The last instant of a piece belongs to the next one, so the grid ends just before it.
         times.append(np.linspace(first, last - 1e-12 * trajectory.duration, count))
         waiting += count
     yield _joined(times)
@@ -149,7 +151,7 @@ def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | N
         if posture is not None:
             off = np.abs(ends[row] - posture)
             j = int(np.argmax(off))
-            # Rounding of the coefficients is no violation.
+            # Rounding errors of the coefficients are not violations.
             found.append(Usage(kind, limits.names[j], float(ends[row, j]), float(posture[j]), row * trajectory.duration,
                                float(off[j]) - 1e-6))
     return LimitReport(tuple(found), unchecked)
@@ -157,7 +159,8 @@ def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | N
 
 def _usages(trajectory: Trajectory, t: Array, begins: Bools, limits: Limits,
             torque: TorqueLimit | None) -> Iterator[Usage]:
-    """Yield the worst use of every limit at the times t of some smooth pieces, which begin where `begins` is true."""
+    """Yield the largest use of every limit at times t (samples,) of smooth pieces, which begin where `begins` is
+    True."""
     motion = trajectory.at(t)
     edges = begins | np.roll(begins, -1)
     span = limits.upper - limits.lower
@@ -189,7 +192,7 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
         for lo in range(0, len(t), _CHECKED_AT_ONCE)
     ]
     tau = np.abs(np.vstack([torque.torques(*part) for part in parts]))
-    # Coulomb friction jumps with the sign of the velocity: a second difference across a jump says nothing.
+    # Coulomb friction jumps with the sign of the velocity, so second differences across a jump are invalid.
     flips = np.zeros(len(t), dtype=bool)
     flips[1:] = (np.sign(motion.dq[1:]) != np.sign(motion.dq[:-1])).any(axis=1)
     flips &= ~begins
@@ -210,7 +213,7 @@ def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[
         ends, _ = space.ends(q[rows])
         slack, _ = space.slack_of_ends(ends)
         if len(slack) > 1:
-            way = np.linalg.norm(np.diff(ends, axis=0), axis=-1).max(axis=2) * 1.001  # arcs are longer than chords
+            way = np.linalg.norm(np.diff(ends, axis=0), axis=-1).max(axis=2) * 1.001  # arcs exceed chords
             relative = np.hstack([way[:, space.pairs[:, 0]] + way[:, space.pairs[:, 1]], way[:, space.sides[:, 1]]])
             between = 0.5 * (slack[1:] + slack[:-1] - relative)
             between[begins[rows][1:]] = np.inf

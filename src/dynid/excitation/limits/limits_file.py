@@ -4,8 +4,8 @@ All entries are optional. Lengths are in m, angles in rad (m for prismatic joint
 
     first = [0.0, 0.5, 0.0]        # first and last posture, one number per joint
     last = [0.0, 0.5, 0.0]
-    margin = 0.02                  # share of the robot's own ranges kept free at both ends, and of its velocities
-                                   # and torques; what this file gives is taken as it is
+    margin = 0.02                  # share of the robot's own ranges, velocities and torques that is kept free;
+                                   # limits of this file are used without a margin
     bandwidth = 1.0                # highest frequency of a Fourier motion, Hz
 
     [all]                          # every joint
@@ -16,11 +16,10 @@ All entries are optional. Lengths are in m, angles in rad (m for prismatic joint
     torque = 40.0
 
     [space]
-    margin = 0.02                  # to keep free of everything
-    self_collision = true          # the robot's own bodies against each other, by capsules around its collision shapes
-    radius = 0.05                  # of links that have no collision shapes, when none has
-    table = 0.0                    # nothing goes below this height
-    inside = {lower = [-0.8, -0.8, 0.0], upper = [0.8, 0.8, inf]}  # a box to stay in
+    margin = 0.02 # smallest distance from other bodies self_collision = true # the robot's own bodies against each
+    other, by capsules around its collision shapes radius = 0.05 # of all links, if no link has a collision shape table
+    = 0.0 # height of a table below which no body may go inside = {lower = [-0.8, -0.8, 0.0], upper = [0.8, 0.8, inf]} #
+    box that contains all bodies
 
     [[space.wall]]                 # points p with normal . p >= offset are free
     name = "wall"
@@ -152,7 +151,7 @@ class LimitsTable(_Table):
 def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
     """Return the robot's limits overridden by those of a file; errors name the file and the entry.
 
-    margin: instead of the file's; usual: default margin.
+    margin: replaces the margin of the file; usual: default margin.
     """
     path = Path(path)
     try:
@@ -174,8 +173,7 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
 
 
 def limits_of(table: LimitsTable, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
-    """Return the robot's limits overridden by those of a table; margin: instead of the table's; usual:
-    default margin."""
+    """Return the robot's limits overridden by those of a table; margin: replaces that of the table; usual: default."""
     postures = {name: posture for name, posture in (("start", table.first), ("end", table.last))
                 if posture is not None and len(posture) == robot.dof}
     chosen = next(share for share in (margin, table.margin, usual) if share is not None)
@@ -221,7 +219,7 @@ def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
         spheres.append(sphere(robot.body_names.index(ball.link), ball.centre, ball.radius, ball.link))
     return Workspace.of(robot, planes=tuple(table.planes()), obstacles=[one.capsule() for one in table.obstacle],
                         spheres=spheres, radius=table.radius, margin=table.margin,
-                        # A skeleton without thickness never touches itself, and says nothing.
+                        # Self-collision of links without thickness cannot be checked.
                         self_collision=table.self_collision and (shapes or bool(spheres) or table.radius > 0))
 
 

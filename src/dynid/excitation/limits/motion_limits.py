@@ -1,4 +1,4 @@
-"""Limits of a motion, also on the distance of closed loops from singular postures."""
+"""Limits of a motion: joints, workspace, and distance of closed loops from singular postures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.errors import DynidError
 from dynid.excitation.limits.workspace import Workspace
 from dynid.robot import Robot
 
-MARGIN = 0.05  # of a robot's own limits, kept free by default: no controller follows a motion exactly
+MARGIN = 0.05  # share of a robot's own limits that is kept free by default, for tracking errors of the controller
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +79,8 @@ class Limits:
 
     @staticmethod
     def of(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
-        """Return the robot's own limits, or others by name.
-
-        margin: share of the range kept free at each end, and of the robot's own velocities and torques.
-        """
+        """Return the limits of a robot file, with `changes` by name. margin: share of the range that is kept free at
+        each end, and of the robot's own velocities and torques."""
         if not 0.0 <= margin < 0.5:
             raise DynidError(f"the margin must be a share of the limits, from 0 to below 0.5, got {margin:g}",
                              code="wrong-margin")
@@ -120,17 +118,17 @@ def _reaching(lower: Array, upper: Array, outermost: tuple[Array, Array], postur
     return np.fmin(lower, inside), np.fmax(upper, inside)
 
 
-FACTOR = 10.0  # of the condition number in the posture of the loops, by default
+FACTOR = 10.0  # default limit, relative to the condition number in the initial posture
 LOOP_LIMIT_STEP = 1e-5  # rad or m, of differences
-_NOT_CLOSED = 1e6  # times the largest condition number, where there is none
+_NOT_CLOSED = 1e6  # where loops do not close, relative to the largest allowed condition number
 
 
 @dataclass(frozen=True, eq=False)
 class LoopLimit:
-    """Limit on the condition number of the closures' derivatives.
+    """Limit on the condition number of loop closures, which grows near singular postures.
 
-    The value is log10 of its ratio to the largest allowed one: an excess of 1 is a factor of ten. condition: the
-    largest allowed; margin: kept free, in the same units.
+    The value is log10 of the ratio to the largest allowed condition number: an excess of 1 is a factor of ten.
+    condition: largest allowed value; margin: kept free, in units of the value.
     """
 
     robot: Robot
@@ -140,7 +138,7 @@ class LoopLimit:
 
     @staticmethod
     def of(robot: Robot, condition: float | None = None) -> LoopLimit | None:
-        """Return the limit of a robot, by default FACTOR times the condition number in its reference posture; None
+        """Return the limit for a robot, by default FACTOR times the condition number in its initial posture; None
         without loops."""
         followers = robot.followers
         if followers is None or followers.loops is None:

@@ -1,4 +1,4 @@
-"""Limits that are nonlinear in a motion's coefficients: torques and workspace, as numbers that must not be positive."""
+"""Limits that are nonlinear in a motion's coefficients (torques, workspace), as functions that must not be positive."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ OVERLAP = 0.2  # m; an overlap of that much counts as an excess of 1
 
 
 class NonlinearLimit(Protocol):
-    """Protocol of a nonlinear limit.
+    """Protocol of a limit that is nonlinear in the coefficients of a motion.
 
-    It has values (m, K) along a motion, and the derivative (rows, 3, dof) by q, dq, ddq of one chosen column in each
-    row. refinement: ratio of its number of samples to that of the criterion. tightened(excess): returns a stricter
-    limit.
+    It has values (m, K) along a motion, and the derivative (rows, 3, dof) by q, dq, ddq of one column per row.
+    refinement: ratio of its number of samples to that of the criterion. tightened(excess) returns a stricter limit.
     """
 
     @property
@@ -37,9 +36,8 @@ class NonlinearLimit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TorqueLimit:
-    """Torque limits |tau_j| / limit_j - 1 <= 0 in both directions, for a model with base values beta.
-
-    margin: share of each limit kept free.
+    """Torque limits |tau_j| / limit_j - 1 <= 0 in both directions, for a model with base parameters beta (base,).
+    margin: share of each limit that is kept free.
     """
 
     information: Information
@@ -90,7 +88,7 @@ class WorkspaceLimit:
 
     space: Workspace
     margin: float = 0.02
-    refinement = 3  # bodies move far between two samples of a slow criterion
+    refinement = 3  # bodies may move far between two samples of the criterion
 
     def tightened(self, excess: float) -> WorkspaceLimit:
         return replace(self, margin=min(self.margin + excess, 1.0))

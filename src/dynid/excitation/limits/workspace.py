@@ -1,4 +1,4 @@
-"""Workspace: collision avoidance and half-spaces for the bodies of a robot, which are capsules.
+"""Workspace limits: collision avoidance and half-spaces for the bodies of a robot, which are modelled as capsules.
 
 A capsule contains all points within `radius` of a segment; a sphere is a capsule whose segment is a point.
 """
@@ -21,7 +21,7 @@ from dynid.kernel_store import njit
 from dynid.robot import BASE, Robot, Shape
 from dynid.robot.pose import inverse
 
-_PROBED_POSTURES = 200  # random postures that tell which contacts are always there
+_PROBED_POSTURES = 200  # random postures for the detection of permanent contacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,9 @@ class Workspace:
     """Capsules of a robot, pairs that must not collide, and half-spaces.
 
     Attributes:
-        pairs: (P, 2), capsules that must not touch.
-        sides: (half-space, capsule) pairs.
+        robot, capsules, planes: robot, its capsules and obstacles, and half-spaces.
+        pairs: indices of capsules that must not touch (P, 2).
+        sides: indices of half-spaces and the capsules that must be inside (S, 2).
         margin: distance kept free, m.
         skipped: permanent contacts that are ignored, as text.
     """
@@ -49,8 +50,8 @@ class Workspace:
            margin: float = 0.0) -> Workspace:
         """Return the workspace of the robot's collision geometry, or of `spheres` (capsules on its bodies).
 
-        Without either, capsules of `radius` along the links are used. obstacles: capsules on the base. Contacts between
-        neighbours, and those that exist in all of 200 random postures, are ignored and named in `skipped`.
+        Without either, capsules of `radius` along the links are used. obstacles: capsules fixed to the base. Contacts
+        between neighbours, and contacts that exist in all of 200 random postures, are ignored and listed in `skipped`.
         """
         shapes = ((i, shape) for i, body in enumerate(robot.bodies) for shape in body.shapes)
         own = tuple(spheres) or tuple(capsule_around(shape, i) for i, shape in shapes) or skeleton(robot, radius)
@@ -141,7 +142,7 @@ class Workspace:
             y[k] = two[:, 0] + share[:, 1:] * (two[:, 1] - two[:, 0])
             apart = x[k] - y[k]
             size = np.linalg.norm(apart, axis=1, keepdims=True)
-            # Where the segments cross, push along the line between their middles.
+            # For crossing segments the direction is the line between their midpoints.
             apart = np.where(size < 1e-9, one.mean(axis=1) - two.mean(axis=1), apart)
             normal[k] = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
         if not touching.all():
@@ -156,8 +157,7 @@ class Workspace:
         return out
 
     def _speeds(self, axes: Array, points: Array, normals: Array, bodies: Ints) -> Array:
-        """Return the velocity (m, dof) along a normal of one point per row on a body, for unit velocity of
-        each joint."""
+        """Return the velocity (m, dof) of one point per row along a normal, for unit velocity of each joint."""
         speed = axes[:, :, 3:] + np.cross(axes[:, :, :3], points[:, None])
         carried = self.robot.supports[:, bodies].T & (bodies != BASE)[:, None]
         return np.where(carried, np.einsum("mjx,mx->mj", speed, normals), 0.0)
@@ -169,7 +169,7 @@ def _neighbours(a: int, b: int, parent: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class HalfSpace:
-    """Points p with normal . p >= offset, base frame: a table, a wall, a side of a box. The normal points inward."""
+    """Allowed points p with normal . p >= offset in the base frame: above a table, in front of a wall, inside a box."""
 
     normal: Array
     offset: float

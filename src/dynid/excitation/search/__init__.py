@@ -1,4 +1,4 @@
-"""The search for the best motion: criteria, the optimisation problem, its starts and its descents."""
+"""Search for an optimal exciting motion: criteria, optimisation problem, random starts, and sequential programming."""
 
 from dynid.excitation.search.criteria import CRITERIA, Criterion
 from dynid.excitation.search.experiment_design import (

@@ -2,8 +2,8 @@
 
 A criterion takes A on scaled columns (base, base) and returns its value and derivative S = d value / d A, a symmetric
 matrix. Lower is better. Criteria of the worst eigenvalue or parameter are not smooth, so each also has a smooth
-approximation of some order p, which converges from above as p grows; for order 1 that of the condition number is the
-Frobenius condition.
+approximation of some order p, which converges from above as p grows; for order 1, the approximation of the condition
+number is the Frobenius condition number.
 """
 
 from __future__ import annotations

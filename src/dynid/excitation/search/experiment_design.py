@@ -1,4 +1,4 @@
-"""Experiment design: options and all inputs of a motion search, so that any motion can be evaluated and checked."""
+"""Options and inputs of a search for an optimal motion, with functions that evaluate and check any motion."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from dynid.robot import Robot
 
 _SAMPLES_A_WAVE = 40  # of the highest frequency
 MIN_SAMPLES, MAX_SAMPLES = 160, 500  # of a trajectory whose criterion is computed
-OF_DEVIATIONS = ("a", "largest")  # criteria in which the torques' noise has a say
-_SIGN_WIDTH = 0.015  # of a smooth sign, as a share of the top speed
+OF_DEVIATIONS = ("a", "largest")  # criteria that depend on the torque noise
+_SIGN_WIDTH = 0.015  # width of a smooth sign relative to the top speed
 
 
 @dataclass(frozen=True, eq=False)
 class ExperimentDesign:
-    """All inputs of a motion search.
+    """All inputs of a search for an optimal motion.
 
     Attributes:
         problem: the optimisation problem, with smooth signs.
-        information: of the actual model.
+        information: Fisher information of the actual model, with discontinuous signs.
         torque: the nominal model with the torque limits, if known.
         unchecked: limits that could not be checked.
-        rate: of the future log, Hz.
-        noise: (dof,), of its torques, for the expected standard errors.
+        rate: sampling rate of the future log, Hz.
+        noise: standard deviation of its torque noise (dof,), for the expected standard errors.
     """
 
     problem: MotionProblem
@@ -126,7 +126,7 @@ def nominal_values(model: LinearModel, given: ArrayLike | None) -> Array | None:
 
 
 def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
-    """Return the limits, default the robot's own. Refuses joints without any limit."""
+    """Return the given limits, or the robot's own; raise an error for a joint without any limit."""
     if limits is None:
         robot = complete(model).robot
         if robot is None:
@@ -196,10 +196,13 @@ Progress = Callable[[float, float], None]  # seconds so far, best value so far
 
 @dataclass(frozen=True, eq=False)
 class BestSoFar:
-    """The best motion of a running search.
+    """The best motion so far of a running search.
 
-    It has the time since the start, s, the value of the criterion, the condition number of the base regressor, and the
-    expected standard errors (base,) of the base parameters.
+    Attributes:
+        seconds: time since the start, s.
+        value: value of the criterion.
+        condition: condition number of the base regressor.
+        base, deviations: base parameters and their expected standard errors (base,).
     """
 
     seconds: float
@@ -214,10 +217,11 @@ class Search:
     """Budget and start of a search.
 
     Attributes:
-        budget: seconds.
+        budget: time limit, s.
         rounds: number of rounds of four starts. With rounds and no budget, the result depends on the seed alone.
+        seed: seed of the random starts.
         start: motion of the family to start from.
-        threads: default: all cores.
+        threads: number of threads. Default: all cores.
         progress: called with the seconds so far and the best value.
         best: called with every better motion that is found.
     """
@@ -254,7 +258,7 @@ class PriorKnowledge:
     """Knowledge that is available before the motion is designed.
 
     Attributes:
-        regression: earlier logs, which the motion shall complement.
+        regression: compressed regression of earlier logs, which the motion shall complement.
         nominal: parameters for the torque limits. Default: the model's own, zero where unknown.
         scale: magnitudes of the base parameters (base,), or "prior" for those of the nominal model. Default: "prior"
             for the criteria "a" and "largest", none otherwise.

@@ -1,4 +1,4 @@
-"""Optimisation problem of a motion search: criterion and limits as values, gradients and constraint rows.
+"""Optimisation problem for an exciting motion: values and gradients of criterion and limits.
 
 Limits on position, velocity, acceleration and jerk are linear in the free coefficients; torques and workspace are
 linearised at each step.
@@ -18,9 +18,9 @@ from dynid.excitation.limits.nonlinear import NonlinearLimit
 from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.trajectories.families import ConstrainedFamily
 
-_LIMIT_MARGIN = 2e-3  # share of every limit kept free while searching, for what happens between the grid points
-ACTIVE_LIMIT_SHARE = 0.5  # nonlinear limits closer than this share take part in a step
-_MOST_ROWS = 150  # of each nonlinear limit in one step; the worst ones decide
+_LIMIT_MARGIN = 2e-3  # share of every limit that is kept free during the search, for values between grid points
+ACTIVE_LIMIT_SHARE = 0.5  # distance from a nonlinear limit below which it is included in a step
+_MOST_ROWS = 150  # rows of each nonlinear limit in one step: the largest violations
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class MotionProblem:
         limits = self.limits
         span = limits.upper - limits.lower
         margin = np.where(np.isfinite(span), 0.5 * _LIMIT_MARGIN * span, 0.0)
-        ends = [x for x in (limits.start, limits.end) if x is not None]  # a posture may stand right at a limit
+        ends = [x for x in (limits.start, limits.end) if x is not None]  # a given posture may be exactly at a limit
         low, high = np.min([limits.lower + margin, *ends], axis=0), np.max([limits.upper - margin, *ends], axis=0)
         top = [(1.0 - _LIMIT_MARGIN) * x for x in (limits.velocity, limits.acceleration, limits.jerk)]
         return np.stack([low, *(-x for x in top)]), np.stack([high, *top])
@@ -91,8 +91,8 @@ class MotionProblem:
         return float(over.max())
 
     def linear_rows(self, where: Ints, left: Array, sign: float) -> tuple[Array, Array]:
-        """Return rows (r, dof k), in units of `unit`, of the linear limits at (signal, time, joint), scaled by the
-        limit, and their slack (r,)."""
+        """Return constraint rows (r, dof k), in units of `unit`, of linear limits at (signal, time, joint), and their
+        slack (r,)."""
         s, i, j = where.T
         dof, k = self.unit.shape
         rows = np.zeros((len(s), dof, k))
@@ -100,7 +100,7 @@ class MotionProblem:
         rows[np.arange(len(s)), j] = sign * self.functions[s, i] * self.unit[j] / size[:, None]
         return rows.reshape(len(s), dof * k), np.maximum(left[s, i, j] / size, 0.0)
 
-    # -- what is minimised -----------------------------------------------------------------------
+    # -- objective function -----------------------------------------------------------------------
     def _objective(self, value: float) -> float:
         return value if self.criterion.logarithmic else float(np.log(value))
 
@@ -111,7 +111,7 @@ class MotionProblem:
         return self._objective(self.criterion(matrix, order)[0])
 
     def value_and_gradient(self, z: Array, order: float | None = None) -> tuple[float, Array]:
-        """Return the value as in `value`, and its gradient (dof, k)."""
+        """Return the objective, see `value`, and its gradient (dof, k)."""
         q, dq, ddq, _ = self.signals(z)
         entries = self.information.entries(q, dq, ddq)
         value, by_matrix = self.criterion(self.information.matrix(entries), order)
@@ -152,10 +152,8 @@ class MotionProblem:
         return np.max(values, axis=0) if values else np.full(len(q), -np.inf)
 
     def nonlinear_rows(self, z: Array, values: list[Array]) -> tuple[Array, Array]:
-        """Return rows (r, dof k) and present values (r,) of the nonlinear limits that are nearly or actually violated.
-
-        values: those of `nonlinear_values` at z.
-        """
+        """Return linearised rows (r, dof k) and values (r,) of the nonlinear limits that are active or violated.
+        values: result of `nonlinear_values` at z."""
         rows, now = [np.empty((0, self.unit.size))], [np.empty(0)]
         for limit, signals, value in zip(self.nonlinear, self._refined_signals(z), values, strict=True):
             i, column = np.nonzero(local_maxima(value[None])[0] & (value > -ACTIVE_LIMIT_SHARE))

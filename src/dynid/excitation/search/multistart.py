@@ -18,7 +18,7 @@ from dynid.excitation.trajectories.families import ConstrainedFamily, Splines
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.threads import side_by_side, thread_count
 
-_AT_ONCE = 4  # starts of one round; fixed, so that the result does not depend on the number of threads
+_AT_ONCE = 4  # starts per round, independent of the number of threads so that results are reproducible
 _AMPLITUDE_SHARES = (
     1.0, 0.999, 0.995, 0.99, 0.98, 0.96, 0.92, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)
 _LAST_ORDER = (64.0,)
@@ -26,7 +26,8 @@ _LAST_ORDER = (64.0,)
 
 @dataclass(frozen=True, eq=False)
 class FeasibleMotion:
-    """A motion that respects every limit: its free coefficients, trajectory, value, report and anchor."""
+    """A motion that respects every limit: its free coefficients, trajectory, criterion value, limit report and
+    anchor."""
 
     z: Array
     trajectory: Trajectory
@@ -51,7 +52,8 @@ class MultiStart:
         return self.over.is_set() or time.monotonic() > self.deadline
 
     def run(self) -> FeasibleMotion:
-        """Run rounds of starts within the time budget; later rounds begin half their starts near the best so far."""
+        """Run rounds of starts within the time budget; in later rounds half of the starts are near the best motion so
+        far."""
         problem, rounds = self.design.problem, self.options.rounds
         anchor = Anchor.of(problem, safe_posture(problem, self.options.seed))
         number = 0
@@ -62,7 +64,7 @@ class MultiStart:
         except KeyboardInterrupt:
             self.interrupted = True
             self.over.set()
-            while self.running:  # each stops after its present step, and hands over what it has
+            while self.running:  # each start ends after its current step
                 time.sleep(0.005)
         best = self.best
         if best is None:
@@ -88,7 +90,7 @@ class MultiStart:
         side_by_side(one, range(_AT_ONCE), thread_count(self.options.threads))
 
     def _follow(self, number: int, k: int, near: FeasibleMotion | None, anchor: Anchor) -> None:
-        """Run start k of a round to its end; near: a motion to start close to."""
+        """Run the optimisation of start k in a round; near: a motion near which it starts."""
         if self.stop() and (number, k) != (0, 0):
             return
         rng = np.random.default_rng([self.options.seed, number, k])
@@ -132,7 +134,7 @@ class MultiStart:
             return anchor, _projected(given, anchor)
         if near is None:
             return anchor, best_random_motion(anchor, rng)
-        # Between two motions that respect the linear limits, all do.
+        # The set of motions within the linear limits is convex.
         share = rng.choice([0.1, 0.2, 0.35])
         return anchor, (1.0 - share) * near.z + share * random_motion(anchor, rng)
 
@@ -140,15 +142,15 @@ class MultiStart:
         """Return the same problem with other spline knots: random, or close to those of the best motion so far."""
         problem, share = (anchor.problem, 1.0) if near is None else (near.anchor.problem, 0.15)
         limits, splines = problem.limits, problem.family.family
-        assert isinstance(splines, Splines)  # only these have knots
+        assert isinstance(splines, Splines)  # only splines have knots
         try:
             motions = ConstrainedFamily.of(splines.with_random_knots(rng, share), limits.dof, limits.start, limits.end)
             return Anchor.of(replace(problem, family=motions), anchor.posture)
-        except NotPossibleError:  # these knots leave no way between the given postures
+        except NotPossibleError:  # with these knots no motion connects the given postures
             return anchor
 
     def _corrected(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
-        """Return the motion as `_shrunk` does, but correct violations between samples by a further optimisation.
+        """Return a motion within all limits, after correction of violations between samples by a further optimisation.
 
         Limits of torque or workspace that are violated between samples are made stricter for it.
         """
@@ -169,12 +171,12 @@ class MultiStart:
         return best
 
     def _shrunk(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
-        """Return the motion shrunk towards a gentle one until every limit holds on the dense grid; None if it never
-        does."""
+        """Return the motion scaled towards a slow one until every limit is satisfied on the dense grid; None on
+        failure."""
         problem, family = anchor.problem, anchor.problem.family
         centres = [anchor.gentlest]
         if anchor.motion is None:
-            # Where the motion itself stands well is a better place to shrink to than anywhere else.
+            # A posture of the motion itself within all limits is the best centre for scaling.
             q = np.ascontiguousarray(problem.signals(z)[0])
             middle = 0.5 * (q.min(axis=0) + q.max(axis=0))
             posture = q[int(np.argmin(problem.nonlinear_excess_at_rest(q)))] if problem.nonlinear else middle
@@ -199,7 +201,7 @@ class MultiStart:
 
 
 def _projected(given: Trajectory, anchor: Anchor) -> Array:
-    """Return free coefficients (dof, k) of a given motion, shrunk towards a slow one until it respects the linear
+    """Return free coefficients (dof, k) of a given motion, scaled towards a slow one until it is within the linear
     limits."""
     problem, gentlest = anchor.problem, anchor.gentlest
     functions = problem.family.family.functions(problem.t)[0]

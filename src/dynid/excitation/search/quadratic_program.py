@@ -1,8 +1,8 @@
-"""Small dense quadratic programmes, in threads: minimise g.x + x.H x / 2 with C x <= b.
+"""Compiled solver of small dense quadratic programmes: minimise g.x + x.H x / 2 subject to C x <= b.
 
 The dual method of Goldfarb and Idnani (1983) starts at the unconstrained minimum, adds the most violated row, and drops
-rows whose multiplier would become negative. Sequential programmes need it thousands of times, so it must not hold the
-interpreter lock. With few active rows it is several times faster than an interior-point method.
+rows whose multiplier would become negative. A motion search calls it thousands of times in several threads, so it runs
+without the interpreter lock. With few active rows it is several times faster than an interior-point method.
 
 With q active rows N (q, n) and H = L L', K = Q' L^-1 for an orthogonal Q such that -K N' = [R; 0], R (q, q) upper
 triangular. Rows are added and dropped by Givens rotations of K and R. Entries are assigned one by one, because numba
@@ -49,7 +49,7 @@ def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolera
             d = -(K @ rows[p])
             r = _back_substituted(R, d, q)
             steep = np.dot(d[q:], d[q:])
-            # The step to where an active row's multiplier is zero, and the step to where row p holds.
+            # The step at which an active row's multiplier becomes zero, and the step at which row p is satisfied.
             dual, leaving = _dual_step(multipliers, r, q)
             primal = excess / steep if steep > 1e-14 * max(1e-300, np.dot(d, d)) and q < n else np.inf
             t = min(dual, primal)

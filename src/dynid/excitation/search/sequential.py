@@ -17,19 +17,24 @@ from dynid.arrays import Array
 from dynid.excitation.search.motion_problem import MotionProblem, local_maxima
 from dynid.excitation.search.quadratic_program import solve_qp
 
-INITIAL_ACTIVE_SHARE = 0.3  # rows closer to their limit than this share of it take part from the beginning
-_SMOOTHING_ORDERS = (1.0, 4.0, 16.0, 64.0)  # of the smooth approximation, one after the other
-_SMALL_GAIN = 2e-4  # relative gain a step; a few smaller ones in a row end an order
+INITIAL_ACTIVE_SHARE = 0.3  # distance from a limit, relative to the limit, below which rows are included initially
+_SMOOTHING_ORDERS = (1.0, 4.0, 16.0, 64.0)  # successive orders of the smooth approximation
+_SMALL_GAIN = 2e-4  # relative decrease per step; several smaller ones in a row end an order
 _SMALL_STEPS = 5
 MAX_SEARCH_STEPS = 150  # at most, for each order
-MIN_STEP_SHARE = 1e-3  # share of a step that a line search tries last
+MIN_STEP_SHARE = 1e-3  # smallest share of a step in a line search
 _SMALLEST_RADIUS, _LARGEST_RADIUS = 0.01, 0.5  # of the trust region, in units of the problem's unit
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """An iterate: free coefficients z (dof, k), objective, its gradient (dof k,) in units of the problem's unit,
-    signals (4, m, dof), and values of the nonlinear limits, positive if violated."""
+    """An iterate of the optimisation.
+
+    Attributes:
+        z: free coefficients (dof, k).
+        objective, gradient: objective and its gradient (dof k,) in units of the problem's unit.
+        signals: q, dq, ddq, jerk (4, m, dof).
+        values: values of the nonlinear limits, positive if violated."""
 
     z: Array
     objective: float
@@ -39,7 +44,7 @@ class Iterate:
 
     @staticmethod
     def at(problem: MotionProblem, z: Array, values: list[Array], order: float | None) -> Iterate:
-        """Return the iterate at z; values: of the nonlinear limits at z, if known from a line search."""
+        """Return the iterate at z; values: values of the nonlinear limits at z, if known from a line search."""
         objective, gradient = problem.value_and_gradient(z, order)
         return Iterate(z, objective, (gradient * problem.unit).ravel(), problem.signals(z), values)
 
@@ -55,8 +60,8 @@ def _violation(values: list[Array]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticModel:
-    """Quadratic model of the objective: hessian (n, n) in units of the problem's unit, whether it is still initial,
-    the trust radius, and the penalty on violated nonlinear limits."""
+    """Quadratic model of the objective: Hessian (n, n) in units of the problem's unit, flag of the initial Hessian,
+    trust radius, and penalty on violated nonlinear limits."""
 
     hessian: Array
     fresh: bool = True
@@ -89,9 +94,9 @@ class QuadraticModel:
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             orders: tuple[float, ...] = _SMOOTHING_ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
-    """Yield improving motions from z on, until no step helps or stop() returns True.
+    """Yield improving motions from z on, until no step reduces the objective or stop() returns True.
 
-    z must satisfy the linear limits. The objective is the approximation of the present order, so it may increase
+    z must satisfy the linear limits. The objective is the smooth approximation of the current order, so it may increase
     between orders.
     """
     model, values = QuadraticModel(np.eye(z.size)), problem.nonlinear_values(z)
@@ -105,7 +110,7 @@ def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             model = model.scaled(at)
             try:
                 d = quadratic_step(problem, at, model)
-            except np.linalg.LinAlgError:  # the curvature learnt so far has lost its sense
+            except np.linalg.LinAlgError:  # the approximated Hessian is no longer positive definite
                 if model.fresh:
                     break
                 model = replace(model, fresh=True)
@@ -134,7 +139,8 @@ def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | N
                  model: QuadraticModel) -> tuple[float, list[Array]]:
     """Return the first share of a step d (dof, k), by halving, that reduces the merit function enough (Armijo).
 
-    It is below _SHORTEST if there is none. The values of the nonlinear limits there are also returned.
+    The share is below the smallest one if there is none. Values of the nonlinear limits after the step are returned
+    too.
     """
     share, values, merit = 1.0, at.values, model.merit(at.objective, at.violation)
     while share >= MIN_STEP_SHARE:
@@ -147,7 +153,7 @@ def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | N
 
 
 def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> Array:
-    """Return the step (dof, k), in units of `unit`, of the quadratic programme; all linear limits hold after it."""
+    """Return the step (dof, k), in units of `unit`, of the quadratic programme; it satisfies all linear limits."""
     n, shape, unit = at.gradient.size, problem.unit.shape, problem.unit.ravel()
     up, down = problem.slack(at.signals)
     size = problem.limit_sizes[:, None]
@@ -184,7 +190,7 @@ def _elastic_programme(problem: MotionProblem, at: Iterate, model: QuadraticMode
     nonlinear, values = problem.nonlinear_rows(at.z, at.values)
     elastic = int(len(values) > 0)
     H, g = np.zeros((n + elastic, n + elastic)), np.zeros(n + elastic)
-    # A trace of the identity: rounding must not make it indefinite.
+    # A small multiple of the identity keeps it positive definite despite rounding.
     H[:n, :n], g[:n] = model.hessian + 1e-9 * np.trace(model.hessian) / n * np.eye(n), at.gradient
     rows = [np.hstack([np.eye(n), np.zeros((n, elastic))]), np.hstack([-np.eye(n), np.zeros((n, elastic))])]
     bounds = [np.full(2 * n, model.radius)]

@@ -21,7 +21,8 @@ _LIMITED_SIGNALS = ("position", "velocity", "acceleration", "jerk")
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """Origin of the starts. posture (dof,): feasible for torque and workspace limits.
+    """Feasible posture or motion from which random starts are derived. posture (dof,): within torque and workspace
+    limits.
 
     motion: free coefficients (dof, k) of a motion within the linear limits if postures are given, otherwise None.
     """
@@ -42,7 +43,7 @@ class Anchor:
 
     @property
     def gentlest(self) -> Array:
-        """Return free coefficients (dof, k) of a motion that hardly moves."""
+        """Return free coefficients (dof, k) of the slowest motion."""
         return self.problem.family.constant_motion(self.posture) if self.motion is None else self.motion
 
 
@@ -68,7 +69,7 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
         [middle, np.clip(np.zeros(limits.dof), low, high), rng.uniform(low, high, (_START_POSTURES, limits.dof))]
     )
     value = problem.nonlinear_excess_at_rest(q)
-    for _ in range(40):  # around the best ones, closer and closer
+    for _ in range(40):  # around the best ones, at decreasing distances
         if value.min() < -0.05:
             break
         best = q[np.argsort(value)[:10]]
@@ -122,7 +123,7 @@ def _feasible_joint(problem: MotionProblem, j: int, signals: Iterable[int]) -> A
                 size = problem.limit_sizes[s, j]
                 rows.append(sign * problem.functions[s] * problem.unit[j] / size)
                 left.append((sign * bound - sign * problem.fixed_signals[s, :, j]) / size)
-    # A small margin, so that the step lengths to the limits are not zero from the beginning.
+    # A small margin, so that initial step lengths to the limits are not zero.
     bounds = np.concatenate(left)
     for margin in (1e-3, 0.0):
         stricter = np.maximum(bounds - margin, np.minimum(bounds, 0.0))
@@ -152,7 +153,7 @@ def random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
     others."""
     problem, family = anchor.problem, anchor.problem.family
     z = rng.normal(size=(family.dof, family.size)) * problem.unit
-    # Some draws prefer slow and wide motions, which uniform ones hardly ever are.
+    # Some draws prefer slow and wide motions, which are rare among uniform draws.
     z = (z @ family.null.T * family.family.frequencies ** -rng.choice([0.0, 0.5, 1.0, 1.5])) @ family.null
     gentlest = anchor.gentlest
     if anchor.motion is None:
@@ -172,7 +173,8 @@ def random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
 
 
 def _scaled_into_limits(problem: MotionProblem, z: Array, rng: np.random.Generator) -> Array:
-    """Return z (dof, k) scaled joint by joint to 70 to 99 % of the linear limits, and shifted within the range."""
+    """Return coefficients z (dof, k), scaled per joint to 70 to 99 % of the linear limits and shifted within the
+    range."""
     family, (low, high) = problem.family, problem.bounds
     one = family.constant_motion(np.ones(family.dof))
     moved = problem.functions @ z.T

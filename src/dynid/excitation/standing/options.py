@@ -15,18 +15,18 @@ from dynid.robot import Robot
 StandingEquations = Literal["wrenches", "projected", "base"]
 FRICTION_COEFFICIENT = 0.6  # rubber on a dry, dusty floor; dry concrete has more
 SUPPORT_MARGIN = 0.02  # m between the centre of pressure and the edges of the support polygon
-SWAY, TILT = 0.1, 0.3  # m and rad that the base may move from home along and about each axis
+SWAY, TILT = 0.1, 0.3  # m and rad: largest displacement of the base from home along and about each axis
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Feet that stand still during a motion, and the conditions under which they do.
+    """Feet that stand still during a motion, and the conditions of their contact.
 
     Attributes:
         feet: frames of the standing feet.
         sole: length along the first horizontal axis of a foot's frame and width along the second one, m, centred at
             the frame. Without it feet are points.
-        friction: friction coefficient of the ground: tangential forces stay below this share of normal forces.
+        friction: friction coefficient of the ground, the largest ratio of tangential to normal force.
         margin: smallest distance of the centre of pressure from the edges of the support polygon, m.
         equations: equations that the future log is used for: "projected" (no contact forces), "wrenches" (measured
             contact forces) or "base" (measured contact forces, no joint torques).

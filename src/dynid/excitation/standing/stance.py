@@ -1,7 +1,7 @@
 """Stance of a robot with a free base: standing feet, their home posture, and the coordinates that move.
 
 The driving coordinates are displacement of the base from home (m), its rotation vector (rad), and all joints that the
-feet leave free. The other leg joints follow from the feet by inverse kinematics.
+feet do not constrain. The other leg joints follow from the feet by inverse kinematics.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 from dynid.robot.pose import body_rates, quaternions_of_vectors, right_jacobians
 
-LEG_GAIN = 4.0  # times the gain of the legs in the home posture that is allowed: straight knees are singular
-_KEPT_POSTURES = 6  # last solutions of the inverse kinematics; criterion and limits ask for the same ones
+LEG_GAIN = 4.0  # largest gain of the legs relative to the home posture: straight knees are singular
+_KEPT_POSTURES = 6  # cached solutions of the inverse kinematics, which criterion and limits share
 _SINGULAR_LEGS = 1e-3  # share of the largest pivot of the legs' Jacobian below which a posture is singular
 
 
 class Postures(NamedTuple):
-    """Postures of standing feet.
+    """Whole-body postures with standing feet.
 
     Attributes:
         q: configurations (samples, 7 + n).
         off: largest error of the feet (samples,), m or rad.
         tangent: derivative of the velocities by those of the driving coordinates (samples, 6 + n, m).
-        gain: Frobenius norm of the leg velocities by those of the feet (samples,); large near singular legs.
+        gain: Frobenius norm of the derivative of leg velocities by foot velocities (samples,); large near
+            singularities.
     """
 
     q: Array
@@ -61,7 +62,7 @@ class Stance:
     Attributes:
         robot: a robot with a free base, its gravity along -z of the world.
         contacts: the feet, points or soles.
-        home: configuration (7 + n,) with a level base, the ground at height zero.
+        home: configuration (7 + n,) with a horizontal base, the ground at height zero.
         places: pose of each foot in the world (4, 4).
         driving: coordinates that are free to choose (m,), the six of the base first.
         legs: dependent leg joints (rows of the contacts,).
@@ -89,7 +90,7 @@ class Stance:
 
     @property
     def size(self) -> int:
-        """Number m of driving coordinates: those of the base, and joints that standing feet leave free."""
+        """Number m of driving coordinates: those of the base, and of joints that the standing feet do not constrain."""
         return len(self.driving)
 
     @property
@@ -123,8 +124,8 @@ class Stance:
         return found
 
     def drawn(self, reach: Array, count: int, rng: np.random.Generator) -> Array:
-        """Return random driving coordinates (samples, m) within `reach` (m,) of home, at most `count`, whose feet stand
-        and whose legs are far from singular postures."""
+        """Return at most `count` random driving coordinates (samples, m) within `reach` (m,) of home, with standing
+        feet and legs far from singular postures."""
         x = self.home_coordinates + rng.uniform(-1.0, 1.0, (count, self.size)) * reach
         x[0] = self.home_coordinates
         found = self.postures(x)
@@ -158,17 +159,19 @@ class Stance:
 
 
 def check_leg_count(robot: Robot, contacts: tuple[Contact, ...]) -> None:
-    """Raise an error if the legs have fewer joints than the feet have constraints, so that no posture would do."""
+    """Raise an error if the legs have fewer joints than the standing feet have constraints."""
     legs, rows = leg_joints(robot, contacts), sum(3 if contact.kind == "point" else SIX for contact in contacts)
     if len(legs) < rows:
         named = ", ".join(f"'{contact.frame}'" for contact in contacts)
         raise NotPossibleError(f"the legs of robot '{robot.name}' have {len(legs)} joints, but standing feet {named} "
-                               f"constrain {rows} directions while the base moves", "let fewer feet stand, or leave "
-                               "--sole out if the ankles cannot keep soles level", code="legs-cannot-hold")
+                               f"constrain {rows} directions while the base moves",
+                               "name fewer standing feet, or omit --sole if the ankles cannot keep soles horizontal",
+                               code="legs-cannot-hold")
 
 
 def dependent_legs(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> Ints:
-    """Return as many leg joints as the feet have constraints, those that move them best in the home posture."""
+    """Return the dependent leg joints, one per constraint of the feet: those with the most effect in the home
+    posture."""
     from scipy.linalg import qr
 
     legs = leg_joints(robot, contacts)
@@ -181,12 +184,13 @@ def dependent_legs(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> 
     size = np.abs(np.diag(triangle))
     if size[-1] < _SINGULAR_LEGS * size[0]:
         raise NotPossibleError(f"the legs of robot '{robot.name}' are singular in the home posture: feet {named} "
-                               "cannot be held while the base moves in all directions", "give a posture with flexed "
+                               "cannot stand still while the base moves in all directions", "give a posture with "
+                                                                                            "flexed "
                                "knees with --home", code="legs-cannot-hold")
     return np.sort(legs[order[:rows]])
 
 
-_ADJUSTED = 1e-3  # m or rad by which feet of a given posture may be off level ground without a remark
+_ADJUSTED = 1e-3  # m or rad: largest error of the feet of a given posture without a remark
 # Shares of the height of the base above the feet by which legs are shortened. Flexed legs leave room to move upward.
 _BENDS = (0.15, 0.1, 0.06, 0.2, 0.3)
 _LEG_DRAWS = 12  # random leg postures to start from, for each bend
@@ -200,10 +204,10 @@ def home_configuration(robot: Robot, contacts: tuple[Contact, ...], limits: Limi
     Args:
         robot: a robot with a free base.
         contacts: its feet.
-        limits: of all 6 + n coordinates.
-        given: joint positions (n,), or None to choose some.
-        excess: largest violation of a limit in a configuration, for the choice.
-        seed: of the choice.
+        limits: limits of all 6 + n coordinates.
+        given: joint positions (n,); None to choose them.
+        excess: function that returns the largest violation of a limit in a configuration, for the choice.
+        seed: seed of the choice.
 
     Raises:
         NotPossibleError: If a foot cannot reach the ground.
@@ -231,7 +235,7 @@ def home_configuration(robot: Robot, contacts: tuple[Contact, ...], limits: Limi
     for bend in _BENDS:
         for _ in range(_LEG_DRAWS):
             start = joints.copy()
-            # Equal bends at equal places of all legs: a robot whose knees point the same way.
+            # Corresponding joints of all legs have the same angle: the knees point in the same direction.
             start[legs - SIX] = rng.uniform(-_DRAWN_ANGLE, _DRAWN_ANGLE, depth.max() + 1)[depth]
             found, worst = _on_ground(robot, contacts, np.clip(start, lower, upper), bend, joints)
             if worst.max() < FOOT_TOLERANCE and np.all((found[7:] >= lower) & (found[7:] <= upper)):
@@ -255,7 +259,7 @@ def _out_of_reach(robot: Robot, contacts: tuple[Contact, ...], off: Array) -> No
 
 
 def _depths(robot: Robot, legs: Ints) -> Ints:
-    """Return the place of each leg joint in its chain, from 0 at the base."""
+    """Return the position of each leg joint in its chain, from 0 at the base."""
     parents = robot.parents
     found = np.zeros(robot.dof, dtype=np.int64)
     for i in range(SIX, robot.dof):
@@ -267,7 +271,7 @@ def _on_ground(robot: Robot, contacts: tuple[Contact, ...], joints: Array, bend:
                ) -> tuple[Array, Array]:
     """Return a configuration (7 + n,) from `joints` (n,) with all feet on level ground, and the error of each foot.
 
-    The feet are below their places in the posture `places` (n,); legs are shortened by the share `bend`.
+    The feet are vertically below their positions in the posture `places` (n,); legs are shortened by the share `bend`.
     """
     start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], places])
     poses = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]

@@ -47,9 +47,9 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
 _SAMPLES_A_WAVE, _MIN_SAMPLES, _MAX_SAMPLES = 20, 80, 240  # of a motion whose criterion is computed
-_CHECKED_SAMPLES = 10  # times as many, on which all limits are checked in the end
+_CHECKED_SAMPLES = 10  # ratio of samples in the final check of all limits
 _MIN_CHECKED = 1000
-_TYPICAL_STATES = 200  # random states from which typical forces are found
+_TYPICAL_STATES = 200  # random states for typical forces
 _TYPICAL_RATE = 1.0  # rad/s and rad/s^2 (or m) of these states
 _DRAWN_REACH = 0.5  # share of the ranges from which states for base parameters are drawn
 _FREE_JOINT_REACH = 1.0  # rad of joints without a range
@@ -82,7 +82,7 @@ class StandingDesign(ExperimentDesign):
         t = np.linspace(0.0, trajectory.duration, points)
         motion = trajectory.at(t)
         nonlinear = self.standing_limit.usages(t, *(np.ascontiguousarray(x) for x in motion[:3]))
-        inside = (usage for usage in linear.usages if not usage.kind.endswith("posture"))  # home holds exactly
+        inside = (usage for usage in linear.usages if not usage.kind.endswith("posture"))  # the home posture is exact
         return replace(linear, usages=(*inside, *nonlinear))
 
 
@@ -91,8 +91,8 @@ def excite_standing(model: LinearModel, standing: Standing, limits: Limits | Non
                     ) -> ExcitingMotion:
     """Design the motion of a robot with a free base that excites the base parameters best while its feet stand.
 
-    It starts and ends at rest in the home posture. Arguments are those of `excite`; limits are those of all 6 + n
-    coordinates.
+    The motion starts and ends at rest in the home posture. Arguments are those of `excite`; limits are those of all 6 +
+    n coordinates.
     """
     began = time.monotonic()
     design, notes = standing_design(model, standing, limits, family, criterion, measurement, prior, search.seed)
@@ -134,7 +134,7 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
     count = int(np.clip(_SAMPLES_A_WAVE * family.waves, _MIN_SAMPLES, _MAX_SAMPLES))
     smooth = smooth_model(model, limits)
     motions = ConstrainedFamily.of(family.below(limits.bandwidth), stance.size, own.start, own.end)
-    # The criterion sees fewer samples than the log will have, and as much less of the prior.
+    # The criterion uses fewer samples than the log, so the prior is reduced by the same factor.
     thinner = replace(information, prior=information.prior * count / max(family.duration * measurement.rate, 1.0))
     problem = MotionProblem(motions, with_model(thinner, smooth), criterion, own,
                             (replace(limit, model=smooth),), np.linspace(0.0, family.duration, count))
@@ -155,7 +155,7 @@ def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, no
     check_leg_count(robot, contacts)
     theta = nominal_values(model, nominal)
     if theta is None:
-        raise DynidError(f"robot '{robot.name}' has no inertias, so that its balance cannot be computed",
+        raise DynidError(f"robot '{robot.name}' has no inertias, so its balance cannot be computed",
                          "give its masses and inertias in the robot file", code="no-inertias")
     ranges = limits_with_base(Limits.of(robot, margin=MARGIN) if limits is None else limits, standing)
     weight, lifted = _weight(robot), _lifted_feet(robot, contacts)
@@ -170,7 +170,7 @@ def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, no
         """Return the largest violation of a limit at rest."""
         try:
             limit = limit_of(configuration)
-        except NotPossibleError:  # singular legs, or no area between the feet
+        except NotPossibleError:  # singular legs, or an empty support polygon
             return np.inf
         x = limit.support.stance.home_coordinates[None]
         return float(limit.values(x, np.zeros_like(x), np.zeros_like(x)).max())
@@ -202,13 +202,13 @@ def _weight(robot: Robot) -> float:
 
 
 def _lifted_feet(robot: Robot, contacts: tuple[Contact, ...]) -> tuple[str, ...]:
-    """Return frames of the robot that look like feet on links without a standing contact."""
+    """Return frames with names of feet on links without a standing contact."""
     standing = {robot.frame(contact.frame).body for contact in contacts}
     return tuple(name for name in find_feet(robot) if robot.frame(name).body not in standing)
 
 
 def limits_with_base(limits: Limits, standing: Standing) -> Limits:
-    """Return limits of all coordinates with those of the base: sway and tilt."""
+    """Return the limits of all 6 + n coordinates, with sway and tilt as limits of the base."""
     reach = np.repeat([standing.sway, standing.tilt], 3)
     lower, upper = limits.lower.copy(), limits.upper.copy()
     lower[:SIX], upper[:SIX] = np.maximum(lower[:SIX], -reach), np.minimum(upper[:SIX], reach)
@@ -284,8 +284,7 @@ def standing_base_parameters(stance: Stance, model: LinearModel, equations: Stan
                              frequency: float, seed: int = 0) -> BaseParameters:
     """Return the base parameters that a motion with these standing feet can identify.
 
-    A foot that never moves, or a link that hardly turns, excites fewer parameters than the equations have with lifted
-    feet and fast motions.
+    A foot that never moves, or a link that hardly rotates, excites fewer parameters than lifted feet and fast motions.
 
     Args:
         stance: the standing feet.
@@ -293,7 +292,7 @@ def standing_base_parameters(stance: Stance, model: LinearModel, equations: Stan
         equations: kind of the equations.
         reach: range of the driving coordinates (m,) about home from which random states are drawn.
         frequency: highest frequency of the motion, Hz, for their velocities and accelerations.
-        seed: of these states.
+        seed: seed of these states.
     """
     rng = np.random.default_rng(seed)
     x = stance.drawn(reach, _DRAWN_STATES * len(model.parameters), rng)
@@ -314,8 +313,8 @@ class StandingInformation(Information):
     Attributes:
         stance: the standing feet.
         equations: kind of the equations.
-        prior: information on every scaled parameter before the motion. One is a standard deviation as large as its
-            prior magnitude: parameters that standing feet hardly excite then do not decide on the motion alone.
+        prior: prior information on every scaled parameter; 1 is a standard deviation equal to its prior magnitude. It
+            prevents that parameters with little excitation dominate the choice of the motion.
     """
 
     stance: Stance | None = None

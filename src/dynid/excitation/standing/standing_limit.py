@@ -26,15 +26,19 @@ from dynid.robot import FREE_COORDINATES as SIX
 
 _STEPS = (1e-5, 1e-4, 1e-2)  # of central differences in driving coordinates and their two derivatives
 _SAMPLES_AT_ONCE = 2048  # samples whose values are held at a time
-MIN_LOAD = 0.3  # of the weight that feet carry at least: a robot that hardly touches the ground slips
-FOOT_CLEARANCE = 0.03  # m of feet that do not stand above the ground
-_FEET_OFF = 0.05  # m or rad: feet that are off their places by that much count as an excess of one more
+MIN_LOAD = 0.3  # of the weight: smallest load on the feet, because a robot with little load slips
+FOOT_CLEARANCE = 0.03  # m: smallest height of lifted feet above the ground
+_FEET_OFF = 0.05  # m or rad: position error of the feet that counts as an excess of one
 _SMALL_FRICTION = 1e-3  # N^2 of a tangential force, squared: below, its norm is smooth
 
 
 class LimitGroup(NamedTuple):
-    """Limits of one kind: the joints or feet concerned, values (samples, k), bounds (k,), and excess over the bounds
-    (samples, k)."""
+    """Limits of one kind at several joints or feet.
+
+    Attributes:
+        kind, where: kind of the limits, and names of the joints or feet.
+        values, bounds: values (samples, k) and their bounds (k,).
+        excess: relative excess over the bounds (samples, k)."""
 
     kind: str
     where: tuple[str, ...]
@@ -50,12 +54,12 @@ class StandingLimit:
     Attributes:
         support: contact points and support polygon.
         standing: friction coefficient and margin.
-        limits: of all 6 + n coordinates; those of driving coordinates are checked elsewhere.
-        model: with discontinuous or smooth signs.
+        limits: limits of all 6 + n coordinates; those of driving coordinates are checked elsewhere.
+        model: model of the robot, with discontinuous or smooth signs.
         theta: nominal parameters.
         lifted: frames of feet that do not stand.
-        gain: of the legs in the home posture.
-        margin: share of every limit kept free.
+        gain: gain of the legs in the home posture, see `Postures`.
+        margin: share of every limit that is kept free.
     """
 
     support: Support
@@ -134,7 +138,7 @@ class StandingLimit:
         return np.hstack([group.excess for group in self.groups(x, dx, ddx)]) + self.margin
 
     def gradient(self, x: Array, dx: Array, ddx: Array, columns: Ints) -> Array:
-        """Return the derivative (rows, 3, m) of one column in each row by differences."""
+        """Return the derivative (rows, 3, m) of one limit per row, by finite differences."""
         rows = np.arange(len(x))
 
         def chosen(*signals: Array) -> Array:

@@ -1,9 +1,9 @@
 """Support of standing feet on level ground: support polygon, centre of pressure and the forces of the contact points.
 
 Contact points are the point feet or the corners of the soles. They do not move and are all at height zero. Vertical
-forces therefore carry the vertical load and its two moments, and tangential forces the rest. Vertical forces have the
-largest product, so that they are positive wherever the centre of pressure is inside the polygon. Tangential
-forces have the smallest sum of squares relative to the vertical ones.
+forces therefore carry the vertical load and its two moments; tangential forces carry the other components. Vertical
+forces have the largest product, so that they are positive wherever the centre of pressure is inside the polygon.
+Tangential forces have the smallest sum of squares relative to the vertical ones.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class ContactForces:
     """Contact forces of standing feet.
 
     Attributes:
-        forces: of every contact point in world axes (samples, points, 3), N.
-        load: vertical force of all (samples,), N.
-        distances: of the centre of pressure from every edge of the support polygon (samples, edges), m, positive
-            inside.
-        torques: of the joints (samples, n), N m or N.
+        forces: force at every contact point in world axes (samples, points, 3), N.
+        load: total vertical force (samples,), N.
+        distances: distance of the centre of pressure from each edge of the support polygon (samples, edges), m,
+            positive inside.
+        torques: joint torques (samples, n), N m or N.
     """
 
     forces: Array
@@ -53,10 +53,10 @@ class Support:
         points: contact points in the world (points, 2), m.
         owners: foot of each point (points,).
         normals: inward unit normals of the polygon's edges (edges, 2).
-        offsets: of the edges (edges,), m: inside, normals @ p is larger.
+        offsets: offsets of the edges (edges,), m: a point p is inside if normals @ p >= offsets.
         middle: centre of the inscribed circle (2,), m.
-        radius: of the inscribed circle, m.
-        weight: of the robot, N.
+        radius: radius of the inscribed circle, m.
+        weight: weight of the robot, N.
     """
 
     stance: Stance
@@ -73,7 +73,7 @@ class Support:
         """Return the support of a stance.
 
         Raises:
-            NotPossibleError: If the feet span no polygon, or the margin leaves nothing of it.
+            NotPossibleError: If the support polygon is empty, or smaller than the margin.
         """
         points, owners = [], []
         for k, place in enumerate(stance.places):
@@ -92,8 +92,8 @@ class Support:
                                    "area", "name at least three point feet, or give the size of the soles with --sole "
                                    "LENGTH,WIDTH", code="no-support-polygon")
         if standing.margin >= radius:
-            raise NotPossibleError(f"a support margin of {standing.margin:g} m leaves nothing of the support polygon, "
-                                   f"whose inscribed circle has the radius {radius:.3g} m", "give a smaller "
+            raise NotPossibleError(f"a support margin of {standing.margin:g} m exceeds the support polygon, whose "
+                                   f"inscribed circle has the radius {radius:.3g} m", "give a smaller "
                                    "--support-margin", code="no-support-polygon")
         return Support(stance, corners, np.array(owners), normals, offsets, middle, radius, weight)
 
@@ -115,8 +115,9 @@ class Support:
         return ContactForces(found, force[:, 2], distances, self._torques(q, turns, generalised, found))
 
     def _inside(self, pressure: Array) -> Array:
-        """Return centres of pressure (samples, 2), relative to the middle, moved towards it where they are outside."""
-        room = self.normals @ self.middle - self.offsets  # of the middle to every edge
+        """Return centres of pressure (samples, 2) relative to the middle; those outside the polygon are moved
+        inside."""
+        room = self.normals @ self.middle - self.offsets  # distance from the middle to every edge
         share = np.max(-(pressure @ self.normals.T) / room, axis=1, keepdims=True)
         return pressure * np.minimum(1.0, _INNER_SHARE / np.maximum(share, 1e-12))
 
@@ -167,10 +168,11 @@ def _inscribed_circle(normals: Array, offsets: Array) -> tuple[Array, float]:
 
 
 def _shares(points: Array, pressure: Array) -> Array:
-    """Return shares of the load (samples, points) with the largest product and this centre of pressure (samples, 2).
+    """Return load shares of the points (samples, points) with the largest product and a given centre of pressure
+    (samples, 2).
 
-    With a_i = (1, x_i, y_i) they are 1 / (a_i l), where l minimises l (1, p) - sum log(a_i l): damped Newton steps of
-    a self-concordant function.
+    With a_i = (1, x_i, y_i) the shares are 1 / (a_i l), where l minimises l (1, p) - sum log(a_i l), a self-concordant
+    function, by damped Newton steps.
     """
     scale = float(np.abs(points).max())
     rows = np.column_stack([np.ones(len(points)), points / scale])

@@ -1,4 +1,4 @@
-"""Trajectory of all coordinates of a robot whose feet stand still, from that of its driving coordinates."""
+"""Trajectory of base and joints of a robot whose feet stand still, from the trajectory of its driving coordinates."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from dynid.excitation.standing.standing_limit import StandingLimit
 from dynid.excitation.trajectories.trajectory import Motion, Trajectory
 from dynid.robot import FREE_COORDINATES as SIX
 
-_JERK_STEP = 1e-4  # s over which the jerk of the legs is found by central differences
+_JERK_STEP = 1e-4  # s, step of central differences for the jerk of the legs
 
 
 @dataclass(frozen=True, eq=False)
 class WholeBodyTrajectory:
-    """Motion of a robot whose feet stand still.
-
-    Its coordinates are displacement and rotation vector of the base, and all joints (6 + n).
+    """Motion of a robot whose feet stand still; coordinates are displacement and rotation vector of the base, and all
+    joints (6 + n).
 
     Attributes:
         driving: trajectory of the driving coordinates.
@@ -68,7 +67,7 @@ class WholeBodyTrajectory:
         return self.limit.contact_forces(self.states(t)).torques
 
     def columns(self, t: ArrayLike) -> dict[str, Array]:
-        """Return the columns (m,) of the base's pose and of the joint torques, by the names that logs have."""
+        """Return columns (m,) with the pose of the base and the joint torques, by the column names of logs."""
         states, torques = self.states(t), self.torques(t)
         columns = {f"base_pos_{axis}": states.q[:, k] for k, axis in enumerate("xyz")}
         columns |= {f"base_quat_{axis}": states.q[:, 3 + k] for k, axis in enumerate("xyzw")}
@@ -77,7 +76,7 @@ class WholeBodyTrajectory:
 
 @dataclass(frozen=True, eq=False)
 class JointTrajectory:
-    """The joints (n) of a motion of all coordinates."""
+    """Trajectory of the joints (n) of a whole-body motion, without the base."""
 
     whole: WholeBodyTrajectory
 

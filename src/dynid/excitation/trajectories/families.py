@@ -1,7 +1,7 @@
 """Families of motions q(t) = functions(t) c that are linear in their coefficients c (dof, K).
 
-Rest or given postures at the start and end are linear in the coefficients, so they hold by construction: c_j =
-fixed_j + null z_j, and z (dof, k) is free.
+Rest or given postures at the start and end are linear conditions, which are satisfied by construction: c_j = fixed_j +
+null z_j with free coefficients z (dof, k).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Family(Protocol):
 
     @property
     def constant(self) -> Array:
-        """Coefficients (K,) of the motion q = 1."""
+        """Coefficients (K,) of the constant motion q = 1."""
 
     @property
     def frequencies(self) -> Array:
@@ -58,13 +58,13 @@ class Family(Protocol):
         """Number of periods of the highest frequency within the duration, which sets the samples of a search."""
 
     def functions(self, t: ArrayLike) -> Array:
-        """Return the functions (4, m, K) at times t (m,), with three derivatives."""
+        """Return the basis functions at times t (m,) with three derivatives (4, m, K)."""
 
     def trajectory(self, coefficients: Array) -> Trajectory:
         """Return the trajectory of the family with the given coefficients (dof, K)."""
 
     def below(self, bandwidth: float) -> Family:
-        """Return the members without frequencies above `bandwidth` (Hz)."""
+        """Return the family without frequencies above `bandwidth` (Hz)."""
 
 
 def _check_duration(duration: float) -> None:
@@ -148,7 +148,7 @@ class FourierPlusQuintic:
     kind = "fourier+quintic"
 
     def __post_init__(self) -> None:
-        Fourier(self.duration, self.harmonics, self.period)  # refuses what makes no series
+        Fourier(self.duration, self.harmonics, self.period)  # raises an error for invalid options
 
     @property
     def series(self) -> Fourier:
@@ -156,7 +156,7 @@ class FourierPlusQuintic:
 
     @property
     def constant(self) -> Array:
-        # The quintic's constant is the series' own, so five powers are left.
+        # The constant is part of the series, so the quintic has five other powers.
         return np.append(self.series.constant, np.zeros(5))
 
     @property
@@ -183,7 +183,7 @@ class Splines:
     """B-splines of degree 5.
 
     Attributes:
-        duration: s.
+        duration: duration, s.
         pieces: number of intervals of equal length, if no knots are given.
         knots: inner knots (s, ascending), 'free' to search for them too, or None.
         rest: whether velocity and acceleration are zero at both ends.
@@ -313,9 +313,9 @@ _REST_TO_REST = np.array([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])  # powers of t / dur
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedFamily:
-    """Members of a family with end conditions.
+    """Family of motions that satisfy given conditions at both ends.
 
-    fixed (dof, K): coefficients of one member. null (K, k): basis of the free coefficients of each joint.
+    fixed (dof, K): coefficients of one such motion. null (K, k): basis of the free coefficients of each joint.
     """
 
     family: Family
@@ -324,7 +324,8 @@ class ConstrainedFamily:
 
     @staticmethod
     def of(family: Family, dof: int, start: Array | None = None, end: Array | None = None) -> ConstrainedFamily:
-        """Return the members that rest at both ends if the family does, begin at `start` and end at `end` (dof,)."""
+        """Return the motions of a family that begin at `start` and end at `end` (dof,), at rest if the family requires
+        it."""
         conditions, targets = _end_conditions(family, dof, start, end)
         count = len(family.constant)
         if not len(conditions):
@@ -365,7 +366,7 @@ class ConstrainedFamily:
         return np.asarray(np.linalg.lstsq(self.null, (c - self.fixed).T, rcond=None)[0].T, dtype=float)
 
     def constant_motion(self, posture: Array) -> Array:
-        """Return free coefficients (dof, k) of the member nearest to standing still in a posture (dof,)."""
+        """Return free coefficients (dof, k) of the motion nearest to rest in a posture (dof,)."""
         return self.free(np.outer(posture, self.family.constant))
 
 
@@ -387,7 +388,7 @@ def _end_conditions(family: Family, dof: int, start: Array | None, end: Array | 
 
 
 def _nearest_to_quintic(family: Family, fixed: Array, null: Array, start: Array | None, end: Array | None) -> Array:
-    """Return the coefficients (dof, K) of the member between the postures that is nearest to a rest-to-rest quintic."""
+    """Return coefficients (dof, K) of the motion between the postures that is nearest to a rest-to-rest quintic."""
     grid = np.linspace(0.0, family.duration, 8 * len(family.constant))
     first = np.asarray(end if start is None else start, dtype=float)
     last = np.asarray(first if end is None else end, dtype=float)

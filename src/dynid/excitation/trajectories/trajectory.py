@@ -1,6 +1,6 @@
-"""Trajectories, functions of time with exact derivatives: polynomials, Fourier series, and sequences of others.
+"""Trajectories as functions of time with exact derivatives: polynomials, Fourier series, and sequences of trajectories.
 
-Times outside 0..duration are taken at the nearest end, except that a Fourier series continues periodically.
+Times outside 0..duration are clipped to the nearest end, except that a Fourier series continues periodically.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Motion(NamedTuple):
 
 
 class Trajectory(Protocol):
-    """Base class of motions as functions of time."""
+    """Base class of trajectories: joint motions as functions of time."""
 
     @property
     def duration(self) -> float: ...
@@ -145,8 +145,9 @@ class FourierSeries:
     See Ardiani, eq. 1.39.
 
     Attributes:
-        a, b: (dof, harmonics), rad/s or m/s.
-        q0: (dof,), rad or m.
+        a, b: coefficients (dof, harmonics), rad/s or m/s.
+        q0: mean positions (dof,), rad or m.
+        period: period, s.
         periods: number of repetitions.
     """
 
@@ -211,7 +212,7 @@ class FourierQuintic:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Trajectories one after the other; continuity between them is not checked."""
+    """Sequence of trajectories; continuity between them is not checked."""
 
     parts: tuple[Trajectory, ...]
 
@@ -250,7 +251,7 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Slowed:
-    """A motion along the path of another one, in `stretch` times its duration."""
+    """A trajectory along the path of another one, slowed down to `stretch` times its duration."""
 
     inner: Trajectory
     stretch: float

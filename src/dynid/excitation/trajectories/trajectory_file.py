@@ -1,4 +1,4 @@
-"""Trajectory files: CSV and NPZ, read and written, and ROS 2 trajectory_msgs/JointTrajectory in YAML, written."""
+"""Read and write trajectory files: CSV and NPZ; write ROS 2 trajectory_msgs/JointTrajectory as YAML."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
 MAX_MOTION_VALUE = 1e9  # rad, rad/s and rad/s^2, or of m
-Extra = Callable[[Array], Mapping[str, Array]]  # from times (m,) to columns (m,) by name
+Extra = Callable[[Array], Mapping[str, Array]]  # function of times (m,) that returns columns (m,) by name
 _UNIFORM_TOLERANCE = 1e-3  # share of a period by which time stamps may be off
 
 
 def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
-    """Read a trajectory, with the joints in the order of `joints`, at its own rate.
+    """Read a trajectory file at its own rate, with the joints in the order of `joints`.
 
     The file is .csv (columns t, q_NAME, and optionally dq_NAME, ddq_NAME) or .npz (t, q, dq, ddq, joints).
     """
@@ -98,7 +98,8 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 
                      joints: Sequence[str] | None = None, extra: Extra | None = None) -> None:
     """Write a trajectory as .csv (t, q_NAME, dq_NAME, ddq_NAME), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2).
 
-    extra: more columns as a function of time. Those named tau_NAME are the effort of ROS 2, which takes no others.
+    extra: function of time that returns more columns. In YAML, columns tau_NAME are written as effort; others are
+    omitted.
     """
     target = Path(path)
     names = tuple(joints) if joints is not None else numbered_joints(trajectory.dof)
