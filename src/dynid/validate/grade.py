@@ -37,8 +37,8 @@ MAX_TITLES = 2  # reasons that a headline names
 
 # Findings by what they change. Wrong data: no number of the result means anything until they are corrected.
 WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "positions-swapped", "torque-unit",
-                        "degrees-for-radians", "gravity-removed", "torque-zero", "torque-constant",
-                        "torques-unrelated", "torques-exchanged", "cutoff-too-high"})
+                        "degrees-for-radians", "velocities-for-positions", "gravity-removed", "torque-zero",
+                        "torque-constant", "torques-unrelated", "torques-exchanged", "cutoff-too-high"})
 # A scale, a mounting, or runs joined into one log: the result is biased, and worthless only where that explains most
 # of the misfit.
 WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "position-offset", "gravity-direction",

@@ -43,7 +43,8 @@ def joints_listed(names: Sequence[str]) -> str:
 
 
 # First words of sentences that take a capital; any other is the name of a joint or parameter, which stays as it is.
-_ORDINARY_WORDS = ("a", "joint", "joints", "the", "block", "on", "all", "between", "more", "record", "longer")
+_ORDINARY_WORDS = ("a", "joint", "joints", "the", "block", "on", "all", "between", "more", "record", "longer",
+                   "torques", "positions")
 
 
 def capitalised(text: str) -> str:
