@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 
 import numpy as np
@@ -109,3 +110,99 @@ def test_a_file_without_a_log_is_one_sentence(tmp_path, name, content, code):
         path.write_bytes(content)
     with refused(RecordingError, code, name):
         read(path, robot=ROBOT)
+
+
+def test_columns_of_an_unknown_name_are_proposed_and_the_proposal_works(tmp_path):
+    """The proposal is one family of numbered names without another meaning; a T1 is no time, a target is no sensor."""
+    for family in ("Moment_A", "T", "target_moment_"):
+        names = ("time", "q1", "q2", "q3", *(f"{family}{j}" for j in (1, 2, 3)))
+        path = written(tmp_path, names=names)
+        if family != "Moment_A":
+            with refused(RecordingError, "no-column", f'["{family}1", "{family}2", "{family}3"]') as found:
+                read(path, robot=ROBOT)
+            assert found.value.where == "log.torque"
+            assert ("commanded" in str(found.value)) == (family == "target_moment_")
+        np.testing.assert_allclose(read(path, {"torque": list(names[4:])}, ROBOT).tau, np.cos(Q), atol=1e-8)
+    path = written(tmp_path, names=("Zeit", "q1", "q2", "q3", "tau1", "tau2", "tau3"))
+    with refused(RecordingError, "no-column", "--set 'log.time=Zeit'"):
+        read(path, robot=ROBOT)
+
+
+def test_a_log_with_commands_and_without_torques_leads_to_the_actuators(tmp_path):
+    with refused(RecordingError, "no-torque", "dynid actuators"):
+        read(written(tmp_path, names=("time", "q1", "q2", "q3", "q_des_1", "q_des_2", "q_des_3")), robot=ROBOT)
+
+
+def test_names_in_greek_letters_and_short_words(tmp_path):
+    for position, torque in (("\u03b8", "\u03c4"), ("pos", "eff")):
+        names = ("t", *(f"{position}{j}" for j in range(3)), *(f"{torque}{j}" for j in range(3)))
+        np.testing.assert_allclose(read(written(tmp_path, names=names), robot=ROBOT).tau, np.cos(Q), atol=1e-8)
+
+
+def test_units_below_the_header_are_used(tmp_path):
+    """Degrees and milliseconds that only the line of units states."""
+    lines = written(tmp_path, t=1e3 * T, q=np.rad2deg(Q)).read_text().splitlines()
+    path = tmp_path / "units.csv"
+    path.write_text("\n".join([lines[0], "[ms]," + 3 * "deg," + "Nm,Nm,Nm", *lines[1:]]))
+    found = read(path, robot=ROBOT)
+    np.testing.assert_allclose(found.q, Q, atol=1e-8)
+    np.testing.assert_allclose(found.t, T, atol=1e-8)
+
+
+@pytest.mark.parametrize("above", ["sep=,\n", "Recorder 1.2\nDate: 2026-03-01\n\n", "Robot,arm\n"])
+def test_lines_above_the_header_are_skipped(tmp_path, above):
+    plain = written(tmp_path)
+    path = tmp_path / "above.csv"
+    path.write_text(above + plain.read_text())
+    np.testing.assert_array_equal(read(path, robot=ROBOT).q, read(plain, robot=ROBOT).q)
+
+
+def test_a_time_of_day_is_a_time(tmp_path):
+    lines = written(tmp_path).read_text().splitlines()
+    clock = [f"12:00:{second:09.6f}" for second in T]
+    path = tmp_path / "clock.csv"
+    path.write_text("\n".join([lines[0], *(f"{at},{line.partition(',')[2]}" for at, line in zip(clock, lines[1:],
+                                                                                           strict=True))]))
+    np.testing.assert_allclose(read(path, robot=ROBOT).t, T, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "columns", "nested"])
+def test_json_logs_are_read(tmp_path, form):
+    path = tmp_path / "log.json"
+    rows = [{"t": t, "q": q.tolist(), "tau": np.cos(q).tolist()} for t, q in zip(T.tolist(), Q, strict=True)]
+    if form == "nested":
+        rows = [{"stamp": {"sec": int(row["t"]), "nanosec": round(1e9 * (row["t"] % 1))}, "position": row["q"],
+                 "effort": row["tau"], "name": ["a", "b", "c"]} for row in rows]
+    content = {"t": T.tolist(), "q": Q.tolist(), "tau": np.cos(Q).tolist()} if form == "columns" else rows
+    path.write_text("\n".join(map(json.dumps, rows)) if form in ("lines", "nested") else json.dumps(content))
+    found = read(path, robot=ROBOT)
+    np.testing.assert_allclose(found.t, T, atol=1e-8)
+    np.testing.assert_allclose(found.tau, np.cos(Q), atol=1e-12)
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("[1, 2, 3]", "unknown-format"), ('{"q": [1, 2', "bad-recording"),
+    ('{"t": 0, "q": [1, 2, 3]}\n{"t": 1}\n', "damaged-file"),
+    ('[{"t": 0, "q": [1, 2]}, {"t": 1, "q": [1]}]', "damaged-file")])
+def test_json_that_is_no_log_is_one_sentence(tmp_path, text, code):
+    path = tmp_path / "log.json"
+    path.write_text(text)
+    with refused(RecordingError, code, path.name):
+        read(path, robot=ROBOT)
+
+
+def test_a_joint_that_is_not_logged_can_be_locked(tmp_path):
+    path = tmp_path / "log.csv"
+    np.savetxt(path, np.column_stack([T, Q[:, [0, 2]], np.cos(Q[:, [0, 2]])]), delimiter=",", comments="",
+               header="time,q1,q3,tau1,tau3")
+    second = ROBOT.joint_names[1]
+    with refused(RecordingError, "no-column", f"--lock {second}="):
+        read(path, robot=ROBOT)
+    np.testing.assert_allclose(read(path, robot=ROBOT.lock({second: 0.3})).q, Q[:, [0, 2]])
+
+
+def test_files_of_two_recorders_with_other_rates_are_not_paired(tmp_path):
+    path, other = written(tmp_path, names=("time", "q1", "q2", "q3", "x", "y", "z")), tmp_path / "tau.csv"
+    np.savetxt(other, np.cos(Q[::2]), delimiter=",", header="a,b,c", comments="")
+    with refused(RecordingError, "lengths-differ", "interpolate"):
+        read(path, {"torque": {"file": "tau.csv"}}, ROBOT)

@@ -181,7 +181,7 @@ def test_files_of_different_length(tmp_path: Path, rows: list[list[str]]) -> Non
     write(tmp_path / "a.csv", rows)
     path = write(tmp_path / "b.csv", rows[:150])
     rules = {"time": "t", "position": "q{i}", "torque": {"file": "a.csv", "columns": "tau{i}"}}
-    with refused(RecordingError, "bad-recording", "b.csv", "150 samples", "a.csv", "--set log.bad_rows"):
+    with refused(RecordingError, "lengths-differ", "b.csv", "150 samples", "a.csv", "--set log.bad_rows"):
         read(path, rules)
     recording = read(path, rules, bad_rows="drop")
     assert len(recording) == 150 and any("the remaining rows are ignored" in note for note in recording.notes)

@@ -112,7 +112,7 @@ def test_numbered_columns(tmp_path: Path) -> None:
     np.testing.assert_array_equal(recording.q[0], [0, 1, 2])
     assert any("number 3" in note for note in recording.notes)
     np.testing.assert_array_equal(read(path).q[0], [0, 1, 2, 3])
-    with refused(RecordingError, "bad-recording", "number 4", "'e'"):
+    with refused(RecordingError, "no-column", "number 4", "'e'"):
         read(path, rules, arm(*"abcde"))
 
 
@@ -147,10 +147,10 @@ def test_guesses_units_and_references_from_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("columns", "message"), [
     (("t", "q1", "pos1", "tau1"), ("bad-recording", "q1", "pos1", "--set 'log.position=")),
-    (("t", "a", "tau1"), ("bad-recording", "position", "t, a, tau1")),
+    (("t", "a", "tau1"), ("no-column", "position", "t, a, tau1")),
     (("q1", "tau1"), ("no-column", "log.csv", "time")),
     (("t", "q1", "current1"), ("bad-recording", "current1", "--set")),
-    (("t", "q1", "q3", "tau1", "tau3"), ("bad-recording", "position", "number 2")),
+    (("t", "q1", "q3", "tau1", "tau3"), ("no-column", "position", "number 2")),
     (("t", "q1", "q2", "tau1"), ("column-count", "position", "torque")),
 ])
 def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path, columns: tuple[str, ...],

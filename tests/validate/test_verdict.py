@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.estimate import Problem
+from dynid.estimate import Problem, identify
 from dynid.findings import Finding
 from dynid.model import Coulomb, DifferentialDrive, Model, Offset, RigidBodies, Scara, Viscous
+from dynid.recording import Recording
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import Verdict, cross_validate, reconstruct, verdict
 from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.gains import drive_gains
+from dynid.validate.hypotheses.signs import inverted_joints
 
 DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
 
@@ -279,6 +282,42 @@ def test_silent_and_constant_torque(simulate):
     assert suspicions(found) == [("torque-constant", name)]
     said = finding(found, "torque-constant")
     assert said.severity == "fatal" and said.evidence == {"torque": 3.0}
+
+
+def test_joints_with_one_problem_share_one_finding(simulate):
+    """Torques that are constant, joints that rest, and positions beyond their limits, at two joints each."""
+    log = simulate("arm3r")
+    first, second, third = log.model.robot.joint_names
+    found = judged(log.with_torque(np.where([True, True, False], [3.0, 4.0, 0.0], log.samples.tau)))
+    assert suspicions(found)[0] == ("torque-constant", first, second)
+    assert finding(found, "torque-constant").evidence["torque"] == (3.0, 4.0)
+    assert suspicions(judged(log.with_torque(log.samples.tau * [0.0, 0.0, 1.0])))[0] == ("torque-zero", first, second)
+    resting = judged(simulate("arm3r", frozen=(0, 2)))
+    assert ("joint-at-rest", first, third) in suspicions(resting)
+    assert finding(resting, "joint-at-rest").evidence["range"] == (0.0, 0.0)
+    joints = tuple(replace(joint, lower=-0.4, upper=0.4) for joint in log.model.robot.joints)
+    narrow = replace(log, model=replace(log.model, robot=replace(log.model.robot, joints=joints)))
+    assert ("position-beyond-limits", first, second, third) in suspicions(judged(narrow))
+
+
+@pytest.mark.parametrize("columns", ["q=dq", "exchanged", "right"])
+def test_velocities_in_the_position_columns(simulate, columns):
+    log = simulate("arm3r")
+    s = log.samples
+    q, dq = {"q=dq": (s.dq, s.dq), "exchanged": (s.dq, s.q), "right": (s.q, s.dq)}[columns]
+    recording = Recording(t=s.t, q=q, tau=s.tau, dq=dq, joints=log.model.robot.joint_names, source="log.csv")
+    problem = Problem.of(log.model, prepare(recording), recordings=recording)
+    found = {one.code for one in verdict(identify(problem, method="wls"), problem).of("suspicious")}
+    assert ("velocities-for-positions" in found) == (columns != "right")
+
+
+def test_all_torques_reversed_with_a_joint_whose_friction_is_too_small_to_decide(simulate):
+    """Its own friction does not show the sign; the others show theirs, and reversing only these contradicts it."""
+    log = simulate("kuka-lwr4", changes={name: 0.0 for name in ("Fv1", "Fc1", "Fo1")})
+    found = judged(log.with_torque(-log.samples.tau))
+    assert suspicions(found)[0] == ("torque-sign", *log.model.robot.joint_names)
+    assert inverted_joints(log.problem().regression) == ()
+    assert 0 not in inverted_joints(log.with_torque(-log.samples.tau).problem().regression)
 
 
 def test_too_few_samples(simulate):

@@ -197,6 +197,16 @@ class ActuatorEstimate:
                           "" if one.identified else "not determined"))
         return found
 
+    def joint_rows(self) -> list[list[str]]:
+        """Return one row per joint: its name and its estimated parameters, in brackets if they are not determined."""
+        fitted = [one for one in self.parameters if not one.is_given]
+        found: dict[str, dict[tuple[str, str], str]] = {}
+        for one in fitted:
+            found.setdefault(one.joint, {})[one.name, one.unit] = f"{one.value:.3g}" if one.identified \
+                else f"({one.value:.2g})"
+        return [[joint, *(own.get(key, "") for key in dict.fromkeys((one.name, one.unit) for one in fitted))]
+                for joint, own in found.items()]
+
     def _repr_html_(self) -> str:
         head = ("joint", "parameter", "value", "95 %", "")
         return card(f"Actuators of {self.robot}", table(head, self.rows(), (0, 1, 4)),

@@ -89,7 +89,8 @@ def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together
 def experiment(names: set[str]) -> str:
     """Return a sentence on the experiment that separates the given parameters."""
     if names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS:
-        return "A known mass or a second gain setting separates them (`dynid excite --actuator`)."
+        given = next((f", a known {name} (--gain {name}=VALUE)" for name in ("kp", "kd") if name in names), "")
+        return f"A known mass{given} or a second gain setting separates them (`dynid excite --actuator`)."
     if "delay" in names:
         return "Faster motion separates them: a chirp up to the bandwidth of the joint, or steps."
     if names & {"offset", "bias"}:

@@ -9,6 +9,7 @@ import typer
 
 from dynid.cli.options import Assignments, Start, Stop, words
 from dynid.cli.output import Json, console, print_json, progress, saved, table
+from dynid.cli.screen import MAX_FINDINGS_PRINTED, Screen
 
 if TYPE_CHECKING:
     from dynid.runs.actuators import FoundActuators
@@ -43,6 +44,8 @@ def command(
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the estimate and its report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print all intervals, friction models and findings, not only "
+                                                      "one screen.")] = False,
     json: Json = False,
 ) -> None:
     """Identify actuators without torque sensors: armature, friction, delay and drive parameters from positions."""
@@ -62,25 +65,39 @@ def command(
     if json:
         print_json({**found.to_dict(), "outputs": written})
     else:
-        _print(found, written)
+        _print(found, written, full)
 
 
-def _print(found: FoundActuators, written: dict[str, str]) -> None:
-    """Print the simulation error, parameters with confidence intervals, friction models, findings and notes."""
-    to, estimate = console(), found.estimate
+def _print(found: FoundActuators, written: dict[str, str], full: bool) -> None:
+    """Print the simulation error, the parameters and the most important findings; with `full` everything."""
+    to, estimate = Screen(console()), found.estimate
+    fitted = [one for one in estimate.parameters if not one.is_given]
     to.print(f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad (first stage "
-             f"{1e3 * estimate.linear_error:.3g} mrad). Drive law: {estimate.law}; friction: {estimate.friction}.",
-             markup=False)
-    head = ["joint", "parameter", "value", "95 %", ""]
-    to.print(table(head, estimate.rows(), numbers=["value", "95 %"], title=f"actuators of {estimate.robot}"))
-    if estimate.comparison:
+             f"{1e3 * estimate.linear_error:.3g} mrad). {sum(one.identified for one in fitted)} of {len(fitted)} "
+             f"parameters are determined. Drive law: {estimate.law}; friction: {estimate.friction}.")
+    one_joint = len({one.joint for one in fitted}) < 2
+    if full or one_joint:
+        to.print(table(["joint", "parameter", "value", "95 %", ""], estimate.rows(), numbers=["value", "95 %"],
+                       title=f"actuators of {estimate.robot}"))
+    else:
+        head = list(dict.fromkeys(f"{one.name},\n{one.unit}" if one.unit else one.name for one in fitted))
+        to.print(table(["joint", *head], estimate.joint_rows(), numbers=head))
+        to.print("In brackets: not determined by these data.")
+    if estimate.comparison and (full or one_joint):
         rows = [(one.model.upper(), one.title, f"{1e3 * one.error:.4g}", f"{one.better:.2g}",
                  "chosen" if one.chosen else "") for one in estimate.comparison]
         to.print(table(["friction", "", "cross-validation, mrad", "improvement, sigma", " "], rows,
                        numbers=["cross-validation, mrad", "improvement, sigma"]))
-    for finding in estimate.findings:
-        to.print(f"- {finding.text}", markup=False)
-    for note in estimate.notes:
-        to.print(f"- {note.text}", markup=False)
+    said = [*estimate.findings, *estimate.notes]
+    firsts = said if full else list({one.code: one for one in reversed(said)}.values())[::-1][:MAX_FINDINGS_PRINTED]
+    for one in firsts:
+        to.print(f"- {one.text}")
+    if len(said) > len(firsts):
+        where = "in report.html, or with --full" if written else "with --full"
+        to.print(f"  {len(said) - len(firsts)} more: {where}")
     for what, path in written.items():
-        to.print(f"{what}: {path}", markup=False)
+        to.print(f"{what}: {path}")
+    if written:
+        to.print(f"Write them for a simulator:\n  dynid export {Path(written['actuators']).parent} --for mjcf -o robot.xml")
+    else:
+        to.print("Nothing was written: add -o FOLDER to save parameters and report.")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LINES = 30  # lines per screen
+MAX_FINDINGS_PRINTED = 5  # findings per screen
 
 
 @dataclass

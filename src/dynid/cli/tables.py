@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.cli.output import console, table
-from dynid.cli.screen import Screen
+from dynid.cli.screen import MAX_FINDINGS_PRINTED, Screen
 from dynid.recording.log_files import short_name
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _SHOWN_JOINTS = 8  # joints that fit on one screen
 _MAX_LOG_COLUMNS = 4  # logs above which errors are listed in rows instead of columns
-_MAX_FINDINGS_PRINTED = 5
 # Notes on result files that are also shown on the screen: those that contain one of these texts.
 NOTES_ON_SCREEN = ("gives base parameters only", "is not written")
 # First words of notes on the equations of a free base that are also shown on the screen.
@@ -67,7 +66,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
             *(f"  {note}." for note in notes if any(text in note for text in NOTES_ON_SCREEN))]
     below = to.height(tail)
     found = _finding_lines(result)
-    shown = to.print_what_fits(found, below + 1, most=_MAX_FINDINGS_PRINTED)
+    shown = to.print_what_fits(found, below + 1, most=MAX_FINDINGS_PRINTED)
     if len(found) > shown:
         more = len(found) - shown
         to.print(f"  {more} more finding{'s' * (more > 1)}: {_more(written)}")

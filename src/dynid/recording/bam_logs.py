@@ -14,10 +14,10 @@ import numpy as np
 from dynid.errors import RecordingError
 from dynid.files import write_whole
 from dynid.recording.arrays import Arrays
+from dynid.recording.json_tables import read_json
 from dynid.recording.recording import Recording
 
 MAX_ENTRIES = 5_000_000  # samples of one log: seven hours at 200 Hz
-MAX_JSON_BYTES = 256 << 20  # size of one file; its content takes many times as much in memory
 _BENCH_FIELDS = ("mass", "length", "arm_mass", "kp", "vin", "damping", "max_amps")
 _BENCH_NUMBERS = (*_BENCH_FIELDS, "dt")
 _ENTRY_NUMBERS = ("timestamp", "position", "speed", "load", "input_volts", "temp", "current", "goal_position",
@@ -60,12 +60,12 @@ class PendulumBench:
                 raise RecordingError(f"the {name} of a pendulum must be a number of at least zero, got {value}")
 
 
-def open_bam(path: Path) -> Arrays:
+def open_bam(path: Path, content: Any = None) -> Arrays:
     """Return a log of BAM as columns timestamp (s), position and goal_position (rad) and others.
 
-    The properties of the bench are single values: mass, length, arm_mass, kp, vin.
+    The facts of the bench are single values: mass, length, arm_mass, kp, vin. content: of the file, if it was read.
     """
-    table = _table(path)
+    table = _table(path, content)
     entries = table["entries"]
     columns = {name: _column(entries, name, path) for name in _ENTRY_NUMBERS if name in entries[0]}
     bench = {name: np.array(float(value)) for name in _BENCH_NUMBERS
@@ -126,16 +126,9 @@ def write_bam(recording: Recording, bench: PendulumBench, path: str | Path, join
     return Path(path)
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _table(path: Path, content: Any = None) -> dict[str, Any]:
     """Return the table of a JSON file; raise an error if it has no list with at least one entry."""
-    if path.stat().st_size > MAX_JSON_BYTES:
-        raise RecordingError(f"{path}: is larger than {MAX_JSON_BYTES >> 20} MB, the limit for a JSON file",
-                             "write the log as CSV or NPZ")
-    try:
-        table = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as problem:
-        raise RecordingError(f"{path}: is not a valid JSON file: {str(problem)[:200]}",
-                             "copy it again from where it was recorded") from None
+    table = read_json(path) if content is None else content
     entries = table.get("entries") if isinstance(table, dict) else None
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise RecordingError(f"{path}: is a JSON file without a list of 'entries', so it is not a log of BAM",

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dynid.errors import RecordingError
-from dynid.recording.columns import Match, by_name, by_number, column_option, listed
+from dynid.recording.columns import Match, by_name, by_number, column_option, listed, listed_columns
 from dynid.recording.presets import no_torque
 from dynid.recording.source import Source
+from dynid.recording.tabular import Text
 
 _SIGNAL_WORDS = {
     "time": "t time times stamp stamps timestamp timestamps clock",
     "position": "q qm pos position positions angle angles theta",
     "velocity": "dq qd qdot qp dqm vel velocity velocities speed speeds omega",
-    "torque": "tau taum torque torques effort efforts trq moment moments", "current": "current currents curr cur amps",
+    "torque": "tau taum torque torques effort efforts eff trq moment moments",
+    "current": "current currents curr cur amps",
     "acceleration": "ddq qdd qddot acc accel acceleration accelerations", "wrench": "wrench",
     "temperature": "temperatures"}
 _KIND = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
-_UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
-_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # quantities derived from a signal
+_UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "mm": "mm", "ms": "ms", "us": "us",
+               "ns": "ns"}
+_GREEK = str.maketrans({"θ": "theta", "ω": "omega", "τ": "tau"})
+_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 # Array names in files of `write_npz`.
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
@@ -93,14 +97,22 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                 raise RecordingError(f"{source.path}: has currents but no torques. Name them and the torque per unit "
                                      f"of current of each joint: {column_option('current', currents, count)}, and "
                                      "--set 'log.drive_gain=[...]'", where="log.current")
-            raise RecordingError(f"{source.path}: cannot determine which columns are the {signal}. Columns: "
-                                 f"{listed(known)}. Map them with {column_option(signal, (), count)}; or, where "
-                                 "another file has them, "
-                                 f"with {signal} = {{file = \"...\"}} under [log] in a run file", where=f"log.{signal}")
+            if signal == "torque" and "reference" in found:
+                raise RecordingError(f"{source.path}: has measured and commanded positions but no torques. Identify "
+                                     "the drives from them with dynid actuators ROBOT LOG, or name the columns of the "
+                                     f"torque with {column_option(signal, _unread(known, found, count), count)}",
+                                     code="no-torque", where="log.torque")
+            likely = _unread(known, found, count)
+            commanded = signal == "torque" and any(_REFERENCE & set(_words(name)) for name in likely)
+            raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
+                                 f"{listed_columns(known)}. Map them with {column_option(signal, likely, count)}"
+                                 f"{' (these are commanded, not measured)' if commanded else ''}; or, where another "
+                                 f"file has them, with --set 'log.{signal}={{file = \"...\"}}'", code="no-column",
+                                 where=f"log.{signal}")
         elif groups:
             notes.append(f"several groups of columns could be the {signal}, so none was taken")
     if "time" in wanted:
-        signals["time"], unit = _time(source, known, found.get("time", {}), notes)
+        signals["time"], unit = _time(source, known, found, notes)
         if unit:
             units["time"] = unit
     return Guess(signals, units)
@@ -146,9 +158,24 @@ def _grouped(source: Source, known: Sequence[str], joints: Sequence[str]) -> _Gr
         several = len(shape) == 2 and min(shape) != 1  # an array of all joints, not the column of one
         reading = _Reading(_WRITTEN[name], None, (), None) if name in _WRITTEN else \
             _classify(name) if several else _read_name(name, joints)
+        if reading and isinstance(source, Text):  # "deg/s" is the unit of a velocity where positions are in "deg"
+            written = re.split(r"[/*^ ]", source.units.get(name, "").strip("[]() ").lower())[0]
+            reading = replace(reading, unit=reading.unit or _UNIT_WORDS.get(written))
         if reading:
             groups.setdefault(reading.signal, {}).setdefault(reading.rest, []).append((reading, name))
     return groups
+
+
+def _unread(known: Sequence[str], found: _Groups, count: int | None) -> list[str]:
+    """Return the columns to propose for a signal without a known name: a family of names that differ in a number, with
+    one column per joint and no other meaning."""
+    read = {name for signal, groups in found.items() if signal != "time" for group in groups.values()
+            for _, name in group}
+    families: dict[str, list[str]] = {}
+    for name in known:
+        if name not in read and no_torque(name) is None:
+            families.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    return next((names for names in families.values() if len(names) == (count or len(names)) > 1), [])
 
 
 def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
@@ -175,8 +202,12 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
     return _Reading(reading.signal, "_".join(strange), tuple(w for w in reading.rest if w not in strange), reading.unit)
 
 
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name.translate(_GREEK))]
+
+
 def _classify(name: str) -> _Reading | None:
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+    words = _words(name)
     kinds = {_KIND[word] for word in words if word in _KIND}
     if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # converted to a torque by the recorder
         kinds, words = {"torque"}, [word for word in words if word not in ("current", "as")]
@@ -206,8 +237,7 @@ def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str,
     return by_name(source, {str(reading.joint): name for reading, name in group}, signal, joints)
 
 
-def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], list[tuple[_Reading, str]]],
-          notes: list[str]) -> tuple[Match, str | None]:
+def _time(source: Source, known: Sequence[str], all_found: _Groups, notes: list[str]) -> tuple[Match, str | None]:
     """Return the time column and its unit; a pair of seconds and nanoseconds is one time column."""
     for name in known:
         partner = {"secs": "nsecs", "sec": "nanosec"}.get(re.split(r"[^A-Za-z]", name)[-1].lower())
@@ -215,11 +245,14 @@ def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], li
         if other in known and other is not None:
             notes.append(f"guessed from their names: time = {name} (s) and {other} (ns)")
             return Match((name, other)), None
-    found = {name: reading for group in groups.values() for reading, name in group}
+    found = {name: reading for group in all_found.get("time", {}).values() for reading, name in group}
     if not found:
-        raise RecordingError(f"{source.path}: which column is the time? Columns: {listed(known)}. Name it "
-                             "with --set log.time=NAME, or give the rate in Hz with --set log.rate=N", code="no-column",
-                             where="log.time")
+        read = {name for groups in all_found.values() for group in groups.values() for _, name in group}
+        likely = next((name for name in known if name not in read), "NAME")
+        raise RecordingError(f"{source.path}: cannot tell which column is the time. Columns: "
+                             f"{listed_columns(known)}. Name it "
+                             f"with --set 'log.time={likely}', or give the rate in Hz with --set log.rate=N",
+                             code="no-column", where="log.time")
     preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]
     if len(found) > 1 and not preferred:
         raise RecordingError(f"{source.path}: which column is the time, {' or '.join(found)}? "

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,12 @@ def listed(names: Sequence[str], most: int = 24) -> str:
     """Return names as 'a, b, c', shortened after `most` names."""
     text = ", ".join(names[:most])
     return text + f" and {len(names) - most} more" if len(names) > most else text or "nothing"
+
+
+def listed_columns(names: Sequence[str]) -> str:
+    """Return column names as `listed` does, with a run of names that differ in a number as 'q1 ... q7'."""
+    runs = [list(run) for _, run in groupby(names, lambda name: re.sub(r"\d+", "#", name))]
+    return listed([one for run in runs for one in ([f"{run[0]} ... {run[-1]}"] if len(run) > 3 else run)])
 
 
 def match(source: Source, names: Names | None, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
@@ -94,7 +101,7 @@ def _one(source: Source, known: list[str], name: str | int, signal: str) -> str:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ""
         raise RecordingError(f"{source.path}: has no column '{name}' for "
-                             f"{signal}{hint or '. Columns: ' + listed(known)}")
+                             f"{signal}{hint or '. Columns: ' + listed_columns(known)}")
     if not 1 <= name <= len(known):
         raise RecordingError(f"{source.path}: has no column {name} for {signal}; columns are numbered from 1 to "
                              f"{len(known)}", code="no-column")
@@ -112,7 +119,8 @@ def _pattern(source: Source, known: list[str], pattern: str, signal: str, joints
     expression = re.compile(pieces[0] + group + "(?P=it)".join(pieces[1:]))
     found = {hit["it"]: name for name in known if (hit := expression.fullmatch(name))}
     if not found:
-        raise RecordingError(f"{source.path}: no column matches '{pattern}' for {signal}. Columns: {listed(known)}")
+        raise RecordingError(f"{source.path}: no column matches '{pattern}' for {signal}. Columns: "
+                             f"{listed_columns(known)}")
     if kind == "joint":
         return by_name(source, found, signal, joints)
     return by_number(source, {int(number): name for number, name in found.items()}, signal, joints, count)
@@ -126,7 +134,7 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
     missing = [joint for joint in joints if named.get(joint, joint) not in found]
     if missing:
         raise RecordingError(f"{source.path}: no {signal} column found for {missing[0]}. Columns: "
-                             f"{listed([name for name, shape in source.fields.items() if shape != ()])}. "
+                             f"{listed_columns([name for name, shape in source.fields.items() if shape != ()])}. "
                              f"Map them with {column_option(signal, list(found.values()), len(joints))}",
                              code="no-column", where=f"log.{signal}")
     own = [named.get(joint, joint) for joint in joints]
@@ -178,14 +186,19 @@ def column_option(signal: str, likely: Sequence[str], count: int | None) -> str:
 def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Sequence[str] | None,
               count: int | None) -> Match:
     """Return fields numbered from 0 or 1, one per joint. found: number -> field."""
+    if count is None and joints is not None and len(found) == len(joints):  # locked or mimic joints are not logged
+        return Match(tuple(found[number] for number in sorted(found)))
     first = 0 if 0 in found else 1
     wanted = count if count is not None else max(found) - first + 1
     missing = next((number for number in range(first, first + wanted) if number not in found), None)
     if missing is not None:
-        whose = f", for joint '{joints[missing - first]}'," if joints else ""
+        whose = f", for joint '{joints[missing - first]}'," if joints and count is not None else ""
+        lock = f"; or, if the joint stood still, add --lock {joints[missing - first]}=POSITION" \
+            if whose and joints and signal == "position" else ""
         raise RecordingError(f"{source.path}: has no {signal} number {missing}{whose} only "
                              f"{listed(list(found.values()))}. Map them with "
-                             f"{column_option(signal, list(found.values()), wanted)}", where=f"log.{signal}")
+                             f"{column_option(signal, list(found.values()), wanted)}{lock}", where=f"log.{signal}",
+                             code="no-column")
     return Match(tuple(found[number] for number in range(first, first + wanted)), None,
                  tuple(f"number {number}" for number in sorted(found) if number >= first + wanted))
 
@@ -240,4 +253,6 @@ def check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> No
             continue
         if signal not in WITHOUT_JOINTS and len(found) != count:
             raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}",
-                                 where=f"log.{signal}", code="column-count")
+                                 f"name them with --set 'log.{signal}=[...]', or in another file with --set "
+                                 f"'log.{signal}={{file = \"...\", columns = [...]}}'", where=f"log.{signal}",
+                                 code="column-count")

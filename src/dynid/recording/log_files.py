@@ -17,7 +17,8 @@ from typing import Any
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.lerobot import is_dataset
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".mat", ".bag", ".mcap")
+SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".jsonl", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".mat", ".bag",
+            ".mcap")
 _DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?:[T_ ](\d{2})[-:]?(\d{2})(?:[-:]?(\d{2}))?)?(?!\d)")
 _BYTES_AT_ONCE = 1 << 20
 _PATTERN = re.compile(r"[*?\[]")

@@ -237,7 +237,8 @@ class Mapping(BaseModel):
         if self.torque is not None and self.current is not None:
             raise ValueError("give torque or current, not both")
         if self.current is not None and self.drive_gain is None:
-            raise ValueError("current needs drive_gain, the torque per unit of current (--set 'log.drive_gain=[...]')")
+            raise ValueError("current needs drive_gain, N m/A: --set 'log.drive_gain=[...]', or from-log "
+                             "if the log has the controller's own torques and currents; see also dynid gains")
         if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
             raise ValueError('drive_gain = "from-log" needs target_torque and target_current, the columns of the '
                              "controller's own torque and current")

@@ -189,7 +189,7 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
 
 def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None) -> Source | None:
     """Return the file of arrays that begins with `start`; None if it is another kind of file."""
-    from dynid.recording import arrays, bam_logs, torch_tensors
+    from dynid.recording import arrays, json_tables, torch_tensors
     if start.startswith(b"\x93NUMPY"):
         if array is not None:
             raise RecordingError(f"{path}: an NPY file holds one array without a name; remove array = '{array}'")
@@ -199,8 +199,8 @@ def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None
     if start.startswith(b"\x80"):
         raise RecordingError(f"{path}: is a pickle of Python{torch_tensors.legacy_words(start)}, which is not read, "
                              "because it could run a program", torch_tensors.SAVE_REMEDY)
-    if start.lstrip().startswith(b"{"):
-        return bam_logs.open_bam(path).one_array(array, axis)
+    if start.lstrip().startswith((b"{", b"[")):
+        return json_tables.open_json(path).one_array(array, axis)
     if start.startswith(b"PK\x03\x04"):
         return arrays.open_npz(path).one_array(array, axis)
     if start.startswith((b"MATLAB 7.3", b"\x89HDF\r\n")):

@@ -24,6 +24,7 @@ _LINES_AT_ONCE = 20_000  # lines parsed at once without pyarrow
 _MOST_CELLS = 1_000_000  # characters per row
 _ROWS_FOR_TYPES = 20  # rows that determine the type of each column
 _INTEGER = re.compile(r"\d{16,19}")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")  # a time of day
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -59,6 +60,7 @@ class Text:
         self.decimal = decimal or _decimal(self.delimiter, [line for _, line in content[1:]] or [content[0][1]])
         if self.decimal == "," and decimal is None:
             self.notes.append("numbers are written with a decimal comma")
+        content = self._below_preamble(content)
         first, line = content[0]
         cells = self._split(line)
         numeric = [self._is_number(cell) for cell in cells]
@@ -71,11 +73,13 @@ class Text:
             names = self._title_in_comment(head, first, width) or [str(i + 1) for i in range(width)]
         while len(names) > 1 and names[-1] == "":  # a trailing delimiter, not a column
             names.pop()
+        self.names = self._unique_names(names)
+        self.units: Mapping[str, str] = {}  # by column, of a line of units below the header
         if self._titled and len(content) > 1 and not any(map(self._is_number, self._split(content[0][1]))) \
                 and any(map(self._is_number, self._split(content[1][1]))) and not self._dates_in(content[0][1]):
             self.notes.append(f"row {content[0][0] + 1} contains no numbers and was treated as a line of units")
+            self.units = dict(zip(self.names, self._split(content[0][1]), strict=False))
             content = content[1:]
-        self.names = self._unique_names(names)
         if not content:
             raise RecordingError(f"{path}: has a header but no rows", code="no-rows")
         self._start = content[0][0]  # lines before the first row
@@ -231,6 +235,15 @@ class Text:
             return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter))
         return line.rstrip("\r\n").split(self.delimiter)
 
+    def _below_preamble(self, content: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Return the lines from the header on: lines of words above it have at most half of its cells."""
+        cells = [self._split(line) for _, line in content]
+        width = _usual([len(row) for row in cells[:_ROWS_FOR_TYPES]])
+        first = next(i for i, row in enumerate(cells) if 2 * len(row) > width or all(map(self._is_number, row)))
+        if first:
+            self.notes.append(f"{first} lines above the header, '{content[0][1].strip()[:40]}', were skipped")
+        return content[first:]
+
     def _is_number(self, cell: str) -> bool:
         try:
             float(cell.replace(",", ".") if self.decimal == "," else cell)
@@ -241,7 +254,7 @@ class Text:
     def _dates_in(self, line: str) -> set[int]:
         found = set()
         for i, cell in enumerate(self._split(line)):
-            if cell.count("-") >= 2 and ":" in cell:
+            if (cell.count("-") >= 2 and ":" in cell) or _CLOCK.match(cell.strip()):
                 try:
                     _stamp(cell.strip())
                 except ValueError:
@@ -255,8 +268,14 @@ class Text:
         counts = Counter(names)
         twice = sorted(name for name, count in counts.items() if count > 1)
         if twice:
-            self.notes.append(f"several columns have the same name and are distinguished by #1, #2: {', '.join(twice)}")
-        return [f"{name}#{names[:i + 1].count(name)}" if name in twice else name for i, name in enumerate(names)]
+            self.notes.append("several columns have the same name and are distinguished by #1, #2: "
+                              + ", ".join(twice[:24]))
+        seen: Counter[str] = Counter()
+        found = []
+        for name in names:
+            seen[name] += 1
+            found.append(f"{name}#{seen[name]}" if counts[name] > 1 else name)
+        return found
 
     def _title_in_comment(self, head: list[str], first: int, width: int) -> list[str]:
         """Return names from a comment just above the numbers, as numpy.savetxt writes it."""
@@ -320,7 +339,7 @@ _MICROSECOND = datetime(1, 1, 1, microsecond=1) - datetime(1, 1, 1)
 
 
 def _stamp(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
+    moment = datetime.fromisoformat(f"1970-01-01T{text}" if _CLOCK.match(text) else text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -30,6 +30,7 @@ from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_statistics import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
+from dynid.validate.suspicions.cause_findings import NAMES
 from dynid.validate.thresholds import (
     CONTRADICTION_ASKED,
     CONTRADICTION_WEIGHT,
@@ -311,8 +312,9 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
     if not in_fit and (ratio * MATERIAL < 1.0 or weight > CONTRADICTION_WEIGHT):
         return
     best = weighed[0] if weighed else None
-    likeliest = "" if best is None else f" (the likeliest, '{best.cause}', explains {100 * best.explained:.0f} %)"
-    # Separate fits may extrapolate badly to other blocks where the motion is poor: then the fit itself is the evidence.
+    likeliest = "" if best is None else (f" (the likeliest, {NAMES.get(best.cause, best.cause)}, explains "
+                                         f"{100 * best.explained:.0f} %)")
+    # Separate fits may predict other blocks badly, where their motion is poor: then the fit itself is the evidence.
     less, where = (own / inside, "explain the fitted") if in_fit else (1.0 / ratio, "predict unseen")
     better = (f"separate fits of each joint {where} torques with {100 * (1.0 - less ** 0.5):.0f} % less error "
               f"than one set of parameters for the whole robot, and no fault that was tested explains it{likeliest}")

@@ -42,8 +42,9 @@ def joints_listed(names: Sequence[str]) -> str:
     return listed([joint_label(name) for name in names])
 
 
-# First words of sentences that are capitalised; any other first word is a name of a joint or parameter.
-_ORDINARY_WORDS = ("a", "joint", "joints", "the", "block", "on", "all", "between", "more", "record", "longer")
+# First words of sentences that take a capital; any other is the name of a joint or parameter, which stays as it is.
+_ORDINARY_WORDS = ("a", "joint", "joints", "the", "block", "on", "all", "between", "more", "record", "longer",
+                   "torques", "positions")
 
 
 def capitalised(text: str) -> str:

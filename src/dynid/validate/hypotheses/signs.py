@@ -26,6 +26,13 @@ def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int
     return tuple(j for j in range(regression.dof) if _inverted(regression, j, sure, inflation))
 
 
+def undecided_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
+    """Return the joints (from 0) whose friction, fitted alone, is nowhere surely positive: their sign may be wrong."""
+    return tuple(j for j, factor in enumerate(regression.factors) if not len(factor.columns) or not any(
+        _rubs(regression, int(column), j) and z > CERTAIN_STANDARD_ERRORS
+        for column, z in zip(factor.columns, own_evidence(factor.r, factor.rows, inflation), strict=True)))
+
+
 def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> bool:
     factor = regression.factors[j]
     if not len(factor.columns) or factor.rows <= 2 * len(factor.columns) or factor.power <= 0:

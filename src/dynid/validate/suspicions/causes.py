@@ -24,7 +24,7 @@ from dynid.validate.hypotheses.motions import position_sign
 from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
 from dynid.validate.hypotheses.other_log import load_taken_up
 from dynid.validate.hypotheses.plausible import times_solid_steel
-from dynid.validate.hypotheses.signs import inverted_joints
+from dynid.validate.hypotheses.signs import inverted_joints, undecided_joints
 from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
 from dynid.validate.hypotheses.weigh import (
     Clues,
@@ -203,15 +203,18 @@ def _signs(state: Explained) -> Explained:
     """Report torques, or positions, of any set of joints with the opposite sign."""
     case = state.case
     regression, dof = case.problem.regression, case.problem.model.dof
-    inverted = inverted_joints(regression, case.tests.rows.inflation if case.problem.data else 1.0)
+    inflation = case.tests.rows.inflation if case.problem.data else 1.0
+    inverted = inverted_joints(regression, inflation)
     if not inverted:
         return state
-    names = [regression.joints[j] for j in inverted]
-    sign = np.ones(dof)
-    sign[list(inverted)] = -1.0
-    torques = Hypothesis("torque-sign", inverted, scaled_torques(sign), sign, (-1.0,) * len(inverted))
+    torques = _reversed_torques(inverted, dof)
     if case.problem.data and not _agreed(case, torques):
-        return state
+        # Most joints are surely inverted, and only together with those whose friction is too small to decide.
+        inverted = tuple(sorted({*inverted, *undecided_joints(regression, inflation)}))
+        torques = _reversed_torques(inverted, dof)
+        if 2 * len(inverted_joints(regression, inflation)) <= dof or not _agreed(case, torques):
+            return state
+    names = [regression.joints[j] for j in inverted]
     every = drive_gains(case.problem, case.estimate)
     gains = [every[j].gain for j in inverted]
     known = [-1.0 if gain is None or gain > 0 else gain for gain in gains]
@@ -236,6 +239,13 @@ def _signs(state: Explained) -> Explained:
                       f"{who} the wrong sign: friction and inertia are negative{doubt}", joints=names,
                       evidence=evidence)
     return _with(state, finding, torques)
+
+
+def _reversed_torques(joints: tuple[int, ...], dof: int) -> Hypothesis:
+    """Return the hypothesis that the torques of these joints (from 0) have the opposite sign."""
+    sign = np.ones(dof)
+    sign[list(joints)] = -1.0
+    return Hypothesis("torque-sign", joints, scaled_torques(sign), sign, (-1.0,) * len(joints))
 
 
 def _agreed(case: Case, hypothesis: Hypothesis) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.findings import Finding
 from dynid.order_statistics import median
 from dynid.quantities import percent_text
@@ -34,28 +35,35 @@ MIN_CLOCK_ROWS = 10  # smallest number of rows over which positions and integrat
 
 def joints_at_rest(case: Case) -> Iterator[Finding]:
     """Report joints that never moved."""
-    for motion in case.motions:
-        if not motion.moves:
-            who, width = joint_label(motion.joint), f"{motion.range:.1g} {motion.unit}".strip()
-            yield suspect("joint-at-rest", "no motion", who,
-                          f"{who} never moved (range {width}), so the data do not determine its own inertia and "
-                          "friction",
-                          joints=[motion.joint], evidence={"range": motion.range})
+    still = [motion for motion in case.motions if not motion.moves]
+    if still:
+        names, widest = [motion.joint for motion in still], max(still, key=lambda motion: motion.range)
+        who, width = joints_listed(names), f"{widest.range:.1g} {widest.unit}".strip()
+        yield suspect("joint-at-rest", "no motion", who,
+                      f"{who} never moved (range {width}), so the data do not determine the inertia and friction of "
+                      f"{'its' if len(still) == 1 else 'their'} own", joints=names,
+                      evidence={"range": _of_each([motion.range for motion in still])})
 
 
 def silent_torques(case: Case) -> Iterator[Finding]:
     """Report torques that are always zero or constant."""
+    zero, constant = list[str](), dict[str, float]()
     for j, motion in enumerate(case.motions):
-        who, torques = joint_label(motion.joint), case.torques(j)
+        torques = case.torques(j)
         if all(motion.joint in log.unmeasured for log in case.problem.data):
             continue
         if not any(np.any(tau) for tau in torques):
-            yield suspect("torque-zero", "no torque", who, f"the torque of {who} is always zero: check its column",
-                          severity="fatal", joints=[motion.joint])
+            zero.append(motion.joint)
         elif max(float(np.ptp(tau)) for tau in torques) == 0.0:
-            yield suspect("torque-constant", "constant torque", who,
-                          f"the torque of {who} never changes: check its column", severity="fatal",
-                          joints=[motion.joint], evidence={"torque": float(torques[0][0])})
+            constant[motion.joint] = float(torques[0][0])
+    for code, title, says, names in (("torque-zero", "no torque", "always zero", zero),
+                                     ("torque-constant", "constant torque", "constant", [*constant])):
+        if names:
+            who, many = joints_listed(names), len(names) > 1
+            yield suspect(code, title, who, f"the torque{'s' * many} of {who} {'are' if many else 'is'} {says}: check "
+                          f"{'their columns' if many else 'its column'} (--set 'log.torque=[...]')", severity="fatal",
+                          joints=names, evidence={"torque": _of_each([*constant.values()])} if code == "torque-constant"
+                          else {})
 
 
 def degrees_for_radians(case: Case) -> Iterator[Finding]:
@@ -75,20 +83,42 @@ def beyond_limits(case: Case) -> Iterator[Finding]:
     """Report positions or velocities beyond the limits, unless the unit is wrong."""
     if _far(case):
         return
-    for motion in case.motions:
-        who, low, high = joint_label(motion.joint), motion.lower, motion.upper
-        below = low is not None and motion.low < low - LIMIT_SLACK
-        if below or (high is not None and motion.high > high + LIMIT_SLACK):
-            yield suspect("position-beyond-limits", "beyond limits", who,
-                          f"{who} goes from {motion.low:.3g} to {motion.high:.3g} {motion.unit}, beyond its limits: "
-                          "check sign, offset and unit of its position, and that the robot file is of this machine",
-                          joints=[motion.joint],
-                          evidence={"low": motion.low, "high": motion.high})
-        elif motion.velocity_limit is not None and motion.speed > TOO_FAST_RATIO * motion.velocity_limit:
-            yield suspect("velocity-beyond-limits", "beyond limits", who,
-                          f"{who} reaches {motion.speed:.3g} {motion.unit}/s, its limit is {motion.velocity_limit:.3g}"
-                          ": check the unit of position and the time stamps", joints=[motion.joint],
-                          evidence={"speed": motion.speed, "limit": motion.velocity_limit})
+    beyond = [motion for motion in case.motions if _excess(motion) > LIMIT_SLACK]
+    fast = [motion for motion in case.motions if motion not in beyond and motion.velocity_limit is not None
+            and motion.speed > TOO_FAST_RATIO * motion.velocity_limit]
+    if beyond:
+        names, worst = [motion.joint for motion in beyond], max(beyond, key=_excess)
+        yield suspect("position-beyond-limits", "beyond limits", joints_listed(names),
+                      f"{joint_label(worst.joint)} goes from {worst.low:.3g} to {worst.high:.3g} {worst.unit}, beyond "
+                      f"its limits{_and_others(names, worst)}: check sign, offset and unit of the positions, and that "
+                      "the robot file is of this machine", joints=names,
+                      evidence={"low": _of_each([motion.low for motion in beyond]),
+                                "high": _of_each([motion.high for motion in beyond])})
+    if fast:
+        limits = [float(motion.velocity_limit or 0.0) for motion in fast]
+        names, worst = [motion.joint for motion in fast], max(fast, key=lambda one: one.speed)
+        yield suspect("velocity-beyond-limits", "velocity beyond limits", joints_listed(names),
+                      f"{joint_label(worst.joint)} reaches {worst.speed:.3g} {worst.unit}/s, its limit is "
+                      f"{worst.velocity_limit:.3g}{_and_others(names, worst)}: check the unit of position and the time "
+                      "stamps", joints=names,
+                      evidence={"speed": _of_each([motion.speed for motion in fast]), "limit": _of_each(limits)})
+
+
+def _of_each(values: list[float]) -> float | tuple[float, ...]:
+    """Return a number of each joint as evidence; of a single joint the number itself."""
+    return values[0] if len(values) == 1 else each(values)
+
+
+def _excess(motion: JointMotion) -> float:
+    """Return how far a joint goes beyond its limits, rad or m; negative inside of them."""
+    return max(-np.inf if motion.lower is None else motion.lower - motion.low,
+               -np.inf if motion.upper is None else motion.high - motion.upper)
+
+
+def _and_others(names: list[str], worst: JointMotion) -> str:
+    """Return words on the other joints of a finding on the worst one."""
+    others = [name for name in names if name != worst.joint]
+    return f", and so {'do' if len(others) > 1 else 'does'} {joints_listed(others)}" if others else ""
 
 
 def encoders_stuck(case: Case) -> Iterator[Finding]:
@@ -189,6 +219,29 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
                           evidence={"factor": factor})
 
 
+def velocities_for_positions(case: Case) -> Iterator[Finding]:
+    """Report positions that equal the measured velocities, or of which those are not the derivatives but the reverse
+    holds."""
+    for log in case.problem.recordings:
+        if log.dq is None or len(log) < 100:
+            continue
+        moving = np.flatnonzero((np.ptp(log.q, axis=0) > 0.0) & (np.ptp(log.dq, axis=0) > 0.0))
+        equal = [_correlated(log.q[:, j], log.dq[:, j]) for j in moving]
+        exchanged = [_correlated(log.q[:, j], np.gradient(log.dq[:, j], log.t)) for j in moving]
+        derived = [_correlated(np.gradient(log.q[:, j], log.t), log.dq[:, j]) for j in moving]
+        if len(moving) and not any(derived) and (all(equal) or all(exchanged)):
+            what = "equal its velocities" if all(equal) else "are the derivatives of its velocities"
+            names = case.problem.regression.joints
+            yield suspect("velocities-for-positions", "velocities for positions", log.source,
+                          f"the positions of {log.source} {what}: the position columns probably hold velocities (--set "
+                          "'log.position=[...]')", severity="fatal", joints=[names[j] for j in moving],
+                          logs=[log.source])
+
+
+def _correlated(a: Array, b: Array) -> bool:
+    return bool(np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > CLOCK_CORRELATION)
+
+
 def cutoff_too_high(case: Case) -> Iterator[Finding]:
     """Report a given cut-off at which more of the accelerations is position noise than motion."""
     if case.cutoff is not None and case.cutoff.is_chosen:  # cross-validation chose this cut-off
@@ -232,6 +285,7 @@ def _far(case: Case) -> list[JointMotion]:
 SUSPICIONS = (Suspicion("data", joints_at_rest), Suspicion("data", silent_torques),
               Suspicion("data", degrees_for_radians), Suspicion("data", beyond_limits),
               Suspicion("data", encoders_stuck), Suspicion("data", torques_saturated),
-              Suspicion("data", clock_against_velocity), Suspicion("data", rows_held),
+              Suspicion("data", clock_against_velocity), Suspicion("data", velocities_for_positions),
+              Suspicion("data", rows_held),
               Suspicion("data", log_in_itself), Suspicion("data", positions_rounded),
               Suspicion("data", cutoff_too_high))
