@@ -98,7 +98,8 @@ SECOND_FAULT_TORQUE = 0.05  # share of a joint's torque that a pattern has to be
 
 # -- values --------------------------------------------------------------------------------------------------
 NEGATIVE_STANDARD_ERRORS = 2.0  # standard errors below zero from which a value is negative
-NEGATIVE_FALSE_ALARM = 0.01  # probability that noise puts one of all values as far below zero
+VALUE_FALSE_ALARM = 0.01  # probability that chance puts one of all values as far below zero, or that the last link
+#                           differs as much from a file whose errors are alike in all links
 LARGE_OFFSET = 0.6  # share of a joint's torque from which an offset is large
 PRICE_RATIO = 1.5  # times the unconstrained error from which consistency has a large price
 TERM_GAIN = 0.5  # percent of a joint's error that a friction term has to take in cross-validation
@@ -134,7 +135,7 @@ MAX_NOMINAL_MISFIT = 0.3  # share of a torque, in squares, that the scaled nomin
 NOMINAL_EXPLAINS = 0.8  # share of a torque that nominal gravity and accelerations explain where they are believed
 NOMINAL_GRAVITY = 0.1  # share of a torque that gravity alone has to explain for that
 LOAD_TORQUE = 0.3  # share of some torque that it has to be: files are wrong by tens of percent
-MAX_LOAD_EXCESS = 1.25  # times what another body leaves that the load leaves at most
+FILE_ERROR = 0.15  # relative error of a file's links, each way that a motion shows: about 30 % of a whole link
 CARRIED_GRAVITY = 0.2  # share of a joint's torque that nominal gravity has to be for its absence to be noticed
 MAX_GRAVITY_LEFT = 0.2  # share of nominal gravity that is in the torque at most where gravity was removed
 MAX_GRAVITY_PART = 0.1  # share of the torque that follows gravity at most: in a smaller unit it follows gravity still

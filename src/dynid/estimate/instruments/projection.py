@@ -26,7 +26,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.instruments.equations import Instrumented
 from dynid.recording import Decimation, Samples
 from dynid.regression import Regression, Stacked
-from dynid.regression.autocorrelation import autocovariance, has_long_memory
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.base import reduce_columns
 from dynid.regression.noise_spectrum import LowFrequencyNoise
 from dynid.regression.residual_series import PIECE
@@ -285,8 +285,7 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
         for other in range(j, dof):
             count = max(float(np.sum(kept[j] * kept[other])), 1.0)
             power = _near(spectra[j] * spectra[other].conj()) / (count * np.sqrt(free[j] * free[other]))
-            if other == j and has_long_memory(low.residual[:, j] / amplitude[j], low.kept[:, j] > 0.0):
-                # Slow noise: neighbours of a frequency near zero have less of it.
+            if other == j:  # neighbours of a frequency near zero have less of slow noise
                 slow = LowFrequencyNoise.from_periodograms([(np.abs(spectra[j]) ** 2 / count, taken[j], rows, rows)])[0]
                 power = np.maximum(power.real, slow.spectrum(rows)).astype(complex)
             part = np.real((instruments[j] * (multiplicity * power.conj())) @ instruments[other].conj().T) / rows
@@ -302,19 +301,26 @@ def residual_amplitude(low: LowRate) -> Array:
     deviation.
 
     It is averaged over many correlation times of the scaled residuals, because a shorter average would remove slow
-    components. Amplitude and correlation time are determined iteratively, starting from short windows.
+    components. Amplitude and correlation time are determined iteratively, starting from short windows. Few correlation
+    times fit into a short log: the mean square over n rows of normal noise with autocorrelation rho has the variance
+    2 sum rho^2 / n times its square by chance. It is shrunk toward its mean by this share of its variance.
     """
     local = np.empty(low.residual.T.shape)
     for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.deviation, 1e-300)):
-        residual, counts, rows = low.residual[:, j], low.kept[:, j] > 0.0, _NEAR_ROWS
+        residual, counts, rows, rho = low.residual[:, j], low.kept[:, j] > 0.0, _NEAR_ROWS, np.ones(1)
         for _ in range(_NOISE_ITERATIONS):
             local[j] = np.maximum(_amplitude(residual, counts, rows), least)
             shape = autocovariance(residual / local[j], counts)
-            memory = (2.0 * shape.sum() - shape[0]) / shape[0] if shape[0] > 0.0 else 1.0
-            longer = min(round(_BLOCK_CORRELATION_LENGTHS * memory), len(residual) // 5) // 2 * 2 + 1
+            rho = shape / shape[0] if shape[0] > 0.0 else np.ones(1)
+            longer = min(round(_BLOCK_CORRELATION_LENGTHS * (2.0 * rho.sum() - 1.0)), len(residual) // 5) // 2 * 2 + 1
             if longer <= rows:
                 break
             rows = longer
+        square = local[j, counts] ** 2
+        if len(square) and square.any():
+            mean, chance = float(square.mean()), 2.0 * (2.0 * float(rho @ rho) - 1.0) / rows
+            true = max(0.0, 1.0 - chance * mean ** 2 / max(float(square.var()), 1e-300))
+            local[j] = np.maximum(np.sqrt(mean + true * (local[j] ** 2 - mean)), least)
     return local
 
 
