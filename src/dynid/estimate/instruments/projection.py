@@ -280,14 +280,20 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
     spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
     taken = _leverage(instruments, low.columns, weights, projected.kept, multiplicity)
     free = [_free(share) for share in taken]
+    slow = [one.spectrum(rows) for one in LowFrequencyNoise.from_periodograms(
+        [(np.abs(own) ** 2 / max(float(np.sum(keep ** 2)), 1.0), share, rows, rows)
+         for own, keep, share in zip(spectra, kept, taken, strict=True)])]
+    # Neighbours of a frequency near zero have less of slow noise: spectra are smoothed relative to its shape.
+    roots = [np.sqrt(np.where(shape > 0.0, shape, np.min(shape[shape > 0.0], initial=np.inf))) if shape.any()
+             else np.ones_like(shape) for shape in slow]
     middle = np.zeros((projected.base, projected.base))
     for j in range(dof):
         for other in range(j, dof):
             count = max(float(np.sum(kept[j] * kept[other])), 1.0)
-            power = _near(spectra[j] * spectra[other].conj()) / (count * np.sqrt(free[j] * free[other]))
-            if other == j:  # neighbours of a frequency near zero have less of slow noise
-                slow = LowFrequencyNoise.from_periodograms([(np.abs(spectra[j]) ** 2 / count, taken[j], rows, rows)])[0]
-                power = np.maximum(power.real, slow.spectrum(rows)).astype(complex)
+            root = roots[j] * roots[other]
+            power = root * _near(spectra[j] * spectra[other].conj() / root) / (count * np.sqrt(free[j] * free[other]))
+            if other == j:  # the fit may absorb most of the noise near zero, of which the shape then says more
+                power = np.maximum(power.real, slow[j]).astype(complex)
             part = np.real((instruments[j] * (multiplicity * power.conj())) @ instruments[other].conj().T) / rows
             part *= weights[j] ** 2 * weights[other] ** 2
             middle[np.ix_(low.columns[j], low.columns[other])] += part
@@ -302,8 +308,8 @@ def residual_amplitude(low: LowRate) -> Array:
 
     It is averaged over many correlation times of the scaled residuals, because a shorter average would remove slow
     components. Amplitude and correlation time are determined iteratively, starting from short windows. Few correlation
-    times fit into a short log: the mean square over n rows of normal noise with autocorrelation rho has the variance
-    2 sum rho^2 / n times its square by chance. It is shrunk toward its mean by this share of its variance.
+    times fit into a short log: the logarithm of the amplitude over n rows of normal noise with autocorrelation rho has
+    the variance sum rho^2 / 2n by chance. It is shrunk toward its mean by this share of its variance.
     """
     local = np.empty(low.residual.T.shape)
     for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.deviation, 1e-300)):
@@ -316,11 +322,10 @@ def residual_amplitude(low: LowRate) -> Array:
             if longer <= rows:
                 break
             rows = longer
-        square = local[j, counts] ** 2
-        if len(square) and square.any():
-            mean, chance = float(square.mean()), 2.0 * (2.0 * float(rho @ rho) - 1.0) / rows
-            true = max(0.0, 1.0 - chance * mean ** 2 / max(float(square.var()), 1e-300))
-            local[j] = np.maximum(np.sqrt(mean + true * (local[j] ** 2 - mean)), least)
+        if counts.any():
+            size, chance = np.log(local[j]), 0.5 * (2.0 * float(rho @ rho) - 1.0) / rows
+            mean, spread = float(size[counts].mean()), float(size[counts].var())
+            local[j] = np.exp(mean + max(0.0, 1.0 - chance / max(spread, 1e-300)) * (size - mean))
     return local
 
 
