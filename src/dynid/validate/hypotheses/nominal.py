@@ -117,7 +117,7 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
 
     The nominal bodies are fixed, friction and rotors are free, and the residual is fitted by the inertial parameters of
     the last body. A file that is inaccurate everywhere is no evidence for a load: the last body has to differ from the
-    file significantly more than the others do (`_chance_of_last`).
+    file significantly more than the others do (`chance_of_last`).
     """
     robot = complete(problem.model).robot
     if sheet is None or robot is None or len(sheet.bodies) < 2:
@@ -136,12 +136,12 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
     share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
     if share < LOAD_TORQUE or (fit.mass is not None and fit.mass < CLEAR_STANDARD_ERRORS * (fit.std or 0.0)):
         return None
-    if _chance_of_last(sheet) >= VALUE_FALSE_ALARM:
+    if chance_of_last(sheet) >= VALUE_FALSE_ALARM:
         return None
     return NominalLoad(last, explained, fit.mass, fit.std, share)
 
 
-def _chance_of_last(sheet: Sheet) -> float:
+def chance_of_last(sheet: Sheet) -> float:
     """Return the probability that the last body differs from the file as much as it does, if it differs as the others.
 
     Relative changes of the bodies are random effects of two variances, one of the last body and one of all others.
