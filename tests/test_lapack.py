@@ -119,3 +119,15 @@ print(svd(np.eye(2))[1].tolist(), cython_blas is sys.modules["scipy.linalg.cytho
 """
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.splitlines() == ["True False", "[1.0, 1.0] True"]
+
+
+def test_the_column_space_leaves_out_rounding_and_dependent_columns() -> None:
+    rng = np.random.default_rng(5)
+    known = np.linalg.qr(rng.normal(size=(60, 4)))[0]
+    independent = known * [1.0, 1e-6, 1e3, 10.0]  # columns have different units
+    columns = np.column_stack([independent, 1e-14 * rng.normal(size=60), independent @ [1.0, 1.0, 0.0, 2.0],
+                               np.zeros(60)])
+    basis = lapack.column_space(columns, 1e-9)
+    assert basis.shape == (60, 4)
+    assert np.allclose(basis @ basis.T, known @ known.T, atol=1e-9)
+    assert lapack.column_space(np.zeros((5, 2)), 1e-9).shape == (5, 0)

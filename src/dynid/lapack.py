@@ -44,6 +44,7 @@ dgeqrf, dpotrf, dpotrs = _lapack.dgeqrf, _lapack.dpotrf, _lapack.dpotrs
 
 # Share of the largest singular value above which a triangular factor gives x to ten digits.
 TRIANGULAR_SHARE = 1e-6
+ROUNDING_SHARE = 1e-12  # of the largest column: units differ by less, sums that cancel are smaller
 _cone_lock = threading.Lock()  # cone programs are solved on several threads
 
 
@@ -117,6 +118,21 @@ def solve_tridiagonal(band: Array, b: Array) -> Array:
     if status != 0:
         raise np.linalg.LinAlgError("a tridiagonal matrix is singular")
     return np.asarray(x)
+
+
+def column_space(columns: Array, share: float) -> Array:
+    """Return an orthonormal basis (rows, dimensions) of the span of columns (rows, k), each scaled to one.
+
+    A column that is rounding beside the largest one spans nothing. Directions count as rounding, too, if their singular
+    value is below a share of the largest.
+    """
+    size = np.linalg.norm(columns, axis=0)
+    used = size > ROUNDING_SHARE * np.max(size, initial=0.0)
+    basis, r = np.linalg.qr(columns[:, used] / size[used])
+    if is_full_rank(r, max(share, TRIANGULAR_SHARE)):
+        return np.asarray(basis)
+    u, sizes, _ = np.linalg.svd(r)
+    return np.asarray(basis @ u[:, sizes > share * sizes[0]])
 
 
 def null_space(a: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import lfilter
 
-from dynid.regression.autocorrelation import autocovariance, has_long_memory
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.noise_spectrum import LowFrequencyNoise, spectrum
 
 ROWS, MEMORIES = 400, (1.0, 4.0, 16.0)
@@ -72,14 +72,6 @@ def test_variances_of_slow_columns_hold_under_pink_noise() -> None:
         true.append((q.T @ x) ** 2)
     ratio = np.mean(stated, axis=0).sum() / np.mean(true, axis=0).sum()
     assert 0.75 < ratio < 1.3
-
-
-def test_white_noise_has_no_long_memory() -> None:
-    rng = np.random.default_rng(2)
-    assert not any(has_long_memory(rng.normal(size=ROWS), ALL) for _ in range(20))
-    slow = lfilter([1.0], [1.0, -0.97], rng.normal(size=ROWS))
-    assert has_long_memory(slow, ALL)
-    assert not has_long_memory(np.zeros(ROWS), ALL)
 
 
 def test_zero_residuals_have_no_noise() -> None:

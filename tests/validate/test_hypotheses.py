@@ -30,6 +30,7 @@ from dynid.validate.hypotheses.motions import (
     refined,
     worth_of_delay,
 )
+from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log
 from dynid.validate.hypotheses.plausible import reach_of
 from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints
@@ -204,6 +205,22 @@ def test_a_rough_nominal_model_is_no_wrong_gain(simulate):
     changes = {p.name: value * factors[p.owner + 1] for p, value in
                zip(healthy.model.parameters, healthy.theta, strict=True) if p.body is not None}
     assert causes(judged(simulate("kuka-lwr4", changes=changes))) == []
+
+
+@pytest.mark.parametrize(("others", "is_stated"), [((1.0,) * 6, True), ((1.1, 0.9, 1.05, 0.95, 1.1, 0.9), True),
+                                                   ((2.5, 0.4, 3.0, 0.3, 2.0, 0.35), False)])
+def test_a_load_stands_out_against_the_errors_of_the_file(simulate, others, is_stated):
+    """The same change of the last link, beside other links that agree with the file and links that do not."""
+    healthy = simulate("kuka-lwr4")
+    factors = dict(enumerate((*others, 3.5), start=1))
+    changes = {p.name: value * factors[p.owner + 1] for p, value in
+               zip(healthy.model.parameters, healthy.theta, strict=True) if p.body is not None}
+    problem, _ = simulate("kuka-lwr4", changes=changes).fitted()
+    sheet = compare_with_nominal(problem)
+    assert sheet is not None
+    assert (chance_of_last(sheet) < 0.01) == is_stated
+    if not is_stated:
+        assert load_on_log(problem, sheet) is None
 
 
 def test_payload_on_the_log(simulate):

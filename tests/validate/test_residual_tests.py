@@ -29,6 +29,7 @@ from dynid.robot import Robot
 from dynid.validate import reconstruct, residual_tests
 from dynid.validate.candidates import _coefficient_variances, fit_candidates
 from dynid.validate.residual_statistics import autocorrelation, filter_memory, normality, whiteness
+from dynid.validate.sampled_rows import SampledRows
 
 
 def series(x: np.ndarray, keep: np.ndarray | None = None) -> tuple[Residuals, ...]:
@@ -277,3 +278,17 @@ def test_tests_of_another_estimate_of_the_same_rows_are_the_same_as_new_ones(sim
     whole = reconstruct(log.fitted()[1], log.samples)
     assert [joint.to_dict() for joint in residual_tests(whole, earlier=(one, first)).joints] == [
         joint.to_dict() for joint in residual_tests(whole).joints]
+
+
+def test_columns_that_are_rounding_span_nothing() -> None:
+    rng, m = np.random.default_rng(6), 200
+    zero = np.zeros((m, 1))
+    columns, noise = rng.normal(size=(m, 2)), rng.normal(size=(m, 1))
+
+    def rows(columns: np.ndarray) -> SampledRows:
+        return SampledRows(*[zero] * 7, np.zeros(m), (columns,), noise, zero, np.ones((m, 1), dtype=bool))
+
+    more = np.column_stack([columns, 1e-15 * rng.normal(size=m), columns.sum(axis=1)])
+    plain, rounded = (rows(own).spans[0] for own in (columns, more))
+    assert plain is not None and rounded is not None
+    assert np.allclose(plain @ plain.T, rounded @ rounded.T, atol=1e-12)

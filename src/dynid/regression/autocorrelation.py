@@ -151,12 +151,6 @@ def _window_lags(raw: Array) -> int:
     return int(np.clip(2 * last, 8, limit))
 
 
-def has_long_memory(residual: Array, keep: Bools) -> bool:
-    """Return whether residuals (m,) are correlated over so much of their length that a window may truncate it."""
-    raw = _raw_autocovariance(np.where(keep, residual, 0.0), int(keep.sum()))
-    return bool(raw[0] > 0.0) and _window_lags(raw) > _LONG_WINDOW * max(1, len(residual) // 5)
-
-
 def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> tuple[Array, float, float]:
     """Return the autocovariance of the noise, corrected for the part that the fit absorbs; the mean share of the noise
     that remains in the residuals at the absorbed frequencies; and the part of the sum over all lags that is slow noise.

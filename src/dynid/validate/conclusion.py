@@ -284,7 +284,7 @@ def _needless_friction(case: Case) -> Iterator[Finding]:
             f"The data do not distinguish the friction '{kind}' of "
             f"{joints_listed([one.joint for one in own])} from simpler "
             "friction: it does not reduce the cross-validation error "
-            "significantly; remove it unless it is known to exist"), f"{kind} not distinguished",
+            "significantly; to leave it out, name the other terms with --friction"), f"{kind} not distinguished",
             tuple(one.joint for one in own),
             tuple(name for one in own for name in one.parameters), evidence={
                 "gain_percent": tuple(one.worth.gain for one in own),

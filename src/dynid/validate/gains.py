@@ -20,7 +20,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
-from dynid.lapack import least_squares
+from dynid.lapack import column_space, least_squares
 from dynid.model import CompleteModel, complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
@@ -199,7 +199,7 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
         if len(tau) < 3 * (others.shape[1] + 1) or not np.any(tau) or own @ own <= 1e-9 * float(whole @ whole):
             found.append(unknown)
             continue
-        basis = _span(others / np.linalg.norm(others, axis=0))
+        basis = column_space(others, 1e-9)
         alone = own - basis @ (basis.T @ own)
         power, size = float(alone @ alone), float(tau @ tau)
         if power < 1e-6 * float(own @ own):
@@ -219,9 +219,3 @@ def chosen_columns(model: CompleteModel, chosen: Bools, q: Array, dq: Array, ddq
     out = np.zeros((model.dof * count, len(q)))
     model.fill(q, dq, ddq, place, out)
     return np.ascontiguousarray(out.reshape(model.dof, count, len(q)).transpose(2, 0, 1))
-
-
-def _span(columns: Array) -> Array:
-    """Return an orthonormal basis of the span of some columns."""
-    u, singular, _ = np.linalg.svd(columns, full_matrices=False)
-    return u[:, singular > 1e-9 * singular[0]]

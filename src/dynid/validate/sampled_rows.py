@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
+from dynid.lapack import column_space
 from dynid.order_statistics import median
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
@@ -24,6 +25,7 @@ from dynid.validate.hypotheses.motions import lag_of_link, position_cutoff
 ROWS = 4096  # largest number of rows per joint; more would only take longer
 EXCERPT_ROWS = 131_072  # full-rate rows of all logs from which these are taken: two minutes at 1 kHz
 BLOCKS = 8  # blocks of time for cross-validation
+_DEPENDENT_SHARE = 1e-9  # singular value of a dependent direction, relative to the largest
 _BACKLASH_OF_RANGE = 0.005  # share of a joint's range: backlash whose effect is searched
 
 
@@ -84,10 +86,9 @@ class SampledRows:
 
 def _span(columns: Array) -> Array | None:
     """Return an orthonormal basis of columns (m, k); None for too few rows or only zeros."""
-    size = np.linalg.norm(columns, axis=0)
-    if len(columns) < 3 * columns.shape[1] + 10 or not np.any(size > 0):
+    if len(columns) < 3 * columns.shape[1] + 10 or not columns.any():
         return None
-    return np.asarray(np.linalg.qr(columns[:, size > 0] / size[size > 0])[0])
+    return column_space(columns, _DEPENDENT_SHARE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ SECOND_FAULT_TORQUE = 0.05  # share of a joint's torque above which a pattern is
 
 # -- values --------------------------------------------------------------------------------------------------
 NEGATIVE_STANDARD_ERRORS = 2.0  # standard errors below zero for a value to be negative
-NEGATIVE_FALSE_ALARM = 0.01  # probability that noise makes one of all values as negative
+VALUE_FALSE_ALARM = 0.01  # probability that noise makes one of all values as negative, or the last link as different
 LARGE_OFFSET = 0.6  # share of a joint's torque above which an offset is large
 PRICE_RATIO = 1.5  # times the unconstrained error above which physical consistency has a large cost
 TERM_GAIN = 0.5  # percent by which a friction term has to reduce a joint's cross-validation error
@@ -139,7 +139,7 @@ MAX_NOMINAL_MISFIT = 0.3  # share of a squared torque not explained by the scale
 NOMINAL_EXPLAINS = 0.8  # share of a torque that nominal gravity and accelerations have to explain to be used
 NOMINAL_GRAVITY = 0.1  # share of a torque that gravity alone has to explain for that
 LOAD_TORQUE = 0.3  # smallest share of a load in some torque: robot files are wrong by tens of percent
-MAX_LOAD_EXCESS = 1.25  # largest ratio of the residual with a load to that with changes of another body
+FILE_ERROR = 0.15  # relative error of the links in a robot file, per observed direction: about 30 % of a whole link
 CARRIED_GRAVITY = 0.2  # smallest share of nominal gravity in a joint's torque for its absence to be noticed
 MAX_GRAVITY_LEFT = 0.2  # largest share of nominal gravity in a torque from which gravity was removed
 MAX_GRAVITY_PART = 0.1  # largest share of such a torque that follows gravity; torques in another unit follow it more

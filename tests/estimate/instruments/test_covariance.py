@@ -29,7 +29,7 @@ def equations(residual: np.ndarray, kept: np.ndarray | None = None) -> tuple[Pro
     return projected, low, [tall[:ROWS], tall[ROWS:]]
 
 
-@pytest.mark.parametrize("pole", [0.0, 0.3, 0.7, 0.9])
+@pytest.mark.parametrize("pole", [0.0, 0.3, 0.7, 0.9, 0.98])
 def test_noise_of_known_correlation_in_time_and_between_joints(pole: float) -> None:
     """(Z'Z)^-1 sum_jl Z_j' C_jl Z_l (Z'Z)^-1 with C_jl = mix_jl pole^|k| / (1 - pole^2)."""
     mix = np.array([[1.0, 0.6], [0.6, 4.0]])
@@ -62,5 +62,16 @@ def test_the_amplitude_of_residuals_follows_them_but_not_below_a_fifth() -> None
     size = np.where(T < 12.0, 0.02, 1.0)[:, None]
     low = equations(size * rng.normal(size=(ROWS, 2)))[1]
     amplitude = residual_amplitude(low)
-    assert np.allclose(amplitude[:, 20:1150], 0.2 * low.deviation[:, None])
+    share = amplitude[:, 20:1150] / low.deviation[:, None]
+    assert np.all(share >= 0.2) and np.all(share < 0.23)  # a window of eleven rows has some spread by chance
     assert np.allclose(np.sqrt((amplitude[:, 1220:] ** 2).mean(axis=1)), 1.0, rtol=0.1)
+
+
+def test_chance_does_not_make_an_amplitude() -> None:
+    """Slow noise of constant deviation: few of its correlation times fit into a window."""
+    rng, spread = np.random.default_rng(3), []
+    for _ in range(10):
+        noise = lfilter([1.0], [1.0, -0.985], rng.normal(size=(ROWS + 500, 2)), axis=0)[500:]
+        amplitude = residual_amplitude(equations(noise)[1])
+        spread.append(amplitude.std(axis=1) / amplitude.mean(axis=1))
+    assert np.median(spread) < 0.1

@@ -26,7 +26,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.instruments.equations import Instrumented
 from dynid.recording import Decimation, Samples
 from dynid.regression import Regression, Stacked
-from dynid.regression.autocorrelation import autocovariance, has_long_memory
+from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.base import reduce_columns
 from dynid.regression.noise_spectrum import LowFrequencyNoise
 from dynid.regression.residual_series import PIECE
@@ -280,15 +280,20 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
     spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
     taken = _leverage(instruments, low.columns, weights, projected.kept, multiplicity)
     free = [_free(share) for share in taken]
+    slow = [one.spectrum(rows) for one in LowFrequencyNoise.from_periodograms(
+        [(np.abs(own) ** 2 / max(float(np.sum(keep ** 2)), 1.0), share, rows, rows)
+         for own, keep, share in zip(spectra, kept, taken, strict=True)])]
+    # Neighbours of a frequency near zero have less of slow noise: spectra are smoothed relative to its shape.
+    roots = [np.sqrt(np.where(shape > 0.0, shape, np.min(shape[shape > 0.0], initial=np.inf))) if shape.any()
+             else np.ones_like(shape) for shape in slow]
     middle = np.zeros((projected.base, projected.base))
     for j in range(dof):
         for other in range(j, dof):
             count = max(float(np.sum(kept[j] * kept[other])), 1.0)
-            power = _near(spectra[j] * spectra[other].conj()) / (count * np.sqrt(free[j] * free[other]))
-            if other == j and has_long_memory(low.residual[:, j] / amplitude[j], low.kept[:, j] > 0.0):
-                # Slow noise: neighbours of a frequency near zero have less of it.
-                slow = LowFrequencyNoise.from_periodograms([(np.abs(spectra[j]) ** 2 / count, taken[j], rows, rows)])[0]
-                power = np.maximum(power.real, slow.spectrum(rows)).astype(complex)
+            root = roots[j] * roots[other]
+            power = root * _near(spectra[j] * spectra[other].conj() / root) / (count * np.sqrt(free[j] * free[other]))
+            if other == j:  # the fit may absorb most of the noise near zero, of which the shape then says more
+                power = np.maximum(power.real, slow[j]).astype(complex)
             part = np.real((instruments[j] * (multiplicity * power.conj())) @ instruments[other].conj().T) / rows
             part *= weights[j] ** 2 * weights[other] ** 2
             middle[np.ix_(low.columns[j], low.columns[other])] += part
@@ -302,19 +307,25 @@ def residual_amplitude(low: LowRate) -> Array:
     deviation.
 
     It is averaged over many correlation times of the scaled residuals, because a shorter average would remove slow
-    components. Amplitude and correlation time are determined iteratively, starting from short windows.
+    components. Amplitude and correlation time are determined iteratively, starting from short windows. Few correlation
+    times fit into a short log: the logarithm of the amplitude over n rows of normal noise with autocorrelation rho has
+    the variance sum rho^2 / 2n by chance. It is shrunk toward its mean by this share of its variance.
     """
     local = np.empty(low.residual.T.shape)
     for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.deviation, 1e-300)):
-        residual, counts, rows = low.residual[:, j], low.kept[:, j] > 0.0, _NEAR_ROWS
+        residual, counts, rows, rho = low.residual[:, j], low.kept[:, j] > 0.0, _NEAR_ROWS, np.ones(1)
         for _ in range(_NOISE_ITERATIONS):
             local[j] = np.maximum(_amplitude(residual, counts, rows), least)
             shape = autocovariance(residual / local[j], counts)
-            memory = (2.0 * shape.sum() - shape[0]) / shape[0] if shape[0] > 0.0 else 1.0
-            longer = min(round(_BLOCK_CORRELATION_LENGTHS * memory), len(residual) // 5) // 2 * 2 + 1
+            rho = shape / shape[0] if shape[0] > 0.0 else np.ones(1)
+            longer = min(round(_BLOCK_CORRELATION_LENGTHS * (2.0 * rho.sum() - 1.0)), len(residual) // 5) // 2 * 2 + 1
             if longer <= rows:
                 break
             rows = longer
+        if counts.any():
+            size, chance = np.log(local[j]), 0.5 * (2.0 * float(rho @ rho) - 1.0) / rows
+            mean, spread = float(size[counts].mean()), float(size[counts].var())
+            local[j] = np.exp(mean + max(0.0, 1.0 - chance / max(spread, 1e-300)) * (size - mean))
     return local
 
 

@@ -8,21 +8,25 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.estimate import Problem
-from dynid.lapack import is_full_rank
+from dynid.lapack import column_space
 from dynid.model import complete
 from dynid.order_statistics import distinct, median
+from dynid.robot import inertia as ten
 from dynid.validate.thresholds import (
     CHANGE_EXPLAINED,
     CLEAR_STANDARD_ERRORS,
     FEW_JOINTS_SHARE,
+    FILE_ERROR,
     LOAD_TORQUE,
-    MAX_LOAD_EXCESS,
     MAX_NOMINAL_MISFIT,
+    VALUE_FALSE_ALARM,
     WRONG_UNIT,
 )
 
 _NOMINAL_ROWS = 600  # rows of each log that are compared with the nominal model
 _NOMINAL_BLOCKS = 8
+_FILE_ERROR_FREEDOM = 4.0  # degrees of freedom of FILE_ERROR: about as many as a motion shows of one link
+_VARIANCE_ITERATIONS = 60  # of the estimate of both variances; their ratio then changes by less than a percent
 
 
 @dataclass(frozen=True)
@@ -58,17 +62,17 @@ class Sheet:
 
     Attributes:
         tau: (rows,), measured torque.
-        nominal, last: (rows,), torque of the nominal bodies, and of the last of them.
+        nominal: (rows,), torque of the nominal bodies.
         free: (rows, k), columns that do not belong to bodies.
-        bodies: columns of each body.
+        bodies, values: columns of each body, and its parameters in the file.
         block, joint: (rows,), block of time and joint of each row.
     """
 
     tau: Array
     nominal: Array
-    last: Array
     free: Array
     bodies: dict[str, Array]
+    values: dict[str, Array]
     block: Array
     joint: Array
 
@@ -117,34 +121,75 @@ def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
 def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
     """Return a load on the last body that explains why torques differ from the nominal model; None if none does.
 
-    The nominal bodies are fixed, friction and rotors are free. The residual is fitted by the inertial parameters of the
-    last body and, for comparison, of every other body: an inaccurate file is not explained by its last body alone.
+    The nominal bodies are fixed, friction and rotors are free, and the residual is fitted by the inertial parameters of
+    the last body. A file that is inaccurate everywhere is no evidence for a load: the last body has to differ from the
+    file significantly more than the others do (`chance_of_last`).
     """
     robot = complete(problem.model).robot
     if sheet is None or robot is None or len(sheet.bodies) < 2:
         return None
     last = robot.body_names[-1]
-    if last not in sheet.bodies:
+    if last not in sheet.bodies or any(len(values) < len(ten.NAMES) for values in sheet.values.values()):
         return None
     rest = sheet.tau - sheet.nominal
     before = _left_out(sheet.free, rest, sheet.block)
     if before <= 0:
         return None
-    left = _left_out(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.block)
-    explained = 1.0 - left / before
+    explained = 1.0 - _left_out(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.block) / before
     if explained < CHANGE_EXPLAINED:
-        return None
-    others = [_left_out(np.column_stack([sheet.free, columns]), rest, sheet.block)
-              for body, columns in sheet.bodies.items() if body != last]
-    # A link of the file that is wrong by a factor explains as much, but a load has its own centre and moments.
-    others.append(_left_out(np.column_stack([sheet.free, sheet.last]), rest, sheet.block))
-    if left > MAX_LOAD_EXCESS * min(others):
         return None
     fit = _fitted(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.free.shape[1])
     share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
     if share < LOAD_TORQUE or (fit.mass is not None and fit.mass < CLEAR_STANDARD_ERRORS * (fit.std or 0.0)):
         return None
+    if chance_of_last(sheet) >= VALUE_FALSE_ALARM:
+        return None
     return NominalLoad(last, explained, fit.mass, fit.std, share)
+
+
+def chance_of_last(sheet: Sheet) -> float:
+    """Return the probability that the last body differs from the file as much as it does, if it differs as the others.
+
+    Relative changes of the bodies are random effects of two variances, one of the last body and one of all others.
+    They are found in turn with the changes (expectation maximisation). Their ratio has an F distribution. Each body
+    counts as one observation, because one cause changes all its parameters. FILE_ERROR is a further observation, since
+    the motion may show few bodies.
+    """
+    from scipy.special import fdtrc
+
+    parts = [columns @ _relative_changes(sheet.values[name]) for name, columns in sheet.bodies.items()]
+    body = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+    is_last, count = body == len(parts) - 1, sheet.free.shape[1]
+    scaled = sheet.free / np.maximum(np.linalg.norm(sheet.free, axis=0), 1e-300)
+    factor = np.linalg.qr(np.column_stack([scaled, *parts, sheet.tau - sheet.nominal]), mode="r")[count:, count:]
+    x, y, rows = factor[:, :-1], factor[:, -1], max(len(sheet.tau) - count, 1)
+    noise = least = float(y @ y) / rows
+    last = others = FILE_ERROR ** 2
+    freedom = np.zeros(len(body))
+    for _ in range(_VARIANCE_ITERATIONS):
+        variance = np.where(is_last, last, others)
+        solved = np.linalg.solve((x * variance) @ x.T + noise * np.eye(len(y)), factor)
+        change, freedom = variance * (x.T @ solved[:, -1]), variance * np.sum(x * solved[:, :-1], axis=0)
+        rest = y - x @ change
+        noise = max(float(rest @ rest) / max(rows - freedom.sum(), 1.0), 1e-6 * least)
+        last = float(np.sum(change[is_last] ** 2)) / max(float(freedom[is_last].sum()), 1e-12)
+        others = (float(np.sum(change[~is_last] ** 2)) + _FILE_ERROR_FREEDOM * FILE_ERROR ** 2) / (
+            float(freedom[~is_last].sum()) + _FILE_ERROR_FREEDOM)
+    own = np.append(np.bincount(body[~is_last], freedom[~is_last]), _FILE_ERROR_FREEDOM)
+    return float(fdtrc(1.0, own.sum() ** 2 / np.sum(own ** 2), last / others))
+
+
+def _relative_changes(values: Array) -> Array:
+    """Return the derivatives (10, 13) of a body's parameters by relative changes: its mass, and affine maps of its
+    density in units of its size."""
+    pseudo = ten.pseudo_inertia(values)
+    size = np.sqrt(max(float(np.trace(pseudo[:3, :3])), 1e-12) / max(float(pseudo[3, 3]), 1e-12))
+    units, found = np.array([size, size, size, 1.0]), [values]
+    for i, k in np.ndindex(3, 4):
+        turn = np.zeros((4, 4))
+        turn[i, k] = 0.5 * units[i] / units[k]
+        found.append(ten.from_pseudo_inertia(turn @ pseudo + pseudo @ turn.T))
+    return np.column_stack(found)
 
 
 def _share(part: Array, whole: Array) -> float:
@@ -165,11 +210,11 @@ def compare_with_nominal(problem: Problem) -> Sheet | None:
     rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)
     y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])
     block = np.arange(len(rows)) * _NOMINAL_BLOCKS // len(rows)
-    tau, nominal, final, free, which, joints = [], [], [], [], [], []
+    tau, nominal, free, which, joints = [], [], [], [], []
     noise = _noise(problem)
     owners = _bodies(problem, body)
     columns: dict[str, list[Array]] = {name: [] for name in owners}
-    dof, own_last = model.dof, [*owners.values()][-1]
+    dof = model.dof
     for j in range(dof):
         keep = part.keep[rows, j]
         dq, ddq = part.dq[rows[keep], j], part.ddq[rows[keep], j]
@@ -177,17 +222,16 @@ def compare_with_nominal(problem: Problem) -> Sheet | None:
         own[:, 4 * j:4 * j + 4] = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq])
         tau.append(part.tau[rows[keep], j] / noise[j])
         nominal.append(y[keep, j] @ theta / noise[j])
-        final.append(y[keep, j][:, own_last] @ theta[own_last] / noise[j])
         free.append(np.column_stack([own, y[keep, j][:, ~body]]) / noise[j])
         which.append(block[keep])
         joints.append(np.full(int(keep.sum()), j))
         for name, places in owners.items():
             columns[name].append(y[keep, j][:, places] / noise[j])
     whole = np.concatenate(free)
-    return Sheet(np.concatenate(tau), np.concatenate(nominal), np.concatenate(final),
-                 whole[:, np.any(whole, axis=0)],
-                  {name: np.concatenate(parts) for name, parts in columns.items()}, np.concatenate(which),
-                  np.concatenate(joints))
+    return Sheet(np.concatenate(tau), np.concatenate(nominal), whole[:, np.any(whole, axis=0)],
+                 {name: np.concatenate(parts) for name, parts in columns.items()},
+                 {name: theta[places] for name, places in owners.items()}, np.concatenate(which),
+                 np.concatenate(joints))
 
 
 def _bodies(problem: Problem, body: Bools) -> dict[str, Array]:
@@ -207,12 +251,7 @@ def _noise(problem: Problem) -> Array:
 
 def _left_out(columns: Array, target: Array, block: Array) -> float:
     """Return the sum of squared residuals of a least-squares fit in cross-validation over blocks."""
-    size = np.linalg.norm(columns, axis=0)
-    unit = columns[:, size > 0] / size[size > 0]
-    basis, r = np.linalg.qr(unit)
-    if not is_full_rank(r, 1e-5):
-        u, s, _ = np.linalg.svd(r)
-        basis = basis @ u[:, s > 1e-5 * s[0]]
+    basis = column_space(columns, 1e-5)
     along, total = basis.T @ target, 0.0
     for b in distinct(block):
         own = block == b

@@ -16,9 +16,9 @@ from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import (
     CLEAR_STANDARD_ERRORS,
     LARGE_OFFSET,
-    NEGATIVE_FALSE_ALARM,
     NEGATIVE_STANDARD_ERRORS,
     RELEVANT_TORQUE,
+    VALUE_FALSE_ALARM,
 )
 from dynid.validate.words import joints_listed, listed, span
 
@@ -81,7 +81,7 @@ def _material(case: Case, i: int) -> bool:
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
     tried = sum(items[c].never_negative for c in base.independent)
-    if estimate.values[i] > NormalDist().inv_cdf(NEGATIVE_FALSE_ALARM / max(tried, 1)) * estimate.std[i]:
+    if estimate.values[i] > NormalDist().inv_cdf(VALUE_FALSE_ALARM / max(tried, 1)) * estimate.std[i]:
         return False
     if base is not regression.base or items[base.independent[i]].kind.group != "body":
         return True

@@ -182,8 +182,9 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")
         yield suspect("residual-outliers", "outliers", who,
-                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) has a "
-                      "better cross-validation error",
+                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method has a "
+                      f"better cross-validation error: use --method "
+                      f"{'pc-irls' if case.estimate.method.startswith('pc-') else 'irls'}",
                       joints=[*found], evidence={"beyond": each([*found.values()])})
 
 

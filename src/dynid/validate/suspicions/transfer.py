@@ -52,10 +52,12 @@ def _why(case: Case, other: Reconstruction) -> Finding:
                  "honest_excess": found.honest,
                  **{name.replace(" ", "_"): value for name, value in found.explained.items()}}
     if found.what == "overfit":
+        advice = "both or from a richer motion" if case.estimate.method.startswith("pc-") else \
+            "both, from a richer motion, or by --method pc-wls"
         return suspect("overfit", "overfit", log,
                        f"the estimate overfits its log: {much}, yet one set of parameters predicts both logs "
                        f"({found.errors[1]:.1f} % on {log}): its motion does not show all parameters; identify from "
-                       "both, from a richer motion, or by a pc- method", logs=other.sources, evidence=evidence)
+                       f"{advice}", logs=other.sources, evidence=evidence)
     if found.what == "gain" and found.joint is not None and found.gain is not None:
         name = names[found.joint]
         return suspect("gain-or-load-changed", "drive gain or load", joint_label(name),
