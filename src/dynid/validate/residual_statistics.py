@@ -27,7 +27,7 @@ from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.residual_series import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, fit_candidates, refit_candidates
+from dynid.validate.candidates import REPORTED_CANDIDATES, CandidateFit, fit_candidates, refit_candidates
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruction import Reconstruction
@@ -150,7 +150,7 @@ class JointTests:
 
     @output_fields(own_fields=True, follows=list[CandidateFit], notes=list[Note])
     def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "follows": self.follows[:3], "notes": self.notes})
+        return plain({**vars(self), "follows": self.follows[:REPORTED_CANDIDATES], "notes": self.notes})
 
 
 @dataclass(frozen=True, eq=False)
