@@ -203,7 +203,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_L
         return JointTests(fit.name, unit, whiteness(series, j, step, lags, unlikely, coloured),
                           normality(series, j), follows, follows[0] if strong else None)
 
-    return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)))), reconstruction), rows)
+    return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)), threads=1)), reconstruction), rows)
 
 
 def _is_alike(one: Reconstruction, other: Reconstruction) -> bool:
