@@ -113,6 +113,7 @@ def at_times(at: Array, t: Array, x: Array) -> Array:
     return np.column_stack([np.interp(at, t, x[:, j]) for j in range(x.shape[1])])
 
 
+@lru_cache(maxsize=64)
 def fast_length(least: int) -> int:
     """Return the smallest length from `least` without a prime factor above five, for fast Fourier transforms."""
     best = 1 << (least - 1).bit_length()

@@ -3,6 +3,7 @@ friction or backlash. Each is assessed by cross-validation over blocks of time."
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,7 +81,8 @@ CANDIDATES = {
                          "one of coupled drives, exchanged columns, and another geometry than in the robot file",
                          "coupled drives"),
 }
-_OF_PREDICTIONS = ("load", "delay")  # candidates with columns computed from predicted torques
+REPORTED_CANDIDATES = 3  # of a joint; strengths and standard errors of all candidates would take longest
+_OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are made of predicted torques
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ class CandidateFit:
         candidate: a key of CANDIDATES.
         share: explained share of the residual's power.
         torque: RMS of the explained part, N m or N.
-        strength: F statistic with the effective number of rows, zero if `left_out` is not positive.
+        strength: F statistic with the effective number of rows, zero if `left_out` is not positive. It and `std` are
+            computed of the first `REPORTED_CANDIDATES` and of a delay; it is NaN of the others.
         left_out: explained share in cross-validation.
         blocks: share of the blocks that it predicts better than zero.
         coefficient, std: residual per unit of a single-column candidate, and its standard error.
@@ -166,9 +169,15 @@ def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: b
     if power <= 0:
         return ()
     ratio = first / power
-    again = [replace(one, rivals=()) for one in fit_candidates(rows, j, names, turning, _OF_PREDICTIONS)]
-    return _ranked([*again, *(replace(one, share=ratio * one.share, left_out=ratio * one.left_out, rivals=())
-                              for one in earlier if one.candidate not in _OF_PREDICTIONS)])
+
+    def merged(again: Collection[str]) -> tuple[CandidateFit, ...]:
+        return _ranked([*(replace(one, rivals=()) for one in fit_candidates(rows, j, names, turning, again)),
+                        *(replace(one, share=ratio * one.share, left_out=ratio * one.left_out, rivals=())
+                          for one in earlier if one.candidate not in again)])
+
+    found = merged(_OF_PREDICTIONS)
+    lacking = {one.candidate for one in found[:REPORTED_CANDIDATES] if math.isnan(one.strength)}
+    return merged({*_OF_PREDICTIONS, *lacking}) if lacking else found
 
 
 def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool,
@@ -178,7 +187,8 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
 
     Residual and candidate are projected on the complement of the joint's own columns, so that the fit shows the benefit
     of adding the candidate to the model (added-variable test). Candidates are ranked by their cross-validation error,
-    so that many columns are no advantage. among: names of the candidates, by default all.
+    so that many columns are no advantage. among: names of the candidates, by default all; of those named, all have a
+    strength and a standard error.
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
@@ -195,7 +205,7 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
     every /= np.maximum(np.linalg.norm(every, axis=0), 1e-300)
     rests = every - basis @ (basis.T @ every)
     new = np.linalg.norm(rests, axis=0) > _IN_THE_MODEL
-    directions, remainders, sizes = list[Array](), list[Array](), list[tuple[int, float, float]]()
+    fits = dict[tuple[str, str | None], _Projected]()
     for ((name, neighbour), own_columns), end in zip(columns.items(), ends, strict=True):
         own_range = slice(end - own_columns.shape[1], end)
         wide, left = every[:, own_range][:, new[own_range]], rests[:, own_range][:, new[own_range]]
@@ -207,46 +217,61 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
             continue  # the candidate has more power than the torque: the model already contains it
         gained, better, spread = _left_out(direction, rest, blocks)
         share = float(along @ along) / power
-        single = None
+        single = size = None
         if own_columns.shape[1] == 1:
             length = float(np.linalg.norm(left[:, 0]))
             size = float(np.linalg.norm(own_columns[:, 0]) * length)
             single = float(left[:, 0] @ rest / length / size)
-            sizes.append((len(found), size, spread))
-            directions.append(direction[:, 0])
-        remainders.append(rest - direction @ along)
+        fits[name, neighbour] = _Projected(direction, along, gained, size, spread)
         torque = float(np.sqrt(share * power / len(use)))
-        strength = share * power / len(along) if gained > 0 else 0.0  # not yet normalised: squared torque per column
-        found.append(CandidateFit(name, share, torque, strength, single, neighbour, gained / power, better,
+        found.append(CandidateFit(name, share, torque, math.nan, single, neighbour, gained / power, better,
                                   gained / own))
-    return _ranked(_with_errors(found, power, remainders, directions, sizes, lag_products(basis.T)))
+    ranked = _ranked(found)
+    few = [k for k, one in enumerate(ranked) if among or k < REPORTED_CANDIDATES or one.candidate == "delay"]
+    some = [fits[ranked[k].candidate, ranked[k].neighbour] for k in few]
+    errors = dict(zip(few, _errors(some, rest, power, basis), strict=True))
+    return tuple(replace(one, strength=errors[k][0], std=errors[k][1]) if k in errors else one
+                 for k, one in enumerate(ranked))
 
 
-def _with_errors(found: list[CandidateFit], power: float, remainders: list[Array], directions: list[Array],
-                 sizes: list[tuple[int, float, float]], absorbed: Array) -> list[CandidateFit]:
-    """Return the candidates with their F statistics, and the standard errors of single-column candidates.
+@dataclass(frozen=True, eq=False)
+class _Projected:
+    """A candidate after projection on the complement of the joint's own columns.
+
+    Attributes:
+        direction: orthonormal columns (m, k).
+        along: their coefficients (k,) in the projected residual.
+        gained: sum of squares that they explain in cross-validation.
+        size: of a single column; None for several.
+        spread: standard error of the coefficients over blocks of time.
+    """
+
+    direction: Array
+    along: Array
+    gained: float
+    size: float | None
+    spread: float
+
+
+def _errors(some: Sequence[_Projected], rest: Array, power: float, basis: Array) -> list[tuple[float, float | None]]:
+    """Return the strength of candidates, and the standard error of the coefficient of those with one column.
 
     Args:
-        found: candidates whose strength is not yet normalised (squared torque).
+        some: the candidates.
+        rest: projected residual (m,).
         power: sum of the squared residuals.
-        remainders: residuals (m,) after removing each candidate.
-        directions: unit columns (m,) of single-column candidates.
-        sizes: for each of these its index in `found`, the norm of its column, and the standard error of the coefficient
-            of
-            the unit column over blocks of time.
-        absorbed: `lag_products` (m,) of the model's columns.
+        basis: orthonormal columns (m, k) of the joint's equations.
     """
-    if not found:
-        return found
-    every = np.ones(len(remainders[0]), dtype=bool)
-    plain = autocovariances(remainders, [every] * len(found), [None] * len(found))
-    for k, (one, remainder, c) in enumerate(zip(found, remainders, plain, strict=True)):
-        variance = max(_variance_of_mean(remainder, c), 1e-12 * power)
-        found[k] = replace(one, strength=float(one.strength / variance))
-    noises = _coefficient_variances(directions, [remainders[k] for k, *_ in sizes], absorbed)
-    for (k, size, spread), noise in zip(sizes, noises, strict=True):
-        found[k] = replace(found[k], std=max(float(np.sqrt(noise)), spread) / size)
-    return found
+    every, remainders = np.ones(len(rest), dtype=bool), [rest - one.direction @ one.along for one in some]
+    plain = autocovariances(remainders, [every] * len(some), [None] * len(some))
+    single = [k for k, one in enumerate(some) if one.size is not None]
+    noises = _coefficient_variances([some[k].direction[:, 0] for k in single], [remainders[k] for k in single],
+                                    lag_products(basis.T) if single else np.zeros(0))
+    std = {k: max(float(np.sqrt(noise)), some[k].spread) / (some[k].size or 1.0)
+           for k, noise in zip(single, noises, strict=True)}
+    return [(float(one.along @ one.along) / len(one.along) / max(_variance_of_mean(remainder, c), 1e-12 * power)
+             if one.gained > 0 else 0.0, std.get(k))
+            for k, (one, remainder, c) in enumerate(zip(some, remainders, plain, strict=True))]
 
 
 def _coefficient_variances(directions: Sequence[Array], remainders: Sequence[Array], absorbed: Array) -> list[float]:

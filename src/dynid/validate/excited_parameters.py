@@ -265,7 +265,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
     tried: list[tuple[tuple[int, ...], Kind]] = [((k,), kind) for k in range(dof) for kind in (*kinds, "more")
                                                  if motions[k].room(kind)]
     tried += [(tuple(range(dof)), "more")] if dof > 1 or not tried else []
-    results = dict(zip(tried, side_by_side(after, tried, problem.threads), strict=True))
+    results = dict(zip(tried, side_by_side(after, tried, threads=1), strict=True))
     single = {(what[0][0], what[1]): std for what, std in results.items() if what[1] != "more"}
     whole = {what[0][0]: std for what, std in results.items() if what[1] == "more" and len(what[0]) == 1}
     everything = results[tuple(range(dof)), "more"]

@@ -97,7 +97,7 @@ def _for_independent_rows(problem: Problem) -> tuple[Gain, ...]:
     weights = joint_weights(regression)
     [nominal] = side_by_side(_nominal, [problem], threads=1)
     return tuple(side_by_side(lambda j: Gain(regression.joints[j], *_against_others(regression, weights, j),
-                                             *nominal[j]), range(regression.dof), problem.threads))
+                                             *nominal[j]), range(regression.dof), threads=1))
 
 
 def _against_others(regression: Regression, weights: Array, j: int) -> tuple[float | None, float | None, float]:

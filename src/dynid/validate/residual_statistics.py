@@ -27,7 +27,7 @@ from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.residual_series import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, fit_candidates, refit_candidates
+from dynid.validate.candidates import REPORTED_CANDIDATES, CandidateFit, fit_candidates, refit_candidates
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruction import Reconstruction
@@ -157,7 +157,7 @@ class JointTests:
 
     @output_fields(own_fields=True, follows=list[CandidateFit], notes=list[Note])
     def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "follows": self.follows[:3], "notes": self.notes})
+        return plain({**vars(self), "follows": self.follows[:REPORTED_CANDIDATES], "notes": self.notes})
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +215,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_L
         return JointTests(fit.name, unit, whiteness(series, j, step, lags, unlikely, coloured),
                           normality(series, j), follows, follows[0] if strong else None)
 
-    return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)))), reconstruction), rows)
+    return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)), threads=1)), reconstruction), rows)
 
 
 def _is_alike(one: Reconstruction, other: Reconstruction) -> bool:

@@ -63,16 +63,16 @@ def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments,
     stop = min(stop, start + MAX_COMPARED_ROWS)
     edge = min(int(np.ceil(2.0 * rate / cutoff)), (stop - start) // 4)
     inside, whole = slice(edge, stop - start - edge), np.array([[0, stop - start]])
-    dof = q.shape[1]
-    scale, delay, rest, noise, own, position = (np.full(dof, np.nan) for _ in range(6))
-    for j in np.flatnonzero(moving):
-        raw_q, raw_v = q[start:stop, j:j + 1], dq[start:stop, j:j + 1]
-        smooth_q, smooth_v = (low_pass(x, cutoff, rate, 4, whole) for x in (raw_q, raw_v))
-        v, a = differentiate(smooth_q, rate, whole)[inside, 0], differentiate_twice(smooth_q, rate, whole)[inside, 0]
-        scale[j], delay[j], rest[j] = _scale_delay_rest(smooth_v[inside, 0], v, a, rate)
-        noise[j] = np.var((raw_v - smooth_v)[inside])
-        own[j] = np.var(differentiate(raw_q, rate, whole)[inside, 0] - v)
-        position[j] = np.var((raw_q - smooth_q)[inside])
+    scale, delay, rest, noise, own, position = np.full((6, q.shape[1]), np.nan)
+    raw_q, raw_v = (np.ascontiguousarray(x[start:stop, moving]) for x in (q, dq))
+    smooth_q, smooth_v = (low_pass(x, cutoff, rate, 4, whole) for x in (raw_q, raw_v))
+    v, raw_slope = (differentiate(x, rate, whole)[inside] for x in (smooth_q, raw_q))
+    a = differentiate_twice(smooth_q, rate, whole)[inside]
+    for k, j in enumerate(np.flatnonzero(moving)):
+        scale[j], delay[j], rest[j] = _scale_delay_rest(smooth_v[inside, k], v[:, k], a[:, k], rate)
+        noise[j] = np.var((raw_v[:, k] - smooth_v[:, k])[inside])
+        own[j] = np.var(raw_slope[:, k] - v[:, k])
+        position[j] = np.var((raw_q[:, k] - smooth_q[:, k])[inside])
     good, late, reason = _verdict(scale, rest, noise, own, delay, cutoff, moving, names)
     return Comparison(scale, rest, noise, own, position, late, good, reason)
 

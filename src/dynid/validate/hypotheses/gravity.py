@@ -82,7 +82,9 @@ class _Misfits:
         """Compute the normal equations. given (3,): gravity of the single-joint fits that estimate an unknown noise."""
         corners = _SLANTING + np.vstack([np.zeros(3), 0.3 * np.eye(3)])  # each column is excited
         each = [TorqueEquations(with_gravity(model, corner), logs, base) for corner in corners]
-        apart = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # to the parts (0, x, y, z)
+        for equations in each[1:]:  # the same columns, whose search evaluates the regressor
+            vars(equations)["layout"] = replace(each[0].layout, model=equations.model)
+        apart = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # from torques at the corners to (0, x, y, z)
         columns, b = each[0].layout.columns, len(base)
         own = [np.zeros((4, len(c) + 1, 4, len(c) + 1)) for c in columns]
         rows = np.zeros(len(own))

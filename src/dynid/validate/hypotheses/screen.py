@@ -21,8 +21,8 @@ from dynid.regression.equations import Layout, Rows
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.thresholds import NOISE_FLOOR
 
-ROWS = 300  # number of rows of all logs
-# Share of the sum of all squares added to each column's square, so that weakly excited values stay small.
+ROWS = 100  # of all logs: with one equation per joint, some ten equations for each parameter of an arm
+# Share of the sum of all squares that is added to each column's, so that what hardly shows stays small.
 _RIDGE_SHARE = 1e-8
 
 
@@ -54,9 +54,9 @@ class HypothesisScreen:
     own_misfits: dict[tuple[int, bytes], float] = field(default_factory=dict, repr=False)  # by joint and its equations
 
     @staticmethod
-    def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> HypothesisScreen:
-        rows = sum(len(log) // log.decimated_by for log in logs)
-        return HypothesisScreen(problem.model, problem.base, logs, max(1, round(rows / ROWS)), noise)
+    def of(problem: Problem, logs: tuple[Samples, ...], noise: Array, rows: int = ROWS) -> HypothesisScreen:
+        every = sum(len(log) // log.decimated_by for log in logs)
+        return HypothesisScreen(problem.model, problem.base, logs, max(1, round(every / rows)), noise)
 
     @cached_property
     def logs(self) -> tuple[Samples, ...]:

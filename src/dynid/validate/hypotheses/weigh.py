@@ -56,9 +56,10 @@ from dynid.validate.thresholds import (
     TORQUE_WORTH,
 )
 
-EXCERPT_ROWS = 16000  # largest number of full-rate rows of all logs on which motions are tried
-EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: about a dozen per parameter of a usual arm
-MOTIONS_REFINED = 4  # number of most promising motion hypotheses that are tested
+EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
+EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
+GRAVITY_ROWS = 300  # of all logs: a direction of gravity is reported as these rows show it
+MOTIONS_REFINED = 4  # of the motion hypotheses, the most promising ones
 SCALE_CAUSES = ("drive-gain", "torque-sign")
 BACKLASH_CAUSE = "residual-follows-backlash"
 
@@ -117,7 +118,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         # wrong.
         screen, loose = HypothesisScreen.of(problem, logs, noise), np.flatnonzero(rough > ROUGH_JOINT).tolist()
         likely = _motions(screen, range(dof) if before > CONTRADICTION_ASKED * own else loose, mixed)
-        gravity = _gravity(problem, screen)
+        gravity = _gravity(problem, HypothesisScreen.of(problem, logs, noise, GRAVITY_ROWS))
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), (), gravity)
