@@ -35,6 +35,12 @@ def data() -> Callable[..., Path]:
     return find
 
 
+@pytest.fixture
+def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search for motions from one start instead of four: where any motion inside the limits will do."""
+    monkeypatch.setattr("dynid.excitation.search.multistart._AT_ONCE", 1)
+
+
 def pytest_configure() -> None:
     """Take interrupts as usual: a job in the background begins with them ignored, and so would its children."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -221,3 +222,42 @@ def test_flattened_arguments_are_those_of_numba() -> None:
     for value in ("text", None, 1j, np.float32(1.0), [1.0]):
         with pytest.raises(TypeError):
             kernel_store._flatten(words, value)
+
+
+def test_processes_that_need_one_kernel_at_once_compile_it_once(tmp_path: Path) -> None:
+    """The first is held in the middle of its compilation until the second waits for it; the second then only reads."""
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    code = """
+import os, pathlib, sys, time
+from dynid import kernel_store
+own, compile = sys.argv[1], kernel_store._compile
+def told(*arguments):
+    pathlib.Path(own).write_text("compiles")
+    while os.environ["OTHER"] and not pathlib.Path(os.environ["OTHER"]).exists():
+        time.sleep(0.01)
+    return compile(*arguments)
+kernel_store._compile = told
+from kernels import *
+if not os.environ["OTHER"]:
+    read = kernel_store._read
+    def asked(*arguments):
+        found = read(*arguments)
+        pathlib.Path("asked").touch()  # it has found no file, and asks for the lock next
+        return found
+    kernel_store._read = asked
+print(*ends(np.zeros(4)))
+"""
+    environment = {**os.environ, kernel_store.VARIABLE: str(tmp_path / "kept"), "PYTHONPATH": os.pathsep.join(
+        [str(tmp_path), str(Path(kernel_store.__file__).parents[1])])}
+
+    def start(name: str, other: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, "-c", code, name], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
+                                env={**environment, "OTHER": other})
+
+    with start("first", "asked") as first:
+        while not (tmp_path / "first").exists():
+            assert first.poll() is None
+            time.sleep(0.01)
+        with start("second", "") as second:
+            assert [one.communicate()[0].split() for one in (first, second)] == [["4", "5"]] * 2
+    assert not (tmp_path / "second").exists()

@@ -149,7 +149,7 @@ def test_free_space_is_tried_without_fallocate(tmp_path, monkeypatch):
 
 def test_kernels_are_left_to_numba_where_machine_code_is_not_kept(monkeypatch):
     """The store asks for the C library of the process, which Windows has not under that name."""
-    monkeypatch.setattr(kernel_store, "_process", lambda: pytest.fail("the store was used"))
+    monkeypatch.setattr(kernel_store, "loaded_libraries", lambda: pytest.fail("the store was used"))
     monkeypatch.setattr(kernel_store, "os", type("Windows", (), {"name": "nt"}))
     kernel = kernel_store.Kernel(lambda x: x + 1.0, {})
     assert kernel(2.0) == 3.0

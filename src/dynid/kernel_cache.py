@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dynamics", "__pycache__")  # cache of most kernels
@@ -35,6 +36,26 @@ def choose_cache() -> None:
 def cache_folder() -> str:
     """Return the folder in the environment variable, or the one next to most kernels."""
     return os.environ.get(VARIABLE) or _BESIDE
+
+
+@contextmanager
+def compile_lock(name: str) -> Iterator[None]:
+    """Wait while another process compiles the kernel of this name: what it has stored need not be compiled again.
+
+    The lock is one byte of a file in the cache folder. A kernel is compiled also if there are no locks.
+    """
+    handle = None
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        os.makedirs(cache_folder(), exist_ok=True)
+        handle = os.open(os.path.join(cache_folder(), "kernels.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.lockf(handle, fcntl.LOCK_EX, 1, zlib.crc32(name.encode()))
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)  # which releases the lock
 
 
 def forgive_unkept_kernels() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 FIRST_ARGUMENT = 3  # words of 8 bytes before the arguments of a packed call: two for the result, one for the error
@@ -105,3 +107,28 @@ def make_independent(module: Any, machine: Any, symbol: str, name: str, wrapper:
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+
+
+@lru_cache(maxsize=1)
+def loader() -> Any:
+    """Return LLVM's loader of machine code, which exists as long as the process."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """Return name and features of the processor."""
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+@lru_cache(maxsize=1)
+def loaded_libraries() -> Any:
+    """Return a handle of all libraries loaded in this process, including the C library."""
+    return ctypes.CDLL(None)

@@ -27,8 +27,18 @@ from typing import Any
 
 import numpy as np
 
-from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels, note_unkept_kernel
-from dynid.kernel_code import CURVE_WRAPPER, FIRST_ARGUMENT, HEADER_OF_NUMBA, declared, make_independent, need_numba
+from dynid.kernel_cache import VARIABLE, cache_folder, compile_lock, forgive_unkept_kernels, note_unkept_kernel
+from dynid.kernel_code import (
+    CURVE_WRAPPER,
+    FIRST_ARGUMENT,
+    HEADER_OF_NUMBA,
+    declared,
+    loaded_libraries,
+    loader,
+    make_independent,
+    need_numba,
+    processor,
+)
 
 SUFFIX = ".kernel"
 _SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of functions that kernels call
@@ -74,11 +84,13 @@ class Kernel:
         self._calls += 1
         if self._calls > (_CALLS_UNTIL_NUMBA if _is_numba_ready else _CALLS_UNTIL_NUMBA_IS_LOADED):
             self._is_left_to_numba = True
+            self._compile_by_numba(arguments)
         words: list[Any] = []
         try:
             kinds = tuple([_flatten(words, argument) for argument in arguments])
         except TypeError:
             self._is_left_to_numba = True
+            self._compile_by_numba(arguments)
             return self.dispatcher(*arguments)
         run = self._runs.get(kinds)
         if run is None:
@@ -111,10 +123,18 @@ class Kernel:
         file = _file(self.py_func, kinds) if os.name == "posix" else None
         found = _read(file, self._key) if file else None
         if file and found is None:
-            found = _compile(file, self._key, self.dispatcher, tuple(map(load_numba().typeof, arguments)))
+            types = tuple(map(load_numba().typeof, arguments))
+            with compile_lock(file.name):
+                found = _read(file, self._key) or _compile(file, self._key, self.dispatcher, types)
         if found and found[0]:
             return _PackedCall(self, *found, words)
+        self._compile_by_numba(arguments)
         return lambda words, arguments: self.dispatcher(*arguments)
+
+    def _compile_by_numba(self, arguments: tuple[Any, ...]) -> None:
+        """Let numba compile the kernel for these arguments, or load it from its cache, one process at a time."""
+        with compile_lock(self.__name__):
+            self.dispatcher.compile(tuple(map(self.dispatcher.typeof_pyval, arguments)))
 
     @cached_property
     def _key(self) -> str:
@@ -184,7 +204,9 @@ def curve_address(function: Callable[..., Any], signature: str, options: dict[st
         if found is None:
             numba = load_numba()
             types = numba.core.sigutils.normalize_signature(signature)[0]
-            found = _compile(file, _key(function), numba.njit(**options)(function), types, CURVE_WRAPPER)
+            with compile_lock(file.name):
+                found = _read(file, _key(function)) or _compile(
+                    file, _key(function), numba.njit(**options)(function), types, CURVE_WRAPPER)
         return found[0] or None
 
 
@@ -245,7 +267,7 @@ def _key(function: Callable[..., Any]) -> str:
 
 def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path:
     """Return the path of the stored machine code of a function for given argument types."""
-    name = hashlib.sha256(repr((kinds, _processor())).encode()).hexdigest()[:16]
+    name = hashlib.sha256(repr((kinds, processor())).encode()).hexdigest()[:16]
     return Path(cache_folder(), f"{function.__module__}.{function.__name__}-{name}{SUFFIX}")
 
 
@@ -265,11 +287,11 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
     """Return the address of machine code and the type of its result; None if it calls a missing function."""
     if not code:
         return 0, facts["result"]
-    if not all(hasattr(_process(), name) for name in facts["calls"]):
+    if not all(hasattr(loaded_libraries(), name) for name in facts["calls"]):
         return None
     import llvmlite.binding as llvm
 
-    engine = _engine()
+    engine = loader()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine.get_function_address(facts["symbol"]), facts["result"]
@@ -327,7 +349,7 @@ def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...
     make_independent(module, machine, inner, symbol, wrapper)
     facts["calls"] = declared(module)
     return _stored(file, facts, machine.emit_object(module)
-                   if all(hasattr(_process(), name) for name in facts["calls"]) else b"")
+                   if all(hasattr(loaded_libraries(), name) for name in facts["calls"]) else b"")
 
 
 def _stored(file: Path, facts: dict[str, Any], code: bytes) -> tuple[int, str]:
@@ -347,31 +369,6 @@ def _write(file: Path, contents: bytes) -> None:
             os.replace(part, file)
     except OSError as problem:
         note_unkept_kernel(problem)
-
-
-@lru_cache(maxsize=1)
-def _process() -> Any:
-    """Return a handle of all libraries loaded in this process, including the C library."""
-    return ctypes.CDLL(None)
-
-
-@lru_cache(maxsize=1)
-def _engine() -> Any:
-    """Return LLVM's loader of machine code, which exists as long as the process."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-
-
-@lru_cache(maxsize=1)
-def _processor() -> str:
-    """Return name and features of the processor."""
-    import llvmlite.binding as llvm
-
-    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 @lru_cache(maxsize=1)

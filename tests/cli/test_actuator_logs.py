@@ -53,13 +53,13 @@ def test_each_episode_of_a_dataset_is_a_log(dynid, tmp_path):
     (folder / "meta" / "info.json").write_text(json.dumps({"codebase_version": "v3.0", "total_episodes": 2, "fps": 50,
                                                            "features": {"action": feature,
                                                                         "observation.state": feature}}))
-    parts = [swing(0.5, 32.0, seed) for seed in (1, 2)]
+    parts = [swing(0.5, 32.0, seed, rows=250) for seed in (1, 2)]
     pq.write_table(pa.table({
         "observation.state": pa.FixedSizeListArray.from_arrays(
             pa.array(np.rad2deg(np.concatenate([one.q.ravel() for one in parts])).astype(np.float32)), 1),
         "action": pa.FixedSizeListArray.from_arrays(
             pa.array(np.rad2deg(np.concatenate([one.reference.ravel() for one in parts])).astype(np.float32)), 1),
-        "timestamp": np.concatenate([one.t for one in parts]), "episode_index": np.repeat([0, 1], 500)}),
+        "timestamp": np.concatenate([one.t for one in parts]), "episode_index": np.repeat([0, 1], 250)}),
         folder / "data" / "chunk-000" / "file-000.parquet")
     done = dynid("actuators", "pendulum", str(folder), "--pendulum", "mass=0.5,length=0.15", "--law", "voltage",
                  "--gain", "kp=32", "--gain", "gain=0.166", "--gain", "limit=0.97", "--gain", "vin=7.4", "--gain",

@@ -85,6 +85,7 @@ def test_the_logs_of_a_result_are_worth_its_own_deviations(dynid):
         assert noise is None or past.noise is noise
 
 
+@pytest.mark.usefixtures("one_start")
 def test_every_format_holds_the_same_motion(dynid, monkeypatch):
     designed = []
 
@@ -140,6 +141,7 @@ radius = 0.1
 """
 
 
+@pytest.mark.usefixtures("one_start")
 def test_a_limits_file_is_kept(dynid):
     Path("limits.toml").write_text(LIMITS)
     shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--limits", "limits.toml", "--json")
@@ -164,6 +166,7 @@ def test_rounds_and_a_seed_repeat_a_motion(dynid):
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes() != Path("c.csv").read_bytes()
 
 
+@pytest.mark.usefixtures("one_start")
 def test_an_interrupted_search_keeps_the_best_motion(dynid, monkeypatch):
     whole = MultiStart._round
 
@@ -178,6 +181,7 @@ def test_an_interrupted_search_keeps_the_best_motion(dynid, monkeypatch):
                                 "far") in shown.out and Path("m.csv").is_file()
 
 
+@pytest.mark.usefixtures("one_start")
 def test_people_see_deviations_and_limits(dynid):
     shown = dynid("excite", "arm3r", "-o", "m.npz", *SHORT, "--criterion", "d", "--kind", "fourier+quintic")
     assert shown.code == 0, shown.err
@@ -225,6 +229,7 @@ def test_another_robots_result_is_refused(dynid):
     assert dynid("excite", "arm3r", "-o", "n.csv", *QUICK, "--improve", "out").error == "no-result"
 
 
+@pytest.mark.usefixtures("one_start")
 def test_a_margin_is_kept_unless_it_is_not_wanted(dynid):
     robot = Robot.builtin("arm3r")
     lower, upper, velocity = (robot.limit(which) for which in ("lower", "upper", "velocity"))
@@ -246,6 +251,7 @@ def test_a_margin_is_kept_unless_it_is_not_wanted(dynid):
         assert shown.code == 2 and "margin" in shown.err and shown.err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("one_start")
 def test_home_may_lie_in_the_margin(dynid):
     robot = Robot.builtin("arm3r")
     home = robot.limit("lower") + 0.01 * (robot.limit("upper") - robot.limit("lower"))
@@ -257,6 +263,7 @@ def test_home_may_lie_in_the_margin(dynid):
     assert shown.code == 2 and shown.error == "wrong-home"
 
 
+@pytest.mark.usefixtures("one_start")
 def test_the_assumed_noise_follows_the_torques(dynid):
     short = ("--rounds", "1", "--duration", "3", "--harmonics", "2", "--json")
     shown = dynid("excite", "kuka-lwr4", "-o", "m.csv", *short)
@@ -267,6 +274,7 @@ def test_the_assumed_noise_follows_the_torques(dynid):
     assert json.loads(shown.out)["noise"] == [0.3] * 3
 
 
+@pytest.mark.usefixtures("one_start")
 def test_a_locked_joint_does_not_move_in_the_whole_chain(dynid):
     shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--lock", "joint1=0.3", "--json")
     assert shown.code == 0, shown.err
@@ -284,6 +292,7 @@ def test_a_locked_joint_does_not_move_in_the_whole_chain(dynid):
     assert names == ("joint2", "joint3") and read_trajectory("next.csv", names).q.shape[1] == 2
 
 
+@pytest.mark.usefixtures("one_start")
 def test_improving_a_result_says_what_and_keeps_its_word(dynid):
     """A first log in which joint 3 hardly moves and all are slow; the motion to add is for what it left unknown, and
     identified together the logs give deviations as promised, around the truth."""
@@ -323,6 +332,7 @@ def test_improving_a_result_says_what_and_keeps_its_word(dynid):
         assert both[name]["value"] == pytest.approx(truth[name], abs=5 * both[name]["std"] + 0.03 * abs(truth[name]))
 
 
+@pytest.mark.usefixtures("one_start")
 def test_what_a_prior_knew_is_not_asked_of_a_motion(dynid):
     """Constraints and priors make deviations smaller than the logs do: a motion that is added never makes them larger,
     and a joint whose torque nobody measures tells nothing."""

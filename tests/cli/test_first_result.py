@@ -25,6 +25,7 @@ from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
 from dynid.runs import RunSettings
+from dynid.runs.comparison import compare
 from dynid.runs.logs import found_logs_sentence
 
 QUICK = ("--method", "wls", "--friction", "viscous,coulomb,offset", "--no-simulation")
@@ -113,15 +114,18 @@ def test_an_open_loop_drift_is_explained():
 
 def test_the_demonstration_does_the_whole_job_and_a_second_replaces_the_first_but_no_other_folder(
         dynid, log, monkeypatch):
-    designed = []
+    made = {}
 
-    def designed_once(*arguments, **options):
-        """The second demonstration takes the motion of the first, which is the same: the search has a seed."""
-        if not designed:
-            designed.append(excite(*arguments, **options))
-        return designed[0]
+    def once(function):
+        """The second demonstration takes motion and comparison of the first, which are the same: both have a seed."""
+        def first(*arguments, **options):
+            if function not in made:
+                made[function] = function(*arguments, **options)
+            return made[function]
+        return first
 
-    monkeypatch.setattr("dynid.runs.demonstration.excite", designed_once)
+    for function in (excite, compare):
+        monkeypatch.setattr(f"dynid.runs.demonstration.{function.__name__}", once(function))
     Path("mine").mkdir()
     Path("mine/notes.txt").write_text("mine")
     refused = dynid("demo", "-o", "mine")

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from online.streams import arm, motion
+from ports import free_port, wait_for_listener
 
 ARM = ("arm3r", "--friction", "viscous,coulomb,offset")
 KNOWN = ("--cutoff", "8", "--rate", "100", "--json")
@@ -63,14 +64,13 @@ def test_lines_from_standard_input(dynid, log: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_port_and_a_file_that_grows(dynid, log: Path, tmp_path: Path) -> None:
     lines = log.read_text().splitlines()[1:]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     grown = tmp_path / "grown.csv"
     grown.write_text("")
 
-    def write() -> None:
-        time.sleep(0.5)
+    def write(source: str) -> None:
+        if source.startswith("udp:"):
+            wait_for_listener(port)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door, open(grown, "a") as file:
             for k in range(0, 2000, 20):
                 door.sendto("\n".join(lines[k:k + 20]).encode(), ("127.0.0.1", port))
@@ -80,7 +80,7 @@ def test_a_port_and_a_file_that_grows(dynid, log: Path, tmp_path: Path) -> None:
 
     for source in (f"udp:{port}", f"tail:{grown}"):
         grown.write_text("")
-        writer = threading.Thread(target=write)
+        writer = threading.Thread(target=write, args=(source,))
         writer.start()
         found = json.loads(dynid("watch", *ARM, "--from", source, "--patience", 2, *KNOWN).out)
         writer.join()

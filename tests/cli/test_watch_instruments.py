@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from online.streams import commanded
+from ports import free_port, wait_for_listener
 
 RATE, CUTOFF = 200.0, 20.0
 
@@ -53,12 +54,10 @@ def test_watch_by_civ_and_riv_from_a_port(dynid, written: Path, monkeypatch: pyt
     lines = written.read_text().splitlines()[1:]
     call = ("watch", "arm3r", "--friction", "viscous,coulomb,offset", "--cutoff", CUTOFF, "--rate", RATE, "--json")
     for method in ("civ", "riv"):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
 
         def send(to: int = port) -> None:
-            time.sleep(0.5)
+            wait_for_listener(to)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
                 for k in range(0, len(lines), 20):
                     door.sendto("\n".join(lines[k:k + 20]).encode(), ("127.0.0.1", to))

@@ -59,11 +59,12 @@ def without_contacts(world):
 
 def test_a_log_in_which_no_foot_touches_is_refused(tmp_path):
     with refused(RecordingError, "never-in-contact", "log.contact=never"):
-        identified(tmp_path, without_contacts(walk()), "wrench")
+        identified(tmp_path, without_contacts(short_walk()), "wrench")
 
 
 def test_a_specific_force_in_another_unit_is_refused(tmp_path):
-    world = replace(walk(), signals={**walk().signals, "accelerometer": walk().signals["accelerometer"] / 9.81})
+    walked = short_walk()
+    world = replace(walked, signals={**walked.signals, "accelerometer": walked.signals["accelerometer"] / 9.81})
     with refused(RecordingError, "no-base-motion", "log it in m/s^2"):
         identified(tmp_path, world, "wrench", "pose")
 
@@ -75,7 +76,7 @@ def test_a_specific_force_in_another_unit_is_refused(tmp_path):
     {"floating": {"total_mass": -1.0}}])
 def test_wrong_settings_are_refused(tmp_path, settings):
     with pytest.raises(DynidError):
-        identified(tmp_path, walk(), "wrench", **settings)
+        identified(tmp_path, short_walk(), "wrench", **settings)
 
 
 def test_commands_on_a_result(tmp_path):

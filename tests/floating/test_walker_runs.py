@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 from refusals import refused
-from walking_runs import codes, identified, walk
+from walking_runs import codes, identified, short_walk, walk
 
 from dynid.errors import RecordingError
 from dynid.estimate.export import write_mjcf
@@ -109,8 +109,8 @@ def test_a_humanoid_without_force_sensors():
 
 def test_logs_that_lack_something_are_refused_by_a_sentence(tmp_path):
     with refused(RecordingError, "log-lacks-signal", "log.contact=always"):
-        identified(tmp_path, walk(), "wrench", "contact")
+        identified(tmp_path, short_walk(), "wrench", "contact")
     with refused(RecordingError, "no-base-motion", "log.base_position"):
-        identified(tmp_path, walk(), "imu", "pose")
+        identified(tmp_path, short_walk(), "imu", "pose")
     with refused(RecordingError, "unknown-feet"):
-        identified(tmp_path, walk(), "wrench", log={"feet": ["FL_toe", "FR_toe", "RL_toe"]})
+        identified(tmp_path, short_walk(), "wrench", log={"feet": ["FL_toe", "FR_toe", "RL_toe"]})
