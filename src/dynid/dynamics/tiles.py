@@ -181,9 +181,8 @@ def wrench_columns_tile(here, out, m):
     """Compute the contribution of each inertial parameter of a body to its wrench about the base origin (42 rows).
 
     Three rows each in the base frame: moments of the ten parameters (0..29), then forces of h and M (30..41), because
-    inertias need no force.
-    By parameter, with B = [e x] + [w x][w x]: I: R (I e + w x I w), h: R B and, as a moment, r x R a + P x R B with r a
-    column of R, M: R a and P x R a.
+    inertias need no force. By parameter, with B = [e x] + [w x][w x]: I: R (I e + w x I w), h: R B and, as a moment, r
+    x R a + P x R B with r a column of R, M: R a and P x R a.
     """
     for t in range(m):
         R, P = matrix(here, t, TILE), vector(here, 9 * TILE + t, TILE)

@@ -99,16 +99,13 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     the geometric mean of the relative error in a paired test over the blocks, so that one block that no method predicts
     does not decide. A difference is significant if the mean logarithm of the ratio is above a hundredth and beyond its
     standard error times Student's t of 95 %, with the variance s^2 (1/n + 1/(n-1)), since the fits share most of their
-    data (Nadeau and Bengio, 2003). Among those that do not differ
-    significantly from the best, a physically consistent one is preferred, because other motions extrapolate: pc-wls,
-    or pc-ridge where its errors are smaller by more than a tenth in the geometric mean over the blocks. If pc-wls is
-    significantly worse than the best, the data contradict its constraints, and no other method with these constraints
-    is chosen either.
-    A candidate that fails is listed with its reason. candidates: methods by name, by default wls, for models with
-    bodies pc-wls, pc-ridge if the robot file has inertias, and iv with a known control law and noisy positions; with
-    iv, errors are compared along the references (`dynid.estimate.reference_validation`). options: of candidates, by
-    name.
-    The choice is in diagnostics["choice"].
+    data (Nadeau and Bengio, 2003). Among those that do not differ significantly from the best, a physically consistent
+    one is preferred, because other motions extrapolate: pc-wls, or pc-ridge where its errors are smaller by more than a
+    tenth in the geometric mean over the blocks. If pc-wls is significantly worse than the best, the data contradict its
+    constraints, and no other method with these constraints is chosen either. A candidate that fails is listed with its
+    reason. candidates: methods by name, by default wls, for models with bodies pc-wls, pc-ridge if the robot file has
+    inertias, and iv with a known control law and noisy positions; with iv, errors are compared along the references
+    (`dynid.estimate.reference_validation`). options: of candidates, by name. The choice is in diagnostics["choice"].
     """
     names = default_candidates(problem) if candidates is None else tuple(candidates)
     given = {name: dict(table) for name, table in (options or {}).items()}

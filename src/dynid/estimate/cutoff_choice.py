@@ -72,8 +72,7 @@ class CutoffChoice:
         alike: (k,) whether a candidate is as good as the best.
         yardstick: Hz, reference frequency of the comparison; zero if nothing was compared.
         folds: compressed data at each cut-off.
-        why_not: why nothing could be compared. The cut-off is then the lower of `spectrum` and the reference
-            frequency.
+        why_not: why nothing could be compared. The cut-off is then the lower of `spectrum` and the reference frequency.
     """
 
     cutoff: float

@@ -1,8 +1,7 @@
 """Kalman filters for states and parameters: ekf and ukf, both in square-root form.
 
 The state is (q, dq, beta): positions and velocities driven by the measured torques, and constant base parameters.
-Positions are measured. Both filters propagate a triangular factor S of the covariance P = S S', which keeps P
-positive.
+Positions are measured. Both filters propagate a triangular factor S of the covariance P = S S', which keeps P positive.
 
 A filter assumes white innovations of known power. With an inexact model they are neither, and P is far too small. The
 reported covariance is P times the power of the innovations at the lowest frequencies relative to the expected power.

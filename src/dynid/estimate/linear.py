@@ -125,8 +125,7 @@ def joint_weights(regression: Regression) -> Array:
 
 
 def _own_misfit(factor: Factor) -> tuple[float, int]:
-    """Return the residual sum of squares of a joint's torque on its own columns, and the number of independent
-    columns.
+    """Return the residual sum of squares of a joint's torque on its own columns, and the number of independent columns.
 
     The last entry of the triangular factor is valid only for full column rank: rounding in a dependent column can
     absorb part of the torque.

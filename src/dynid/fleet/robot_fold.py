@@ -1,10 +1,9 @@
 """Sum of the compressed logs of one robot: weighted equations, and noise that is regularised toward that of the fleet.
 
-Parameters fitted to a short log absorb much of its noise, so its noise level and autocorrelation are poorly
-determined; robots of one type with the same preparation have similar noise. With n independent residual rows (rows over
-the correlation time, minus the joint's parameters) a robot's own level has weight n, that of the fleet
-_FLEET_LEVEL_ROWS. The autocorrelation needs more rows: its matrix has weight n, and _FLAT_SPECTRUM_ROWS for white noise
-of the same level.
+Parameters fitted to a short log absorb much of its noise, so its noise level and autocorrelation are poorly determined;
+robots of one type with the same preparation have similar noise. With n independent residual rows (rows over the
+correlation time, minus the joint's parameters) a robot's own level has weight n, that of the fleet _FLEET_LEVEL_ROWS.
+The autocorrelation needs more rows: its matrix has weight n, and _FLAT_SPECTRUM_ROWS for white noise of the same level.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Momentum form of a model: torques as the rate of a momentum plus a force, without accelerations.
 
-A term with torque M(q) ddq + r(q, dq) has the momentum P = M dq. With D = dM/dt dq, the rate of P at constant
-velocity,
+A term with torque M(q) ddq + r(q, dq) has the momentum P = M dq. With D = dM/dt dq, the rate of P at constant velocity,
 
     tau = d/dt P + F,   F = r - D,        and if M is symmetric        tau . dq = d/dt (dq . P / 2) + G . dq,
 

@@ -32,8 +32,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
     Args:
         equations: rows of all logs, see `TorqueEquations`.
         blocks: number of separate intervals of time, for cross-validation and standard errors. Every log is divided
-            into
-            this number; if this gives more in total, neighbours are joined (see `Regression.joined`).
+            into this number; if this gives more in total, neighbours are joined (see `Regression.joined`).
         threads: number of threads, which does not affect the result.
         progress: called with the number of processed rows.
 

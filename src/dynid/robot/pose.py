@@ -1,8 +1,7 @@
 """Poses as 4 x 4 matrices, rotation vectors, and exact values of printed angles. Angles in rad, lengths in m.
 
 A right angle printed as 1.5708 has an error of 3.7e-6 rad. This is irrelevant for the machine, but makes parameters
-that torques cannot distinguish look different: a condition number of 1e8, and combinations with coefficients of
-1e-12.
+that torques cannot distinguish look different: a condition number of 1e8, and combinations with coefficients of 1e-12.
 """
 
 from __future__ import annotations

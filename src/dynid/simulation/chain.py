@@ -26,8 +26,7 @@ class ChainRows(NamedTuple):
         rows, tree, closures: work array, parents and loop closures of the whole tree.
         reached: (coordinates + 1,), posture and determinant of the last solution, the start of the next.
         q, dq, still, samples, motion, rates, status, matrix, bias, carried: work space, (1, n) three times, (1,), (3,
-            1,
-            joints), (1, joints, n), (1,), (joints, joints), (joints,) and (joints, n).
+            1, joints), (1, joints, n), (1,), (joints, joints), (joints,) and (joints, n).
     """
 
     rows: Array

@@ -29,8 +29,7 @@ class ControlLaw:
         limit: largest torque, one number or one per joint, N m or N.
         delay: sampling periods until a torque reaches the motor.
         speed_lag: delay of the velocity in sampling periods, 1 for a central difference of positions, 0.5 for a
-            backward
-            one.
+            backward one.
     """
 
     needs_inertia: ClassVar[bool] = False  # whether gains and inertia have to match

@@ -64,8 +64,7 @@ class Simulation:
         measured: (ticks, dof), positions measured by the controller.
         rate: Hz.
         motors: position, velocity and acceleration of the motors (3, ticks, dof) for flexible joints, otherwise None;
-            the
-            controller then measures the motors.
+            the controller then measures the motors.
     """
 
     t: Array

@@ -139,9 +139,8 @@ class ModelLayout:
         return self.numbers
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return torques (samples, dof, numbers) for one unit of each number. For a closed chain, samples near
-        singular postures, whose rates are large and inaccurate, are scaled down, which does not change linear
-        dependence.
+        """Return torques (samples, dof, numbers) for one unit of each number. For a closed chain, samples near singular
+        postures, whose rates are large and inaccurate, are scaled down, which does not change linear dependence.
         """
         columns = np.zeros((len(q), self.dof, len(self.numbers)))
         back = np.linalg.inv(self.chain.second_moments())

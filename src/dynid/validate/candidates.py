@@ -161,8 +161,7 @@ def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: b
     """Return `fit_candidates` for another estimate with the same columns, from the rows and candidates of the first.
 
     The projected residual does not depend on the estimate, so only candidates computed from predicted torques are
-    fitted
-    again. Explained shares are recomputed, because the total residual depends on the estimate.
+    fitted again. Explained shares are recomputed, because the total residual depends on the estimate.
     """
     use = np.flatnonzero(rows.keep[:, j])
     power, first = (float(np.sum(one.residual[use, j] ** 2)) for one in (rows, before))

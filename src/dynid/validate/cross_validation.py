@@ -54,8 +54,7 @@ class CrossValidation:
         mean, spread: mean and standard deviation of `errors`.
         values: (blocks, base), estimates without each block, nan if not identified.
         jackknife, stated: (base,), standard errors from the variation between blocks, and those of the estimate from
-            all
-            data.
+            all data.
         ratio: median of jackknife over stated, None if undefined.
         logs: each log predicted from the others, if there are several.
     """
@@ -92,8 +91,7 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
     """Cross-validate a method over blocks of time: fit without each block and test on it.
 
     `estimate` is the estimate from all data, whose standard errors are compared with the variation between blocks; it
-    is
-    computed if not given. Method "auto" is replaced by the method that it chooses from all data.
+    is computed if not given. Method "auto" is replaced by the method that it chooses from all data.
     """
     if estimate is None:
         estimate = identify(problem, method=method, **dict(options or {}))

@@ -39,8 +39,7 @@ class CutoffDependence:
         values: (base,), at the cut-off.
         std: (base,), standard errors at the cut-off; infinite if a parameter is not identified.
         at: (k, base), values at the other cut-offs: `values` plus the change. If the rate allows it, changes are
-            computed
-            from means of neighbouring rows.
+            computed from means of neighbouring rows.
         torques: (k,), change of predicted torques in percent of the measured ones.
         error: of the fit, percent.
         refused: (k,), cut-offs that cross-validation found worse, or that are too close to the motion's band; they are

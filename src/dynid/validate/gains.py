@@ -172,8 +172,7 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
     nominal gravity and accelerations explain with separate scales, and the share that gravity alone explains.
 
     Parameters that do not belong to rigid bodies or have no nominal value are free. So are a rotor inertia, usual
-    friction
-    and an offset of the joint, even if the model does not have them.
+    friction and an offset of the joint, even if the model does not have them.
     """
     model, unknown = problem.model, (None, None, None)
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()

@@ -67,8 +67,7 @@ class Summary:
         grade: from the rules of `summarize`.
         reasons: titles of the findings that prevent a better grade, the most important first.
         error: relative torque error on unseen data, percent; on the fitted data if there are no unseen data; None
-            without
-            torques.
+            without torques.
         unseen: kind of the unseen data.
         well_determined: number of base parameters with a standard error of at most `WELL_DETERMINED` percent.
         parameters: number of base parameters.
@@ -138,8 +137,7 @@ def unseen_error(own: Reconstruction, validations: Sequence[Reconstruction],
     """Return the relative torque error on unseen data, percent, and the kind of these data.
 
     Headline, report, studio and grade all use this definition: the error on the worst validation log; without one the
-    mean
-    over blocks of time in cross-validation, except blocks that the others do not determine (`alone`); without
+    mean over blocks of time in cross-validation, except blocks that the others do not determine (`alone`); without
     cross-validation the error on the fitted data.
     """
     others = [one.relative_error for one in validations if one.total.relative_error is not None]

@@ -67,8 +67,7 @@ class Reconstruction:
     Attributes:
         estimate, samples: the estimate and the logs.
         joints, total: fits of each joint and of all together, in the rows that the regression uses; `moving` includes
-            all
-            rows in which a joint moves.
+            all rows in which a joint moves.
         series: residuals of each log.
         entries: entries of the equations at the rows for `residual_tests`, if requested.
     """

@@ -185,8 +185,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_L
         reconstruction: predictions with residuals.
         lags: number of lags of the portmanteau statistic.
         unlikely, coloured: a residual is called autocorrelated if the probability of whiteness is below `unlikely` and
-            its
-            past predicts more than the share `coloured` of it.
+            its past predicts more than the share `coloured` of it.
         only: joints whose residuals are tested; default: all.
         earlier: tests of another estimate; if it has the same model and samples, results that do not depend on the
             estimate are reused.

@@ -146,8 +146,7 @@ class Loop:
         return self.assumed.computed_torque(model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
-        """Return whether sampled velocity feedback is stable: period x M^-1 x kd must be well below 2.
-        """
+        """Return whether sampled velocity feedback is stable: period x M^-1 x kd must be well below 2."""
         gains = law.gains(self.model.dof)
         if gains is None:
             return True

@@ -45,8 +45,7 @@ class PolynomialKernel:
         order: order N.
         alpha, beta: exponents of the weight.
         delay: delay of the approximation, s; by default the nearest zero of the next polynomial, where the
-            approximation
-            is one order better.
+            approximation is one order better.
         suppress: frequencies with zero gain, Hz.
     """
 

@@ -75,10 +75,9 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
 
     Each joint in turn is assumed to be correct, and the others are measured relative to it; the joint with which most
     others agree is correct. Among several such sets, one whose scales the nominal model (dof entries) confirms is
-    chosen.
-    If two joints contradict each other, this shows neither which one is wrong nor that the cause is a scale. So a
-    second
-    joint has to agree with the correct one, or the nominal model with the scales, or no contradiction may remain.
+    chosen. If two joints contradict each other, this shows neither which one is wrong nor that the cause is a scale. So
+    a second joint has to agree with the correct one, or the nominal model with the scales, or no contradiction may
+    remain.
     """
     t, dof = between_joints(regression, noise), regression.dof
     total = float(np.sum(t.sum(axis=1) ** 2))

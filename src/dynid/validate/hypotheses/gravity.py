@@ -68,8 +68,7 @@ class _Misfits:
     """Mean squared residuals as a function of gravity.
 
     Since tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, they follow from the normal equations of all four parts:
-    normal
-    (4, base + 1, 4, base + 1), summed over the joints in units of their noise (dof,).
+    normal (4, base + 1, 4, base + 1), summed over the joints in units of their noise (dof,).
     """
 
     normal: Array
@@ -133,9 +132,8 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     """Return the direction of gravity that explains the problem's logs, with the magnitude of the robot's gravity.
 
     The coordinate axes, the directions between them and the given one are tried, and the best is refined by Newton
-    steps
-    on the sphere. If it and its opposite fit equally well, the nominal model decides, or physical consistency. worth:
-    ratio to the residual with the given gravity, above which a direction is not tested for consistency.
+    steps on the sphere. If it and its opposite fit equally well, the nominal model decides, or physical consistency.
+    worth: ratio to the residual with the given gravity, above which a direction is not tested for consistency.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)

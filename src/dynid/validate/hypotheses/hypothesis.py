@@ -50,8 +50,7 @@ class Weighed:
     Attributes:
         cause, joints, values: name of the cause, affected joints and numbers.
         misfit: weighted squared residuals in cross-validation over blocks of time, in units of the joints' own noise; 1
-            is
-            the smallest possible value.
+            is the smallest possible value.
         without: misfit of the uncorrected data.
         weight: posterior weight among all hypotheses, including that of correct data.
     """

@@ -45,8 +45,7 @@ class Changed:
         explained: share of the excess between the logs that each cause alone removes; that of a load is adjusted for
             the number of directions in which it moves the base parameters.
         errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, and
-            of
-            a separate set.
+            of a separate set.
         excess, honest: excess between the logs with free friction, and the largest between parts of one log.
         joint, gain: joint with a changed torque scale, from 0, and that scale.
     """

@@ -115,8 +115,7 @@ def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
     """Return the mean squared residual in cross-validation on typical blocks, in units of the noise (dof,).
 
     torque: (dof,), correction factors of the torques. Unpredictable blocks are excluded: a wrong hypothesis may
-    extrapolate
-    to such a block less badly than the right one.
+    extrapolate to such a block less badly than the right one.
     """
     return _per_row(trial, trial.typical, noise, torque)
 
