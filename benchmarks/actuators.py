@@ -1,4 +1,4 @@
-"""Actuators from positions and commands: dynid, CMA-ES on rollouts and mujoco.sysid, judged on logs left out."""
+"""Actuators from positions and commands: dynid, CMA-ES on rollouts and mujoco.sysid, compared on unseen logs."""
 
 from __future__ import annotations
 

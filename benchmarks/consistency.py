@@ -1,4 +1,4 @@
-"""Consistent least squares for 1 to 40 links: ours, cvxpy + Clarabel, SQP and point masses.
+"""Consistent least squares for 1 to 40 links: dynid, cvxpy with Clarabel, SQP and point masses.
 
 Random serial arms with friction, noisy torques, folded once; what is timed is the constrained fit on the folded factor.
 """

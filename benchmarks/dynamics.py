@@ -1,4 +1,4 @@
-"""Inverse and forward dynamics and the inertia matrix: against Pinocchio called from Python, and against arm length."""
+"""Inverse and forward dynamics and the inertia matrix, compared with Pinocchio called from Python."""
 
 from __future__ import annotations
 

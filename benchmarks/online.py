@@ -1,4 +1,4 @@
-"""A live estimate of 7 joints and 64 base parameters: regressor, update and solution, a sample a call or in blocks."""
+"""Online estimation of 7 joints and 64 base parameters: regressor, update and solution, per sample or in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole command `dynid identify` with report on a real log (25 s, 7 joints), against a plain Pinocchio script."""
+"""The whole command `dynid identify` on a real log (25 s, 7 joints), compared with a plain Pinocchio script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studio in headless Chromium on a real log of 25 s and 7 joints: page, robot, upload to report, Stop, memory."""
+"""The studio in headless Chromium on a real log of 25 s and 7 joints: times from upload to report, and memory."""
 
 from __future__ import annotations
 

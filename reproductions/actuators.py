@@ -1,4 +1,4 @@
-"""Actuators without torques: intervals on simulated servos, legs and arms, and the halves of a real quadruped."""
+"""Actuators without torque sensors: coverage of intervals in simulation, and prediction of a real quadruped log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Friction chosen on simulated joints whose friction is known: errors on unseen motion, and recovered values."""
+"""Automatic choice of friction on simulated joints with known friction: errors on unseen motion, and identified
+values."""
 
 from __future__ import annotations
 
@@ -72,13 +73,14 @@ def _summed(counts: Counts) -> dict[str, int]:
 
 
 def _checks(name: str, counts: dict[str, int], least: float = WITHIN) -> dict[str, bool]:
-    """What must hold of some counts, in words."""
+    """Return the checks of the counts."""
     within = counts["within"] / max(counts["values"], 1)
     return {f"{name}: within two deviations {100 * within:.0f} %, at least {100 * least:.0f} %": within >= least}
 
 
 def _ratio(one: FrictionLog) -> float:
-    """Error on the end of a log with the friction that its beginning chose, in ratio to that with plain friction."""
+    """Return the error on the end of a log with the friction chosen on its beginning, divided by that with plain
+    friction."""
     log: Recording = one.log
     middle = float(log.t[0]) + FITTED * log.duration
     first, rest = (prepare(part, cutoff=CUTOFF) for part in (log.between(float(log.t[0]), middle),
@@ -90,7 +92,7 @@ def _ratio(one: FrictionLog) -> float:
 
 
 def _recovery(one: FrictionLog, samples: Samples) -> Iterator[tuple[str, str]]:
-    """Values of the terms that are there, from a fit with these terms, against the truth."""
+    """Compare the values of the true friction terms, from a fit with these terms, with the true values."""
     robot, terms = one.certain.robot, []
     for joint, extra in zip(robot.joint_names, one.extras, strict=True):
         own = {"curve": ("curve",), "asymmetry": ("asymmetric-viscous", "coulomb")}.get(
@@ -119,7 +121,7 @@ def _value_errors(one: FrictionLog, estimate: Estimate, j: int) -> list[float]:
 
 
 def _curve_errors(one: FrictionLog, estimate: Estimate, j: int) -> list[float]:
-    """Errors of a joint's friction over velocity, in stated deviations."""
+    """Return the errors of the friction curve of a joint, in units of the standard errors."""
     model = required_robot_model(estimate.model, "the error of a friction curve")
     curve = next(term for term in model.terms if isinstance(term, FrictionCurve)
                  and term.joints == (model.joint_names[j],))

@@ -1,4 +1,4 @@
-"""Ardiani, table C.1 (virtual KUKA iiwa): joint 4 alone, the joints behind it known, and friction that drives.
+"""Ardiani, table C.1, on a virtual KUKA iiwa: joint 4 alone, and an offset above its Coulomb friction.
 
 The log of the thesis is not at hand. The robot nearest to table 2.5 that can exist moves its fourth joint there and
 back instead, with the friction of table C.1 in it. So its inertias are those of table 2.5, and MX4, which is small in

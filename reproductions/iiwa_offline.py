@@ -1,4 +1,4 @@
-"""Ardiani, chapter 2 (virtual KUKA iiwa): the controller's model, LS and IV, filtered and not, PC-IV against PC-LS.
+"""Ardiani, chapter 2, on a virtual KUKA iiwa: the controller's model, least squares and instrumental variables.
 
 The logs of the thesis are not at hand. The robot nearest to table 2.5 that can exist moves instead, and its controller
 has the model of table 2.1. So conclusions are held, and digits of that model and of iiwa_stack's, whose numbers are

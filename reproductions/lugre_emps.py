@@ -1,4 +1,4 @@
-"""LuGre friction with presliding on a simulated EMPS: what each friction predicts, and what of it can be recovered."""
+"""LuGre friction on a simulated EMPS: prediction errors of several friction models, and identified LuGre parameters."""
 
 from __future__ import annotations
 

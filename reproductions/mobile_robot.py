@@ -1,4 +1,4 @@
-"""Mobile robot: least squares and instruments under white noise and slipping wheels (Ardiani, tables E.1-E.5).
+"""Mobile robot (Ardiani, tables E.1-E.5): least squares and instrumental variables with noise and slipping wheels.
 
 The document prints the robot (E.1) and the Fourier coefficients of its motion (E.2). Chosen here, as it does not say:
 

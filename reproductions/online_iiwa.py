@@ -1,4 +1,4 @@
-"""Ardiani, chapters 3 and 4 (virtual KUKA iiwa): recursive methods, unfiltered instruments, starts, a changing load."""
+"""Ardiani, chapters 3 and 4, on a virtual KUKA iiwa: recursive methods, start values and a changing load."""
 
 from __future__ import annotations
 

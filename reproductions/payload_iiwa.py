@@ -1,4 +1,4 @@
-"""Ardiani, s. 4.2, 4.7, 4.8 and B.1.2 (virtual KUKA iiwa): a cylinder and a box, four ways, a sensor, drive gains."""
+"""Payloads of Ardiani (s. 4.2, 4.7, 4.8, B.1.2) on a virtual KUKA iiwa: four methods, a force sensor, drive gains."""
 
 from __future__ import annotations
 

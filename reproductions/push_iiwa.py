@@ -1,4 +1,5 @@
-"""Ardiani, s. 4.9, fig. 4.7 and 4.8 (virtual KUKA iiwa): a person pushes; the model tracked live, and the wrench."""
+"""Pushes of Ardiani (s. 4.9, fig. 4.7, 4.8) on a virtual KUKA iiwa: parameters tracked online, or an estimated
+wrench."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SCARA: least squares and instruments, filtered or not, and a wrong bandwidth (Janot et al., tables 1-7)."""
+"""SCARA (Janot et al., tables 1-7): least squares and instrumental variables, with and without a filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""3R arm and LWR IV+ (Simionato): coefficients come back from simulated logs, and the stated deviations are right."""
+"""3R arm and LWR IV+ (Simionato): coefficients identified from simulated logs, and the coverage of their intervals."""
 
 from __future__ import annotations
 

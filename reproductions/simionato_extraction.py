@@ -1,4 +1,4 @@
-"""3R arm and LWR IV+ (Simionato, tables 5.2-5.5): 24 extractions, why each cannot exist, the forces inside.
+"""3R arm and LWR IV+ (Simionato, tables 5.2-5.5): 24 extractions, their physical consistency and internal forces.
 
 The document leaves its random numbers, motions and the limits on the whole mass open, so its conclusions are held, not
 its digits. The full loss is that of eq. 2.30 and 2.31: inertias, boxes of the centres of mass and the whole mass. The

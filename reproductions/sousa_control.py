@@ -1,4 +1,4 @@
-"""WAM (Sousa, s. 4.5.4 and chapter 5): limits on centres of mass, free falls, and controllers that believe each model.
+"""WAM (Sousa, s. 4.5.4, chapter 5): limits on centres of mass, free fall, and controllers that use each estimate.
 
 The thesis runs the controller on the real arm. Here the arm is simulated with the printed solution that meets all
 limits, friction and rotors included; what a controller believes of it is each of the four printed solutions. That

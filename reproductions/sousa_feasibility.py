@@ -1,4 +1,4 @@
-"""3-link robot and WAM (Sousa): which published base vectors can exist, how far off the others are, what they do."""
+"""3-link robot and WAM (Sousa): physical consistency of published base parameters, and the nearest consistent ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WAM and random robots (Sousa, table 6.2, fig. 6.2-6.3): point masses and SQP beside the cone programme.
+"""WAM and random robots (Sousa, table 6.2, fig. 6.2-6.3): point masses and SQP compared with the cone programme.
 
 The thesis' log is not published. A WAM with the parameters of table 4.9, friction included, moves along the printed
 motion A with the torque errors of table 4.7, and as in the thesis only inertial parameters are fitted, so that friction

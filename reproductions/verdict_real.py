@@ -1,4 +1,4 @@
-"""The verdict on real logs: as they are, shortened, thinned, rounded and jittered, and with faults put in.
+"""The verdict on real logs: unchanged, shortened, thinned, rounded and jittered, and with added faults.
 
 Nothing is named by the user. A healthy log may not be blamed (`BLAMES`), and a fault must not be taken for another.
 Real machines hide some faults, so how many are named is counted and not asked, and causes that are stated as one of

@@ -1,4 +1,4 @@
-"""What half and twice of each threshold of the verdict changes: faults named, wrong causes and false alarms.
+"""Sensitivity of the verdict to half and twice of each threshold: faults found, wrong causes and false findings.
 
 Logs with all faults and all healthy conditions are identified once by the defaults. One verdict on each with traced
 thresholds (`_traced`) shows which thresholds of `dynid.validate.thresholds` could change it at half or twice their
