@@ -1,4 +1,4 @@
-"""Torques and regressor of a closed chain by a Python loop over MuJoCo, as people write it."""
+"""Torques and regressor of a closed chain by a Python loop over MuJoCo, as a user would write it."""
 
 from __future__ import annotations
 

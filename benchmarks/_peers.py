@@ -1,4 +1,4 @@
-"""What the benchmarks share: the clock, the arms, and the same arms in Pinocchio."""
+"""Shared parts of the benchmarks: time measurement, the arms, and the same arms in Pinocchio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random arms with random friction whose truth is known, logs of some length to fit, and another motion to predict.
+"""Random arms with known random friction, logs of several lengths for the fit, and another motion for the test.
 
 A condition makes all of them machines or logs of one difficult kind, see `CONDITIONS`.
 """

@@ -1,5 +1,4 @@
-"""Physical consistency on real logs of TX40, LWR4+ and Panda: test of the unconstrained fit, and cost of
-consistency."""
+"""Physical consistency on real logs of TX40, LWR4+ and Panda: consistency of wls, and the cost of constraints."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Automatic choice of friction on simulated joints with known friction: errors on unseen motion, and identified
-values."""
+"""Automatic choice of friction on simulated joints with known friction: errors on unseen motion and of values."""
 
 from __future__ import annotations
 

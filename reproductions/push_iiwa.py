@@ -1,5 +1,4 @@
-"""Pushes of Ardiani (s. 4.9, fig. 4.7, 4.8) on a virtual KUKA iiwa: parameters tracked online, or an estimated
-wrench."""
+"""Pushes of Ardiani (s. 4.9, fig. 4.7, 4.8) on a virtual KUKA iiwa: tracked parameters or an estimated wrench."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Staubli TX40 (Ardiani, tables D.1-D.6): consistent instrumental variables and DIDIM, also with a wrong control
-law."""
+"""Staubli TX40 (Ardiani, tables D.1-D.6): consistent instrumental variables and DIDIM, also at a wrong bandwidth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the blocks of a page are run: Python in one namespace, commands in this process, files where the page is."""
+"""Execution of the code blocks of a page: Python in one namespace, commands in this process, files in one folder."""
 
 from __future__ import annotations
 

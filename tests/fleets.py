@@ -1,4 +1,4 @@
-"""Virtual fleets for tests: folds of short logs of robots whose truth is known."""
+"""Virtual fleets for tests: compressed regressions of short logs of robots with known parameters."""
 
 from __future__ import annotations
 

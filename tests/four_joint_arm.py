@@ -1,4 +1,4 @@
-"""A virtual arm of four joints whose inertias lie between 7 and 0.064 kg m^2, under its own law."""
+"""A virtual arm of four joints with inertias between 0.064 and 7 kg m^2 and its control law."""
 
 from __future__ import annotations
 
