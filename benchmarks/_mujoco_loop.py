@@ -16,7 +16,7 @@ from dynid.robot.write_mjcf import to_mjcf
 
 
 class Loop(NamedTuple):
-    """CPU time a sample (us), where all joints are known already, and how far the numbers are from ours, relative."""
+    """Return the CPU time per sample (us), with all joint positions given, and the relative difference from dynid."""
 
     us: float
     difference: float

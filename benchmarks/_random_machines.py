@@ -149,7 +149,7 @@ def _motion(rng: np.random.Generator, dof: int, seconds: float) -> tuple[Array, 
 
 @dataclass(frozen=True, eq=False)
 class _Arm:
-    """The truth of a machine: robot with inertias, kinds of friction, random numbers (dof, 3), and condition."""
+    """True properties of a machine: robot with inertias, kinds of friction, random numbers (dof, 3), and condition."""
 
     robot: Robot
     kinds: tuple[str, ...]

@@ -26,7 +26,7 @@ MOST_SQP = 7  # beyond, sequential quadratic programming takes minutes
 
 
 def problem(links: int) -> tuple[Consistency, BaseParameters, Stacked, np.ndarray]:
-    """A random arm, its folded data, and a guess of its parameters some 20 % off."""
+    """Return a random arm, its compressed regression, and start parameters that are wrong by about 20 %."""
     rng = np.random.default_rng(links)
     rows = [{"alpha": float(rng.choice([0.0, np.pi / 2, -np.pi / 2])) if k else 0.0,
              "a": float(rng.uniform(0, 0.3)) if k else 0.0, "d": float(rng.uniform(0, 0.3))} for k in range(links)]

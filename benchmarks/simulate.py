@@ -40,7 +40,8 @@ def reference(robot: Robot) -> Reference:
 
 
 def race(rounds: int, **runners: Callable[[], Any]) -> dict[str, tuple[float, Any]]:
-    """Shortest time and last result of each, in turns, so that a busy moment of the machine hits all alike."""
+    """Return the shortest time and last result of each simulator, run in turn so that other load affects all
+    equally."""
     results = {name: (np.inf, runner()) for name, runner in runners.items()}
     for _ in range(rounds):
         for name, runner in runners.items():

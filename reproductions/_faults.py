@@ -43,8 +43,7 @@ class Put:
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """codes: findings that name it; none for a healthy log. also: findings that may stand beside without being
-    wrong."""
+    """A fault. codes: findings that name it, none for a healthy log; also: further findings that are not wrong."""
 
     name: str
     codes: tuple[str, ...]
@@ -320,8 +319,9 @@ def another_machine(machine: Machine, rng: Rng) -> Put:
 
 
 def mounted(machine: Machine | RealMachine, mirrored: bool) -> Put | None:
-    """The robot hangs otherwise than its file says: gravity along x, or upside down. Of a real machine it is the file
-    that is wrong."""
+    """Return a log of a robot with another mounting than in its file: gravity along x, or upside down.
+
+    For a real machine, the file is changed instead."""
     robot = machine.robot if isinstance(machine, RealMachine) else machine.model.robot
     own = robot.gravity
     size = float(np.linalg.norm(own))

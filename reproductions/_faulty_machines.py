@@ -54,8 +54,8 @@ JUDGED_ON: Mapping[str, Callable[[], Robot]] = {
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """A robot with its truth. theta (parameters,): of the machine; nominal: of the robot's file, friction unknown.
-    fast: how many times faster than usual it moves. torque (dof,): RMS of its usual torque."""
+    """A robot with its true parameters theta (parameters,). nominal: parameters of the robot file, without friction;
+    fast: speed relative to the usual one; torque (dof,): RMS of its usual torque."""
 
     name: str
     model: Model
@@ -146,8 +146,8 @@ def exciting(name: str, seed: int, speed: float = 1.0, size: float = 1.0) -> Ref
 
 
 def physical(numbers: Array) -> Array:
-    """Ten numbers (10,) of a body that can exist, near to those given: the eigenvalues of its pseudo-inertia, in units
-    of its mass and size, are raised to a small share of the largest one."""
+    """Return the ten parameters (10,) of a physically consistent body near the given ones: the eigenvalues of its
+    pseudo-inertia, in units of its mass and size, are raised to a small share of the largest one."""
     pseudo = ten.pseudo_inertia(numbers)
     pseudo[3, 3] = max(pseudo[3, 3], LIGHTEST)
     size = np.sqrt(max(float(np.trace(pseudo[:3, :3])), 1e-12) / pseudo[3, 3])

@@ -122,8 +122,8 @@ class Machine:
         return replace(log, tau=log.tau + size * noise)
 
     def nominal(self, seed: int, wrong: float = NOMINAL_WRONG) -> Array:
-        """Parameters (parameters,) of a robot that can exist and errs by a share, a fifth by default: every body's
-        mass density moved by a random affine map, all others multiplied by e^x."""
+        """Return nominal parameters (parameters,) of a physically consistent robot with relative errors of a fifth by
+        default: a random affine map of the mass density of every body, and random factors on the other parameters."""
         rng = np.random.default_rng([seed, 1])
         theta = self.theta * np.exp(wrong * rng.normal(size=len(self.theta)))
         for places in self.model.parameters.bodies.values():

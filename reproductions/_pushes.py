@@ -21,7 +21,7 @@ from reproductions.online_iiwa import ENCODER, NOISE, RATE, Machine
 
 @dataclass(frozen=True, eq=False)
 class Push:
-    """A force (3,), N, axes of the base, on a link at a point (3,), m, of its frame, from start to stop, s."""
+    """A force (3,), N, in axes of the base, on a link at a point (3,), m, of its frame, from start to stop, s."""
 
     link: str
     point: Array

@@ -72,8 +72,8 @@ class Task:
 
 
 def in_turn(place: int, turns: int) -> tuple[int, ...]:
-    """Places of the faults that the machine at some place meets: every `turns`-th one, so that machines one after the
-    other meet all of them."""
+    """Return the indices of the faults for the machine at a given index: every `turns`-th fault, so that consecutive
+    machines cover all faults."""
     return tuple(k for k in range(len(FAULTS)) if (k + place) % turns == 0)
 
 

@@ -125,8 +125,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _ten_numbers(robot: Robot) -> dict[str, Any]:
-    """Operations of the torques with ten numbers a link as inputs, and us a call of that function in plain Python and
-    in C, None without a compiler."""
+    """Return the operations of the torques with ten inertial parameters per link as inputs, and the time per call, us,
+    in plain Python and in C (None without a compiler)."""
     program = generate(robot, ["inverse_dynamics", "wrenches"], parameters="full", name="arm")  # keeps all numbers
     count, numbers = program.ops["inverse_dynamics"], len(program.numbers)
     state = [np.random.default_rng(0).normal(size=size) for size in (robot.dof,) * 3 + (numbers,)]

@@ -148,7 +148,7 @@ def run(progress: Callable[[str], None], seed: int = 0) -> dict[str, Any]:
 
 
 def new_errors(made: Type, theta: list[Array], values: list[list[Array]]) -> Array:
-    """Root mean square errors (ways, robots) of the torques along a new motion, in units of the noise."""
+    """Return RMS errors (methods, robots) of the torques along a new motion, in units of the noise."""
     columns = made.model.regressor(*made.motion(20.0, 777))[:, :, made.base.independent] / made.noise[:, None]
     return np.array([[float(np.sqrt(np.mean((columns @ (one - made.base.reduce(true))) ** 2)))
                       for one, true in zip(way, theta, strict=True)] for way in values])

@@ -112,8 +112,9 @@ def _recovery(one: FrictionLog, samples: Samples) -> Iterator[tuple[str, str]]:
 
 
 def _value_errors(one: FrictionLog, estimate: Estimate, j: int) -> list[float]:
-    """Errors of the parameters of a joint's extra, in stated deviations; of those that show alone, not regrouped with
-    a body's, as a cable of first order is with gravity."""
+    """Return the errors of the parameters of a joint's additional term, in units of their standard errors.
+
+    Parameters that are grouped with those of a body, as a cable of first order is with gravity, are omitted."""
     names = list(estimate.names)
     own = [(names.index(name), value) for name, value in one.truth(j).items() if name in names]
     return [float((estimate.values[at] - value) / estimate.std[at]) for at, value in own]

@@ -135,8 +135,9 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _inertial_table(estimate: Estimate) -> dict[str, Any]:
-    """Table 2.8: model A beside ours within two standard errors of both. The virtual robot has the inertias of table
-    2.5, which were estimated from another motion."""
+    """Compare table 2.8, model A, within two standard errors of both estimates.
+
+    The virtual robot has the inertias of table 2.5, which were estimated from another motion."""
     compared = Comparison(printed("000", "2.8"))
     for row in compared.table.rows:
         if compared.table.text(row, "A") == "-":
@@ -197,8 +198,8 @@ def _values(estimate: Estimate) -> dict[str, dict[str, float]]:
 
 
 def _inertial(made: Machine, estimate: Estimate) -> dict[str, dict[str, float]]:
-    """Base inertial parameters that are known to a tenth, with their deviations and what the controller believes
-    (table 2.8)."""
+    """Return base inertial parameters with a standard error of at most a tenth, and those of the controller (table
+    2.8)."""
     base = estimate.base
     believed = base.reduce(made.believed)
     return {name: {"A": float(value), "percent": float(100 * std / abs(value)), "B": float(given)}

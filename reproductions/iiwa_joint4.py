@@ -30,7 +30,7 @@ WAYS, SHARE, UNSURE, MOST = 24, 0.8, 20.0, 0.5  # there and back; of the top spe
 
 
 def joint_alone(made: Machine, theta: np.ndarray, samples: Samples) -> Samples:
-    """The fourth joint's rows, less the torque of the base parameters of the joints behind it."""
+    """Return the equations of the fourth joint, minus the torque of the base parameters of the joints after it."""
     base = made.base
     behind = np.array([int(name.rstrip("R")[-1]) > JOINT + 1 for name in base.names])
     columns = made.model.regressor(samples.q, samples.dq, samples.ddq)[:, JOINT][:, base.independent]

@@ -135,7 +135,7 @@ def public_torques(q: Array, dq: Array, ddq: Array) -> Array:
 
 
 def known_to(found: Essential | Estimate, truth: dict[str, float], deviations: float = 2.0) -> float:
-    """Share of the parameters whose true value is within so many stated deviations."""
+    """Return the share of the parameters whose true value is within a number of standard errors."""
     one = found.full if isinstance(found, Essential) else found
     true = np.array([truth[name] for name in one.names])
     return float(np.mean(np.abs(one.values - true) <= deviations * one.std))

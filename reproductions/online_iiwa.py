@@ -48,7 +48,8 @@ FACTORS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The virtual iiwa: the robot nearest to table 2.5 that can exist, and what its controller believes of it."""
+    """Return the virtual iiwa, the physically consistent robot nearest to table 2.5, and the model of its
+    controller."""
 
     model: Model
     base: BaseParameters

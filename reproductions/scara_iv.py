@@ -155,7 +155,7 @@ def along_reference(log: Recording, samples: Samples) -> Samples:
 
 
 def same(one: Estimate, other: Estimate) -> bool:
-    """Whether two estimates agree to a tenth of the deviations of the second."""
+    """Return whether two estimates agree within a tenth of the standard errors of the second."""
     return bool(np.all(np.abs(one.values - other.values) <= 0.1 * other.std))
 
 

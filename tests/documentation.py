@@ -26,7 +26,7 @@ def command(words):
 
 
 def run_page(page, apart=False):
-    """Run a page from top to bottom in the folder one is in; apart: every block of Python by itself."""
+    """Run a page from top to bottom in the current folder; apart: run every block of Python separately."""
     names: dict = {"__name__": "__main__"}
     for block in blocks(page):
         if block.file:

@@ -65,7 +65,7 @@ class Future:
 
 
 class World:
-    """A robot behind ROS: it publishes joint states at a rate while the clock runs, and follows trajectories exactly.
+    """A simulated robot: it publishes joint states at a rate while the clock runs, and follows trajectories exactly.
 
     Attributes:
         torque: Torques (dof,) of positions, velocities and accelerations (dof,).

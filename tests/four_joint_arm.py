@@ -25,7 +25,7 @@ RAW = {"method": "none", "torque_cutoff": "none", "slow": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The arm's model, its true parameters (parameters,), its law, and what it was asked to follow."""
+    """Return the model of the arm, its true parameters (parameters,), its control law and its reference."""
 
     model: Model
     theta: Array
