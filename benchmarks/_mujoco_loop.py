@@ -16,7 +16,7 @@ from dynid.robot.write_mjcf import to_mjcf
 
 
 class Loop(NamedTuple):
-    """Return the CPU time per sample (us), with all joint positions given, and the relative difference from dynid."""
+    """CPU time per sample (us) of a loop with all joint positions given, and the relative difference from dynid."""
 
     us: float
     difference: float

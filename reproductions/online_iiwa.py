@@ -48,8 +48,7 @@ FACTORS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """Return the virtual iiwa, the physically consistent robot nearest to table 2.5, and the model of its
-    controller."""
+    """The virtual iiwa, the physically consistent robot nearest to table 2.5, and the model of its controller."""
 
     model: Model
     base: BaseParameters

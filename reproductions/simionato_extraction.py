@@ -98,7 +98,7 @@ def _violations(words: str) -> tuple[str, str]:
 
 
 def _as_words(case: str, row: str) -> str:
-    """Return the text of the tables from links and centres."""
+    """Return a row of a printed table as text, such as 'inertia 1 3, c1x c3z'."""
     inertia, centres = printed("004", CASES[case]).rows[row]
     said = [] if inertia == "none" else [f"inertia {inertia.replace('-', ' ')}"]
     return ", ".join(said + ([] if centres == "none" else [centres.replace("-", " ")])) or "feasible"

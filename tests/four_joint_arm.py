@@ -25,7 +25,7 @@ RAW = {"method": "none", "torque_cutoff": "none", "slow": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """Return the model of the arm, its true parameters (parameters,), its control law and its reference."""
+    """The model of the arm, its true parameters (parameters,), its control law and its reference."""
 
     model: Model
     theta: Array
