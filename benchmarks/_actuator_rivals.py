@@ -1,4 +1,4 @@
-"""Other ways to fit actuators to positions and commands: CMA-ES on rollouts inside box bounds, and mujoco.sysid."""
+"""Other methods that identify actuators from positions and commands: CMA-ES on rollouts, and mujoco.sysid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cut-offs that both halves of a real machine's data choose, and what the difference changes."""
+"""Cut-off frequencies chosen on both halves of the data of real machines, and the effect of their difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torques and regressor of a closed chain by a Python loop over MuJoCo, as people write it."""
+"""Torques and regressor of a closed chain by a Python loop over MuJoCo, as a user would write it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.robot.write_mjcf import to_mjcf
 
 
 class Loop(NamedTuple):
-    """CPU time a sample (us), where all joints are known already, and how far the numbers are from ours, relative."""
+    """CPU time per sample (us) of a loop with all joint positions given, and the relative difference from dynid."""
 
     us: float
     difference: float

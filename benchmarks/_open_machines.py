@@ -87,7 +87,7 @@ def _halves(machine: str, robot: Robot, log: Recording, cutoff: float) -> Iterat
 
 
 def _by_speed(machine: str, robot: Robot, log: Recording, cutoff: float) -> Iterator[Split]:
-    """The slow stretches of a log to fit and the fast ones to predict, where it has both."""
+    """Return the slow intervals of a log for the fit and the fast intervals for the test, if it has both."""
     log = in_motion(log)
     edges = float(log.t[0]) + log.duration * np.arange(PARTS + 1) / PARTS
     parts = [log.between(a, b - 1e-9) for a, b in pairwise(edges)]

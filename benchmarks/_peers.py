@@ -1,4 +1,4 @@
-"""What the benchmarks share: the clock, the arms, and the same arms in Pinocchio."""
+"""Shared parts of the benchmarks: time measurement, the arms, and the same arms in Pinocchio."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def best(work: Callable[[], Any], repeats: int = 5, clock: Callable[[], float] =
 
 
 def serial_arm(dof: int) -> Robot:
-    """A serial arm of turning joints with random geometry and bodies that can exist."""
+    """Return a serial arm of revolute joints with random geometry and physically consistent bodies."""
     return robots.random_robot(np.random.default_rng(dof), dof, prismatic=0.0, branch=0.0)
 
 

@@ -1,4 +1,4 @@
-"""A plain weighted least-squares identification, as one writes it by hand; `dynid bench defaults` compares with it.
+"""A plain weighted least-squares identification, as a user would write it, for `dynid bench defaults`.
 
 It has one fixed low-pass filter, viscous and Coulomb friction, an offset and rotor inertia at every joint, and two
 passes of least squares, the second weighted by the residuals of the first. Only the regressor of the bodies is dynid's.

@@ -1,4 +1,4 @@
-"""Random arms with random friction whose truth is known, logs of some length to fit, and another motion to predict.
+"""Random arms with known random friction, logs of several lengths for the fit, and another motion for the test.
 
 A condition makes all of them machines or logs of one difficult kind, see `CONDITIONS`.
 """
@@ -149,7 +149,7 @@ def _motion(rng: np.random.Generator, dof: int, seconds: float) -> tuple[Array, 
 
 @dataclass(frozen=True, eq=False)
 class _Arm:
-    """The truth of a machine: robot with inertias, kinds of friction, random numbers (dof, 3), and condition."""
+    """True properties of a machine: robot with inertias, kinds of friction, random numbers (dof, 3), and condition."""
 
     robot: Robot
     kinds: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What two processes that have nothing to do with each other get done on this machine, against one alone.
+"""Throughput of two independent processes on this machine, relative to one process.
 
 Two cores share caches and memory, and may be two threads of one core: this is the most that two workers can gain here.
 Each process loads all it needs, says so, and begins with the others at a word.

@@ -1,4 +1,4 @@
-"""Generated code of a 7-joint arm on a GPU: states a second in CUDA, JAX and PyTorch, and rollouts.
+"""Generated code of a 7-joint arm on a GPU: states per second in CUDA, JAX and PyTorch, and rollouts.
 
 The LWR IV+ with viscous and Coulomb friction. Each part runs in a process of its own, so that libraries do not share
 the memory of the GPU. Where there is no GPU, or a package is missing, the result states that and why.

@@ -1,4 +1,4 @@
-"""Actuators from positions and commands: dynid, CMA-ES on rollouts and mujoco.sysid, judged on logs left out."""
+"""Actuators from positions and commands: dynid, CMA-ES on rollouts and mujoco.sysid, compared on unseen logs."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _until_as_good(searches: Sequence[CmaFit], cpu: float) -> dict[str, Any]:
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
-    """Two simulated servos with a pendulum, and the first half of the Go2 log where it is there."""
+    """Return two simulated servos with a pendulum, and the first half of the Go2 log if it exists."""
     result: dict[str, Any] = {}
     robot = pendulum(MASS, LENGTH)
     commands = motions(2, ROWS, RATE, 77)

@@ -1,4 +1,4 @@
-"""Generated C of a 7-joint arm: code and stack of each function by the compiler on this machine.
+"""Generated C of a 7-joint arm: code size and stack of each function with the compiler of this machine.
 
 The LWR IV+ with its values folded in, gcc -O2, without vectors as on a microcontroller: what a processor of another
 kind needs is of the same order, no more is said.

@@ -1,4 +1,4 @@
-"""Consistent least squares for 1 to 40 links: ours, cvxpy + Clarabel, SQP and point masses.
+"""Consistent least squares for 1 to 40 links: dynid, cvxpy with Clarabel, SQP and point masses.
 
 Random serial arms with friction, noisy torques, folded once; what is timed is the constrained fit on the folded factor.
 """
@@ -26,7 +26,7 @@ MOST_SQP = 7  # beyond, sequential quadratic programming takes minutes
 
 
 def problem(links: int) -> tuple[Consistency, BaseParameters, Stacked, np.ndarray]:
-    """A random arm, its folded data, and a guess of its parameters some 20 % off."""
+    """Return a random arm, its compressed regression, and start parameters that are wrong by about 20 %."""
     rng = np.random.default_rng(links)
     rows = [{"alpha": float(rng.choice([0.0, np.pi / 2, -np.pi / 2])) if k else 0.0,
              "a": float(rng.uniform(0, 0.3)) if k else 0.0, "d": float(rng.uniform(0, 0.3))} for k in range(links)]

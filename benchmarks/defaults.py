@@ -1,4 +1,4 @@
-"""Error of `dynid identify` with nothing named on unseen data, in ratio to a plain weighted least-squares fit.
+"""Error of `dynid identify` without options on unseen data, relative to a plain weighted least-squares fit.
 
 Real machines: every split of the data folder, from log to log, half to half, slow to fast, and from the first seconds.
 The margin by which a richer friction must win is the constant of the choice that data have set. Each split is therefore

@@ -1,4 +1,4 @@
-"""Inverse and forward dynamics and the inertia matrix: against Pinocchio called from Python, and against arm length."""
+"""Inverse and forward dynamics and the inertia matrix, compared with Pinocchio called from Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 def _times(robot: Robot, samples: int, peer_samples: int,
            regressor: bool = False) -> dict[str, tuple[float, float, float]]:
-    """Microseconds a sample: ours with all threads and with one, Pinocchio's."""
+    """Return microseconds per sample: dynid with all threads and with one, and Pinocchio."""
     q, dq, ddq, tau = motion(samples, robot.dof, 4)
     model = pinocchio_of(robot)
     data = model.createData()

@@ -1,4 +1,4 @@
-"""Generated C on a Cortex-M4 in QEMU: errors in float, code, stack and instructions a call.
+"""Generated C on a Cortex-M4 in QEMU: errors in single precision, code size, stack and instructions per call.
 
 The LWR IV+ with friction: torques of a motion, an update of the online estimation, and a step of the momentum observer.
 Instructions are counted by the board's timer, which QEMU advances by one nanosecond an instruction (-icount shift=0).

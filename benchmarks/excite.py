@@ -1,4 +1,4 @@
-"""Exciting motions: the WAM of Sousa's thesis, gradients against differences, other searches in the same time."""
+"""Exciting motions for the WAM of Sousa's thesis: exact gradients, finite differences and other searches."""
 
 from __future__ import annotations
 

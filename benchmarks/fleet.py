@@ -1,4 +1,4 @@
-"""Folding 64 logs of 100,000 samples, 7 joints, on 1 and 2 workers: against the plain loop over them."""
+"""Compression of 64 logs of 100,000 samples and 7 joints by one and two workers, compared with a plain loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole-body regressor of robots with a free base: a quadruped and a humanoid, against Pinocchio from Python."""
+"""The regressor of a quadruped and a humanoid with a free base, compared with Pinocchio called from Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated code of a 7-joint arm: time to write it, operations, and speed against SymPy, CasADi and Pinocchio."""
+"""Generated code of a 7-joint arm: generation time, operations, and speed compared with SymPy, CasADi and Pinocchio."""
 
 from __future__ import annotations
 

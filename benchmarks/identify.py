@@ -1,4 +1,4 @@
-"""From samples to weighted least squares, 7 joints, 64 base parameters: against Pinocchio in a loop and numpy's QR."""
+"""Weighted least squares of 7 joints and 64 base parameters, compared with Pinocchio in a loop and numpy's QR."""
 
 from __future__ import annotations
 

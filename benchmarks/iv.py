@@ -1,4 +1,4 @@
-"""Consistent instrumental variables (pc-iv) on 8 s of a 6-joint arm at 1 kHz, whole, from the regular start."""
+"""Consistent instrumental variables (pc-iv) on 8 s of a 6-joint arm at 1 kHz, from unit inertias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dynid identify` with everything chosen on 10^6 rows of 7 joints, and its memory for 1 and 10 times the logs."""
+"""`dynid identify` without options on 10^6 rows of 7 joints, and its memory with ten times as many logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closed chains beside trees and MuJoCo, and rows without accelerations beside plain ones."""
+"""Closed chains compared with trees and MuJoCo, and equations without accelerations compared with torque equations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live estimate of 7 joints and 64 base parameters: regressor, update and solution, a sample a call or in blocks."""
+"""Online estimation of 7 joints and 64 base parameters: regressor, update and solution, per sample or in blocks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def covariance_form(model: Model, base: Any, q: Any, dq: Any, ddq: Any, tau: Any
 
 
 def statsmodels_peer(rows: np.ndarray, tau: np.ndarray) -> float:
-    """Time a sample (us) of recursive least squares by statsmodels, on a regressor that is at hand already."""
+    """Return the time per sample (us) of recursive least squares by statsmodels on a given regressor."""
     from statsmodels.regression.recursive_ls import RecursiveLS
 
     y, x = tau[:PEER].reshape(-1), rows[:PEER].reshape(7 * PEER, -1)

@@ -1,4 +1,4 @@
-"""The regressor of a 7-joint arm: against Pinocchio called from Python, and against merely writing the array."""
+"""The regressor of a 7-joint arm, compared with Pinocchio called from Python and with writing an array of that size."""
 
 from __future__ import annotations
 

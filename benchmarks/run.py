@@ -1,4 +1,4 @@
-"""The whole command `dynid identify` with report on a real log (25 s, 7 joints), against a plain Pinocchio script."""
+"""The whole command `dynid identify` on a real log (25 s, 7 joints), compared with a plain Pinocchio script."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _measured(folder: Path, progress: Callable[[str], None]) -> dict[str, Any]:
-    """Median CPU seconds of every command and of the script, all in turn, so that a busy machine slows all alike."""
+    """Return the median CPU seconds of every command and of the script, run in turn so that other load affects all
+    equally."""
     fresh = {"NUMBA_CACHE_DIR": f"{folder}/kernels", "PYTHONPYCACHEPREFIX": f"{folder}/bytes",
              "PYTHONDONTWRITEBYTECODE": ""}
 

@@ -1,4 +1,4 @@
-"""Closed loop of a 7-joint arm, 10 s at 1 kHz, RK4, PD: ours, Pinocchio with a Python loop, MuJoCo's rollout."""
+"""Closed-loop simulation of a 7-joint arm, 10 s at 1 kHz: dynid, Pinocchio in a Python loop, and MuJoCo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def reference(robot: Robot) -> Reference:
 
 
 def race(rounds: int, **runners: Callable[[], Any]) -> dict[str, tuple[float, Any]]:
-    """Shortest time and last result of each, in turns, so that a busy moment of the machine hits all alike."""
+    """Return the shortest time and last result of each simulator, run in turn so that other load affects all
+    equally."""
     results = {name: (np.inf, runner()) for name, runner in runners.items()}
     for _ in range(rounds):
         for name, runner in runners.items():

@@ -1,4 +1,4 @@
-"""The studio in headless Chromium on a real log of 25 s and 7 joints: page, robot, upload to report, Stop, memory."""
+"""The studio in headless Chromium on a real log of 25 s and 7 joints: times from upload to report, and memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _round(context: Any, address: str) -> dict[str, float]:
-    """Seconds of one user's way through the page."""
+    """Return the seconds of each step of a user on the page."""
     page = context.new_page()
     page.set_default_timeout(120_000)
     began = time.perf_counter()

@@ -1,5 +1,4 @@
-"""How often intervals of several methods hold the truth in a batch of logs: what `coverage` does in processes of
-their own, which find this file by its name."""
+"""Coverage of the intervals of several methods in a batch of logs, for the worker processes of the study `coverage`."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from reproductions._machines import NOMINAL_WRONG, Machine
 
 @dataclass(frozen=True)
 class Case:
-    """Logs of one kind, and the methods that are tried on them.
+    """Logs of one kind, and the methods that are tested on them.
 
     Attributes:
         methods: Names of methods; "unnamed" is a run that chooses cut-off, friction and method, "watch" a stream.
@@ -60,7 +59,7 @@ CASES: dict[str, Case] = {
 
 @dataclass(frozen=True)
 class Batch:
-    """Some logs of a machine, by their seeds, and the methods to try on those of each case of `CASES`."""
+    """Some logs of a machine, by their seeds, and the methods to test in each case of `CASES`."""
 
     machine: str
     seeds: tuple[int, ...]
@@ -69,7 +68,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Whether intervals held the truth in some logs.
+    """Whether intervals contain the true values in some logs.
 
     Attributes:
         held: (logs, base), NaN where a parameter was not identified.
@@ -93,7 +92,8 @@ class Held:
 
     @property
     def coverage(self) -> Array:
-        """Percent of the logs in which each interval held (base,); NaN where none identified the parameter."""
+        """Return the percentage (base,) of logs in which each interval contains the true value; NaN if no log
+        identifies it."""
         counts = np.sum(np.isfinite(self.held), axis=0)
         return np.where(counts > 0, 100.0 * np.nansum(self.held, axis=0) / np.maximum(counts, 1), np.nan)
 
@@ -104,7 +104,9 @@ def machine_of(name: str) -> Machine:
 
 
 def cover(_: None, batch: Batch) -> dict[tuple[str, str], Held]:
-    """How the intervals did in a batch, by case and method. Cases that differ in their nominal model share a log."""
+    """Return whether the intervals of a batch contain the true values, by case and method.
+
+    Cases that differ only in their nominal model share a log."""
     machine = machine_of(batch.machine)
     truth = machine.base.reduce(machine.theta)
     found: dict[tuple[str, str], Held] = {}
@@ -124,7 +126,8 @@ def cover(_: None, batch: Batch) -> dict[tuple[str, str], Held]:
 
 
 def _problem(machine: Machine, seed: int, case: Case) -> tuple[Problem, Recording, Array]:
-    """A log with its equations, and the standard errors of weighted least squares with the true model (base,)."""
+    """Return a log with its equations, and the standard errors (base,) of weighted least squares with the true
+    model."""
     log = machine.record(seed, closed=case.is_closed, is_coarse=case.is_coarse, is_pink=case.is_pink)
     problem = Problem.of(machine.model, prepare(log), base=machine.base, recordings=log, controller=machine.law)
     return problem, log, identify(problem, method="wls").std
@@ -164,7 +167,7 @@ def _tried(problem: Problem, method: str, truth: Array, log: Recording, oracle: 
 
 
 def _unnamed(problem: Problem, log: Recording) -> Estimate:
-    """The estimate of a run that names nothing but the robot and the log."""
+    """Return the estimate of a run without options."""
     robot = complete(problem.model).robot
     assert robot is not None
     settings = RunSettings(robot=robot.name, logs=("log",))
@@ -173,7 +176,7 @@ def _unnamed(problem: Problem, log: Recording) -> Estimate:
 
 
 def _watched(problem: Problem, log: Recording) -> Estimate:
-    """The estimate of a stream that ends with the log."""
+    """Return the estimate at the end of a stream of the log."""
     online = Online(problem.model, base=problem.base)
     online.feed(log.t, log.q, log.tau)
     online.finish()

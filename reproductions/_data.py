@@ -1,4 +1,4 @@
-"""Where the real logs are, and how they are read."""
+"""Location and reading of real logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATA = Path(os.environ.get("DYNID_DATA", HERE.parents[1] / "shared" / "data"))
 
 
 def data(*parts: str) -> Path:
-    """A file or folder of the data, or a sentence that says where it should be."""
+    """Return the path of a data file or folder; raise an error with its expected location if it is missing."""
     path = DATA.joinpath(*parts)
     if not path.exists():
         raise NotPossibleError(f"{'/'.join(parts)} is not below the data folder; set DYNID_DATA to where it is")
@@ -23,5 +23,5 @@ def data(*parts: str) -> Path:
 
 
 def log(name: str, robot: Robot, *parts: str) -> Recording:
-    """A real log, read by its mapping."""
+    """Return a real log, read with its mapping."""
     return read(data(name, *parts), HERE / "mappings" / f"{name}.toml", robot)

@@ -1,4 +1,4 @@
-"""Faults put into logs, each with the findings that name it."""
+"""Faults that are added to logs, each with the findings that name it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ class Put:
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """codes: findings that name it; none for a healthy log. also: findings that may stand beside without being
-    wrong."""
+    """A fault. codes: findings that name it, none for a healthy log; also: further findings that are not wrong."""
 
     name: str
     codes: tuple[str, ...]
@@ -148,7 +147,7 @@ def coloured(log: Recording, rng: Rng) -> Put:
 
 
 def noisy(log: Recording, rng: Rng) -> Put:
-    """White noise of 4e-4 on all positions."""
+    """Return a log with white noise of 4e-4 rad or m on all positions."""
     return Put(replace(log, q=log.q + 4e-4 * rng.normal(size=log.q.shape), dq=None))
 
 
@@ -193,7 +192,9 @@ def asymmetric(machine: Machine, rng: Rng) -> Put:
 
 
 def backlash(machine: Machine, rng: Rng) -> Put:
-    """The motor goes through the gap at every reversal before the link follows; the encoder is the motor's."""
+    """Return a log with backlash: the motor crosses the gap at every reversal before the link follows.
+
+    The encoder is on the motor."""
     log = machine.record()
     j = int(rng.integers(0, machine.dof))
     dq, q = _speed(log)[:, j], log.q.copy()
@@ -206,7 +207,8 @@ def backlash(machine: Machine, rng: Rng) -> Put:
 
 
 def coupled(machine: Machine, rng: Rng) -> Put:
-    """Motor j + 1 turns with joint j as well: its rotor and friction load both."""
+    """Return a log of a coupled wrist: motor j + 1 also turns with joint j, so that its rotor and friction load both
+    joints."""
     log = machine.record()
     j = int(rng.integers(0, machine.dof - 1))
     k = j + 1
@@ -226,7 +228,8 @@ def coupled(machine: Machine, rng: Rng) -> Put:
 
 
 def payload_theta(machine: Machine, rng: Rng, share: float = 0.12) -> Array:
-    """The machine's parameters with a load on its last body, of some share of the machine's mass."""
+    """Return the parameters of a machine with a load on its last body; the load is a share of the mass of the
+    machine."""
     last = machine.model.robot.body_names[-1]
     own = {p.name[:-len(str(machine.dof))]: i for i, p in enumerate(machine.model.parameters) if p.body == last}
     whole = sum(machine.theta[i] for i, p in enumerate(machine.model.parameters) if p.name.startswith("M")
@@ -249,12 +252,12 @@ def payload_here(machine: Machine, rng: Rng) -> Put | None:
 
 
 def tool(machine: Machine, rng: Rng) -> Put:
-    """A tool that the robot's file does not have: the usual state of a robot at work."""
+    """Return a log of a robot with a tool that its file does not contain."""
     return Put(machine.changed(payload_theta(machine, rng, 0.02)).record())
 
 
 def payload_in_mid_log(machine: Machine | RealMachine, rng: Rng) -> Put | None:
-    """The robot takes up a load while the log runs; its torques are added to a real log."""
+    """Return a log in which the robot picks up a load; for a real log, the torques of the load are added."""
     robot = machine.robot if isinstance(machine, RealMachine) else machine.model.robot
     if not np.any(robot.gravity):
         return None
@@ -283,12 +286,12 @@ def exchanged(machine: Machine | RealMachine, rng: Rng, *, both: bool = False) -
 
 
 def amperes(log: Recording, rng: Rng) -> Put:
-    """Motor currents, unconverted: gear ratio times torque constant is 4 to 15 N m/A."""
+    """Return a log with motor currents in place of torques; gear ratio times torque constant is 4 to 15 N m/A."""
     return Put(_scaled(log, 1.0 / rng.uniform(4.0, 15.0, log.dof)))
 
 
 def bare(put: Put | None) -> Put | None:
-    """The same fault, in a log of a robot whose file has no inertias."""
+    """Return the same fault for a robot whose file has no inertias."""
     return None if put is None else replace(put, bare=True)
 
 
@@ -298,7 +301,7 @@ def payload_there(machine: Machine, rng: Rng) -> Put:
 
 
 def overfit(machine: Machine, rng: Rng) -> Put:
-    """Identified from a short, small and slow motion, tried on the usual one."""
+    """Return a short, small and slow motion for the fit and the usual motion for the test."""
     weak = machine.record(speed=0.8, size=0.4)
     rows = slice(0, int(6.0 * weak.rate))
     return Put(replace(weak, t=weak.t[rows], q=weak.q[rows], tau=weak.tau[rows]), machine.record(1, source="other"))
@@ -316,8 +319,9 @@ def another_machine(machine: Machine, rng: Rng) -> Put:
 
 
 def mounted(machine: Machine | RealMachine, mirrored: bool) -> Put | None:
-    """The robot hangs otherwise than its file says: gravity along x, or upside down. Of a real machine it is the file
-    that is wrong."""
+    """Return a log of a robot with another mounting than in its file: gravity along x, or upside down.
+
+    For a real machine, the file is changed instead."""
     robot = machine.robot if isinstance(machine, RealMachine) else machine.model.robot
     own = robot.gravity
     size = float(np.linalg.norm(own))

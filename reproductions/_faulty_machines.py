@@ -1,4 +1,4 @@
-"""Virtual machines whose logs the verdict is tried on: robots, their truth, and recordings as a user has them."""
+"""Virtual machines for tests of the verdict: robots, their true parameters, and recordings as a user has them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIGHTEST = 0.01  # kg: of a body that a file gives no mass
 
 
 def planar(links: int) -> Robot:
-    """An arm of equal links in a vertical plane, its axes parallel."""
+    """Return an arm with equal links and parallel axes in a vertical plane."""
     lengths, masses = np.linspace(0.5, 0.3, links), np.linspace(6.0, 1.5, links)
     own = masses * lengths ** 2
     zero = np.zeros(links)
@@ -54,8 +54,8 @@ JUDGED_ON: Mapping[str, Callable[[], Robot]] = {
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """A robot with its truth. theta (parameters,): of the machine; nominal: of the robot's file, friction unknown.
-    fast: how many times faster than usual it moves. torque (dof,): RMS of its usual torque."""
+    """A robot with its true parameters theta (parameters,). nominal: parameters of the robot file, without friction;
+    fast: speed relative to the usual one; torque (dof,): RMS of its usual torque."""
 
     name: str
     model: Model
@@ -71,7 +71,7 @@ class Machine:
         return replace(self, theta=theta)
 
     def index(self, kind: str, joint: int) -> int:
-        """Place of a parameter: kind and joint (from 0)."""
+        """Return the index of a parameter by kind and joint (from 0)."""
         return self.model.parameters.index(f"{kind}{joint + 1}")
 
     def record(self, motion: int = 0, *, speed: float = 1.0, size: float = 1.0, gravity: Array | None = None,
@@ -97,14 +97,14 @@ class Machine:
 
 @dataclass(frozen=True, eq=False)
 class RealMachine:
-    """A real machine to put faults into: a log, another log of it, and its robot."""
+    """A real machine for added faults: a log, another log of it, and its robot."""
 
     log: Recording
     other: Recording
     robot: Robot
 
     def record(self, motion: int = 0, *, source: str = "log") -> Recording:
-        """The log, or another one."""
+        """Return the log of the fit or the other log."""
         return replace(self.other, source=source) if motion else self.log
 
 
@@ -119,7 +119,8 @@ def model_of(robot: Robot) -> Model:
 
 @cache
 def exciting(name: str, seed: int, speed: float = 1.0, size: float = 1.0) -> Reference:
-    """The best conditioned of some random Fourier motions inside the robot's limits."""
+    """Return the random Fourier motion with the smallest condition number, of several inside the limits of the
+    robot."""
     robot, rng = robot_of(name), np.random.default_rng(seed)
     model, base = model_of(robot), base_parameters(model_of(robot))
     lower, upper = np.maximum(robot.limit("lower"), -1.6), np.minimum(robot.limit("upper"), 1.6)
@@ -145,8 +146,8 @@ def exciting(name: str, seed: int, speed: float = 1.0, size: float = 1.0) -> Ref
 
 
 def physical(numbers: Array) -> Array:
-    """Ten numbers (10,) of a body that can exist, near to those given: the eigenvalues of its pseudo-inertia, in units
-    of its mass and size, are raised to a small share of the largest one."""
+    """Return the ten parameters (10,) of a physically consistent body near the given ones: the eigenvalues of its
+    pseudo-inertia, in units of its mass and size, are raised to a small share of the largest one."""
     pseudo = ten.pseudo_inertia(numbers)
     pseudo[3, 3] = max(pseudo[3, 3], LIGHTEST)
     size = np.sqrt(max(float(np.trace(pseudo[:3, :3])), 1e-12) / pseudo[3, 3])
@@ -185,12 +186,12 @@ def machine(name: str, seed: int) -> Machine:
 
 
 def bare(robot: Robot) -> Robot:
-    """The robot without inertias in its file."""
+    """Return the robot without inertias in its file."""
     return replace(robot, bodies=tuple(replace(body, inertia=None) for body in robot.bodies))
 
 
 def far_off(robot: Robot, rng: np.random.Generator, spread: float) -> Robot:
-    """The robot with masses and moments in its file that are wrong by a factor of their own for every body."""
+    """Return the robot with wrong inertias in its file: an individual factor for every body."""
     return replace(robot, bodies=tuple(
         body if body.inertia is None else replace(body, inertia=body.inertia * np.exp(spread * rng.normal()))
         for body in robot.bodies))

@@ -1,4 +1,4 @@
-"""Virtual machines each of whose joints has one friction term beyond the usual ones, or none, and logs of them."""
+"""Virtual machines whose joints have one or no friction term beyond the usual ones, and their logs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FrictionLog:
     values: tuple[dict[str, float], ...]
 
     def curve(self, joint: int, velocity: Array) -> Array:
-        """The truth of a joint with a curve: friction at velocities (samples,), its offset aside."""
+        """Return the true friction of a joint at velocities (samples,), without its offset."""
         extra, zero = self.extras[joint], np.zeros((len(velocity), self.certain.dof))
         assert extra is not None
         moving = zero.copy()
@@ -58,7 +58,7 @@ class FrictionLog:
         return np.asarray(own + self.usual[f"Fv{joint + 1}"] * velocity + self.usual[f"Fc{joint + 1}"])
 
     def truth(self, joint: int) -> dict[str, float]:
-        """Values by name of the parameters that a model of a joint's term beyond the usual has."""
+        """Return the true values by name of the parameters of the additional friction term of a joint."""
         extra, own = self.extras[joint], self.values[joint]
         viscous = self.usual[f"Fv{joint + 1}"] if extra is not None and extra.name == "asymmetry" else 0.0
         return {name: value + viscous for name, value in own.items()}
@@ -82,7 +82,7 @@ def drawn_extra(rng: np.random.Generator, speed: float, shaped: bool) -> Extra |
 
 
 def friction_log(name: str, seed: int, *, shaped: bool = False) -> FrictionLog:
-    """A log of a machine whose joints have friction drawn by chance, with noise on positions and torques."""
+    """Return a log of a machine with random friction, with noise on positions and torques."""
     robot, rng = _OWN[name]() if name in _OWN else Robot.builtin(name), np.random.default_rng([seed, len(name)])
     robot = replace(robot, terms=())
     sliding = np.array([joint.prismatic for joint in robot.joints])

@@ -27,7 +27,8 @@ _LINKS = np.array("""
 
 
 def iiwa_stack() -> Robot:
-    """The robot with the frames and bodies of that file; its joints turn as those of the built-in `kuka-iiwa14`."""
+    """Return the robot with the frames and bodies of iiwa14.xacro, with the joint directions of the built-in
+    `kuka-iiwa14`."""
     joints = tuple(Joint(f"joint{j + 1}", "revolute", j - 1, before=_pose(row)) for j, row in enumerate(_PLACES))
     bodies = tuple(Body(f"link{j + 1}", ten.from_central(row[0], row[1:4], np.diag(row[4:])))
                    for j, row in enumerate(_LINKS))

@@ -1,4 +1,4 @@
-"""Ardiani, tables 2.1 to 2.4 and 2.7 by dynid's names of base parameters."""
+"""Ardiani, tables 2.1 to 2.4 and 2.7, with dynid's names of base parameters."""
 
 from __future__ import annotations
 

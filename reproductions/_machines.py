@@ -1,4 +1,4 @@
-"""Six virtual machines whose truth is known, with a law, a motion and recordings of it in open and closed loop."""
+"""Six virtual machines with known parameters, a control law, a motion, and recordings in open and closed loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _CANDIDATES = 20  # random motions, of which the best conditioned one is taken
 
 
 def rod(mass: float, length: float, radius: float, axis: int, start: float = 0.0) -> Array:
-    """Ten numbers of a cylinder along a frame's axis from `start` to start + length, its centre a little beside it."""
+    """Return the ten inertial parameters of a cylinder along an axis from `start` to start + length, slightly
+    off-centre."""
     com = np.full(3, 0.1 * radius)
     com[axis] = start + 0.5 * length
     across, along = mass * (3 * radius ** 2 + length ** 2) / 12.0, 0.5 * mass * radius ** 2
@@ -36,7 +37,7 @@ def rod(mass: float, length: float, radius: float, axis: int, start: float = 0.0
 
 
 def scara() -> Robot:
-    """Two vertical axes, a sliding one and a wrist."""
+    """Return a SCARA: two vertical axes, a prismatic axis and a wrist."""
     rows = [(0.0, 0.0, 0.0, 0.0, "revolute"), (0.0, 0.35, 0.0, 0.0, "revolute"), (0.0, 0.3, 0.0, 0.0, "prismatic"),
             (0.0, 0.0, 0.0, 0.0, "revolute")]
     bodies = [rod(8.0, 0.35, 0.06, 0), rod(5.0, 0.3, 0.05, 0), rod(2.0, 0.3, 0.02, 2), rod(1.0, 0.1, 0.05, 0, -0.02)]
@@ -44,7 +45,7 @@ def scara() -> Robot:
 
 
 def gantry() -> Robot:
-    """Three sliding axes at right angles and a wrist with a lever."""
+    """Return a gantry: three orthogonal prismatic axes and a wrist with a lever."""
     quarter = 0.5 * np.pi
     rows = [(quarter, 0.0, 0.0, 0.0, "prismatic"), (quarter, 0.0, quarter, 0.0, "prismatic"),
             (quarter, 0.0, quarter, 0.0, "prismatic"), (0.3, 0.0, 0.0, 0.0, "revolute")]
@@ -60,7 +61,7 @@ _OWN = {"scara": scara, "gantry": gantry}
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """A robot with rotors and dry and viscous friction, its truth (parameters,), and the motion it is asked for."""
+    """A robot with rotors, dry and viscous friction, its true parameters (parameters,), and the commanded motion."""
 
     robot: Robot
     theta: Array
@@ -95,7 +96,7 @@ class Machine:
 
     @cached_property
     def quiet(self) -> Recording:
-        """The log of the machine without noise."""
+        """Return the log of the machine without noise."""
         return VirtualRobot(self.model, self.theta, self.law).record(self.path)
 
     def record(self, seed: int, *, closed: bool, is_coarse: bool = False, is_pink: bool = False) -> Recording:
@@ -121,8 +122,8 @@ class Machine:
         return replace(log, tau=log.tau + size * noise)
 
     def nominal(self, seed: int, wrong: float = NOMINAL_WRONG) -> Array:
-        """Parameters (parameters,) of a robot that can exist and errs by a share, a fifth by default: every body's
-        mass density moved by a random affine map, all others multiplied by e^x."""
+        """Return nominal parameters (parameters,) of a physically consistent robot with relative errors of a fifth by
+        default: a random affine map of the mass density of every body, and random factors on the other parameters."""
         rng = np.random.default_rng([seed, 1])
         theta = self.theta * np.exp(wrong * rng.normal(size=len(self.theta)))
         for places in self.model.parameters.bodies.values():
@@ -137,7 +138,7 @@ class Machine:
 
 
 def coloured(rng: np.random.Generator, shape: tuple[int, int], memory: float) -> Array:
-    """Noise of deviation one whose correlation falls by e in `memory` rows."""
+    """Return noise with a standard deviation of one whose autocorrelation falls by e in `memory` rows."""
     from scipy.signal import lfilter
 
     keep = np.exp(-1.0 / memory)
@@ -150,12 +151,12 @@ def _model(robot: Robot) -> Model:
 
 
 def _inertia(model: Model, theta: Array, path: Reference) -> Array:
-    """Inertia of each joint along the motion (rows, dof)."""
+    """Return the inertia of each joint along the motion (rows, dof)."""
     return np.array([np.diag(model.inertia_matrix(theta, q)) for q in path.q[::100]])
 
 
 def _motion(model: Model) -> Reference:
-    """The best conditioned of some random Fourier series."""
+    """Return the random Fourier series with the smallest condition number of the regressor."""
     rng = np.random.default_rng(model.dof)
     sliding = np.array([joint.prismatic for joint in model.robot.joints])
     speed = np.where(sliding, SLIDING_SPEED, SPEED)

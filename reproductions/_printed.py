@@ -92,7 +92,7 @@ def stored_tables() -> list[PrintedTable]:
 
 
 class Comparison:
-    """Computed numbers beside the entries of one printed table."""
+    """Comparison of computed numbers with the entries of one printed table."""
 
     def __init__(self, table: PrintedTable) -> None:
         self.table = table

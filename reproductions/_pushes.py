@@ -1,4 +1,4 @@
-"""Pushes on the virtual iiwa: a wrench at a point of a link, for a while, and logs of the robot that feels them."""
+"""Pushes on the virtual iiwa: temporary wrenches at points of links, and logs of the pushed robot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reproductions.online_iiwa import ENCODER, NOISE, RATE, Machine
 
 @dataclass(frozen=True, eq=False)
 class Push:
-    """A force (3,), N, axes of the base, on a link at a point (3,), m, of its frame, from start to stop, s."""
+    """A force (3,), N, in axes of the base, on a link at a point (3,), m, of its frame, from start to stop, s."""
 
     link: str
     point: Array
@@ -42,7 +42,7 @@ class Push:
 
 
 def motion(made: Machine, points: Array, share: float = 0.6) -> Reference:
-    """The motion through points (rows, dof) that stops at each, at a share of the top speeds."""
+    """Return the motion through points (rows, dof) with a stop at each, at a share of the top speeds."""
     robot = made.model.robot
     limits = Limits.of(robot, acceleration=np.full(robot.dof, 6.0), velocity=share * robot.limit("velocity"))
     path = quintics_within(points, limits)
@@ -52,7 +52,7 @@ def motion(made: Machine, points: Array, share: float = 0.6) -> Reference:
 
 def pushed(made: Machine, reference: Reference, pushes: Sequence[Push], seed: int,
            theta: Array | None = None) -> Recording:
-    """A log of the machine that follows a reference and is pushed."""
+    """Return a log of the machine that follows a reference and is pushed."""
     robot = made.model.robot
     places = []
     for k, push in enumerate(pushes):
@@ -68,7 +68,7 @@ def pushed(made: Machine, reference: Reference, pushes: Sequence[Push], seed: in
 
 
 def random_pushes(robot: Robot, seconds: float, force: float, seed: int, links: Sequence[str]) -> list[Push]:
-    """A push every two seconds or so, half a second long, on random links, at random points, in random directions."""
+    """Return random pushes of half a second, about every two seconds, on random links, points and directions."""
     rng = np.random.default_rng(seed)
     found = []
     for start in np.arange(1.0, seconds - 1.5, 1.6):

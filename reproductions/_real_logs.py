@@ -30,7 +30,7 @@ class OpenMachine:
 
 
 def halves(whole: Recording) -> tuple[Recording, Recording]:
-    """The first and the second half of a log."""
+    """Return the first and the second half of a log."""
     middle = len(whole.t) // 2
 
     def part(rows: slice, name: str) -> Recording:
@@ -158,5 +158,5 @@ OPEN: Mapping[str, Callable[[], OpenMachine]] = {
 
 @cache
 def open_machine(name: str) -> OpenMachine:
-    """A machine of the data folder, by its name in OPEN."""
+    """Return a machine of the data folder by its name in OPEN."""
     return OPEN[name]()

@@ -1,4 +1,4 @@
-"""Numbers that carry what they would be with other thresholds, and record comparisons that would then differ.
+"""Numbers that also carry their values with other thresholds, and record the comparisons that would then differ.
 
 A verdict depends on a threshold only through comparisons. So one verdict with traced thresholds shows which of their
 values could change it at all, and only these have to be tried.

@@ -1,4 +1,4 @@
-"""Faults put into logs, judged as a run judges them: what was named, and whether that is right."""
+"""Verdicts on logs with added faults, computed as in a run, and whether their findings are right."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DEFAULTS, NAMED = "defaults", "friction named"  # how a user runs it: nothing na
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case: what was put in, what was named, and whether that is right."""
+    """One case: the added fault, the findings, and whether they are right."""
 
     group: str
     robot: str
@@ -72,14 +72,14 @@ class Task:
 
 
 def in_turn(place: int, turns: int) -> tuple[int, ...]:
-    """Places of the faults that the machine at some place meets: every `turns`-th one, so that machines one after the
-    other meet all of them."""
+    """Return the indices of the faults for the machine at a given index: every `turns`-th fault, so that consecutive
+    machines cover all faults."""
     return tuple(k for k in range(len(FAULTS)) if (k + place) % turns == 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """An estimate with all that its verdict looks at, as a run computes it."""
+    """An estimate with everything that its verdict uses, as a run computes it."""
 
     estimate: Estimate
     problem: Problem
@@ -91,7 +91,7 @@ class Judged:
 
 
 def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Judged:
-    """The estimate from a log, as a run comes to it."""
+    """Return the estimate from a log, computed as in a run."""
     given = {} if put.cutoff is None else {"cutoff": put.cutoff}
     dataset, method = Dataset.from_recordings([put.log]), "wls"
     model: LinearModel
@@ -117,12 +117,12 @@ def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Judged:
 
 
 def given_robot(robot: Robot, put: Put) -> Robot:
-    """The robot whose file the user gives with a log."""
+    """Return the robot of the file that the user gives with a log."""
     return bare(put.robot or robot) if put.bare else put.robot or robot
 
 
 def outcome(task: Task, fault: Fault, put: Put, robot: Robot) -> Outcome:
-    """The verdict on a log with a fault."""
+    """Return the outcome of the verdict on a log with a fault."""
     try:
         said = judged(given_robot(robot, put), put, task.how).verdict
     except DynidError as error:
@@ -131,14 +131,14 @@ def outcome(task: Task, fault: Fault, put: Put, robot: Robot) -> Outcome:
 
 
 def refused(error: DynidError, task: Task, fault: Fault) -> Outcome:
-    """The outcome of a log that a run refuses."""
+    """Return the outcome of a log that a run refuses."""
     return Outcome(task.group, task.robot, task.seed or 0, fault.name, (type(error).__name__,), False, (),
                    (str(error),), task.how)
 
 
 def outcome_of(said: Verdict, task: Task, fault: Fault, put: Put, robot: Robot,
                own: frozenset[str] = frozenset()) -> Outcome:
-    """Whether a verdict is right; own: causes that the log has without the fault."""
+    """Return whether a verdict is right; own: causes that the log has without the fault."""
     names, found = robot.joint_names, said.of("suspicious")
     if put.joints is not None:  # which scales the data cannot decide is stated of healthy logs too, and blames nothing
         found += tuple(one for one in said.findings if one.code in fault.codes and one not in found)
@@ -158,7 +158,7 @@ def outcome_of(said: Verdict, task: Task, fault: Fault, put: Put, robot: Robot,
 
 
 def tried(shared: None, task: Task) -> list[Outcome]:
-    """The faults of a task on its simulated machine."""
+    """Return the outcomes of the faults of a task on its simulated machine."""
     seed = task.seed or 0
     made = machine(task.robot, seed)
     found = []

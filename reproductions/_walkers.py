@@ -31,7 +31,7 @@ ANKLE = 0.07  # height of the ankle above the sole, m
 
 
 def quadruped(gravity: float = -9.81) -> str:
-    """MJCF of a quadruped with 12 joints and about 15 kg."""
+    """Return the MJCF of a quadruped with 12 joints and about 15 kg."""
     legs = []
     for front, side in (("F", "L"), ("F", "R"), ("R", "L"), ("R", "R")):
         x, y = (0.19 if front == "F" else -0.19), (1.0 if side == "L" else -1.0)

@@ -66,7 +66,7 @@ def floating_log(log: WorldLog, *, imu: bool = True) -> FloatingLog:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Values (base,), standard errors and truth of one fit."""
+    """Values (base,), standard errors and true values of one fit."""
 
     found: WholeBodyEstimate
     values: np.ndarray
@@ -86,7 +86,7 @@ class Compared:
 
     @property
     def inside(self) -> np.ndarray:
-        """Which 95 % intervals hold the truth, of the parameters that are identified."""
+        """Return which 95 % intervals of identified parameters contain the true value."""
         low, high = self.found.estimate.conf_int().T
         known = np.isfinite(self.std) & (self.std > 0)
         return ((low < self.truth) & (self.truth < high))[known]
@@ -94,7 +94,7 @@ class Compared:
 
 def compared(walker: Walker, log: FloatingLog, equations: FloatingEquations, method: str = "wls",
              cutoff: float = CUTOFF) -> Compared:
-    """Fit a log by one kind of equations, and return it beside the truth."""
+    """Fit a log by one kind of equations, and return the fit with the true values."""
     if equations == "base":
         log = replace(log, tau=None)
     found = identify_floating(model_of(walker), log, equations, method, prepare={"cutoff": cutoff})

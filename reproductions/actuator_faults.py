@@ -1,4 +1,4 @@
-"""Actuators without torques: wrong gains, delays and masses, saturating logs and open gains with every drive law.
+"""Findings on actuators without torque sensors: wrong gains, delays and masses, saturation and unknown gains.
 
 Each fault must be named by a finding with the right cause, stated in a note as not tested or not distinguished, or
 leave the truth inside the intervals. Healthy logs must have no finding.

@@ -1,4 +1,4 @@
-"""Actuators without torques: intervals on simulated servos, legs and arms, and the halves of a real quadruped."""
+"""Actuators without torque sensors: coverage of intervals in simulation, and prediction of a real quadruped log."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def logs_of(cases: Sequence[Case], seed: int) -> list[Recording]:
 
 
 def coverage(pairs: Sequence[tuple[Case, Recording]]) -> dict[str, Any]:
-    """How many intervals of identified parameters contain the truth, over logs of one law and friction model."""
+    """Return how many intervals of identified parameters contain the true value, over logs of one law and friction
+    model."""
     inside, unidentified, wrong = [], 0, 0
     for case, log in pairs:
         gains, given = LAWS[case.law]
@@ -136,7 +137,8 @@ def interval_errors(found: ActuatorEstimate, truth: Mapping[str, Mapping[str, fl
 
 
 def chain_coverage(kind: str, logs: int, seed: int, progress: Callable[[str], None]) -> dict[str, Any]:
-    """How many intervals of legs or arms contain the truth, one log of each machine, simulated by MuJoCo."""
+    """Return how many intervals of legs or arms contain the true value, with one log of each machine, simulated by
+    MuJoCo."""
     inside, unidentified, machines = [], 0, [Machine.of(kind, seed + k) for k in range(logs)]
     for k, machine in enumerate(machines):
         progress(f"{kind} {k + 1} of {logs}")
@@ -169,7 +171,7 @@ def simulated_error(robot: Robot, estimate: ActuatorEstimate | None, log: Record
 
 
 def go2_halves(folder: Path) -> list[dict[str, Any]]:
-    """Fit on each half of the Go2 log, judged on the other half: mean absolute joint errors, mrad."""
+    """Return the mean absolute joint errors, mrad, of fits on each half of the Go2 log, tested on the other half."""
     robot = Robot.load(folder / "go2_fixed.xml")
     whole = read(folder / "traj_0.csv", robot=robot, torque_free=True)
     halves = whole[:len(whole) // 2], whole[len(whole) // 2:]
@@ -200,7 +202,7 @@ def coverage_bounds(intervals: int, is_whole: bool) -> tuple[float, float]:
 
 
 def covered(what: str, rows: Sequence[dict[str, Any]]) -> dict[str, bool]:
-    """The statement that the intervals of some rows of the study contain the truth as often as they must."""
+    """Return the check that the intervals of some rows have the required coverage."""
     errors = [error for one in rows for error in one["errors"]]
     inside, logs = _percent_inside(errors), sum(one["logs"] for one in rows)
     low, high = coverage_bounds(len(errors), logs >= WHOLE_STUDY)

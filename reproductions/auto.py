@@ -1,4 +1,4 @@
-"""Method auto on real logs: what it chose from one part by blocks left out, and the error on the part it never saw."""
+"""Method auto on real logs: the method that cross-validation chooses on one part, and its error on another part."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRETCHES = 20  # of a log, ranked by speed, to part slow from fast
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A model, the samples it is trained on and those it is tried on.
+    """A model with samples for training and samples for testing.
 
     by_heart: both are of one and the same motion and the model has what it needs to learn it by heart, so that the
     method which does is the best on its repetition; the ratio is printed and not checked.
@@ -54,7 +54,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _tried(split: Split) -> dict[str, Any]:
-    """The choice from one part, and the errors of all candidates on blocks of it and on the other part."""
+    """Return the chosen method, and the errors of all candidates in cross-validation and on the other part."""
     problem = Problem.of(split.model, split.train)
     chosen = identify(problem, method="auto", candidates=CANDIDATES)
     other: dict[str, float | None] = {}
@@ -95,7 +95,7 @@ def _model(robot: Robot, **more: Any) -> Model:
 
 
 def _parts(name: str, model: Model, recording: Recording, filters: dict[str, Any]) -> Iterator[Split]:
-    """Both halves of a log both ways, and its slow part on its fast one."""
+    """Return splits of a log: each half predicts the other, and the slow part predicts the fast part."""
     middle = recording.t[0] + 0.5 * recording.duration
     first, second = (prepare(half, **filters) for half in (recording.between(recording.t[0], middle),
                                                            recording.between(middle, recording.t[-1] + 1.0)))
@@ -105,7 +105,7 @@ def _parts(name: str, model: Model, recording: Recording, filters: dict[str, Any
 
 
 def _by_speed(name: str, model: Model, samples: Samples) -> Split:
-    """The slower half of a log's stretches for training, the faster half to be tried on."""
+    """Return the slower half of the intervals of a log for training and the faster half for testing."""
     stretch = np.minimum(np.arange(len(samples)) * STRETCHES // len(samples), STRETCHES - 1)
     scaled = (samples.dq / np.sqrt(np.mean(samples.dq ** 2, axis=0))) ** 2
     speed = np.array([scaled[stretch == k].mean() for k in range(STRETCHES)])

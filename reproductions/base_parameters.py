@@ -1,4 +1,4 @@
-"""Base parameters (000, tables 2.6 and B.2; 001, tables 4.4 to 4.6; 004, tables A.1 to A.4): values beside the printed.
+"""Base parameters of Ardiani (tables 2.6, B.2), Sousa (4.4-4.6) and Simionato (A.1-A.4), compared with computed values.
 
 Values follow from printed inputs alone. Tolerances are those of the print: half a unit of the last digit of the result
 and, where inputs are rounded too, what their rounding does to it. Coefficients of 004 are cut off, not rounded, so that
@@ -76,7 +76,7 @@ MISPRINTED = ("6.25YY2-6.5746YY4+6.25ZZ3-6.5746ZZ5+M3+M4-5MY3-5.1282MY5",)
 
 
 def _terms(expression: str) -> frozenset[str]:
-    """Standard parameters in an expression."""
+    """Return the standard parameters in an expression."""
     return frozenset(re.findall(r"[A-Z][A-Za-z]*\d", expression))
 
 
@@ -87,7 +87,8 @@ def _by_leading(base: BaseParameters) -> dict[frozenset[str], float]:
 
 
 def _drawings() -> Comparison:
-    """The column of the maker's drawings. The maker's lists differ by grams, so that not all come out."""
+    """Compare the column of the manufacturer's drawings. Its lists differ by grams, so that not all values are
+    reproduced."""
     table = printed("001", "4.6 drawings")
     base = base_parameters(Model(Robot.builtin("barrett-wam")))
     values = dict(zip((name.rstrip("R") for name in base.names), base.reduce(base.parameters.nominal), strict=True))

@@ -1,4 +1,4 @@
-"""Code generation: the two-joint example and table 7.1 of Sousa, and the times of Simionato, beside ours.
+"""Code generation, compared with the two-joint example and table 7.1 of Sousa and with the times of Simionato.
 
 Sousa's example (s. 7.1.2 and 7.1.3) prints pose, Jacobian, base parameters and C code of a robot of two joints whose
 axes cross at one point; its code is transcribed below and compared with ours at random states. Table 7.1 counts the
@@ -54,7 +54,7 @@ SAMPLES = 20000  # stacked rows of all joints, about the number of the document'
 
 
 def example() -> Model:
-    """The robot of s. 7.1.2, rows (alpha, a, d, theta)."""
+    """Return the robot of Sousa's s. 7.1.2, with rows (alpha, a, d, theta)."""
     rows = [(-math.pi / 2, 0.0, 0.0, math.pi / 2, "revolute"), (math.pi / 2, 0.0, 0.0, -math.pi / 2, "revolute")]
     return Model(Robot.from_dh(rows, name="example"), (RigidBodies(), Viscous(), Coulomb()))
 
@@ -67,7 +67,7 @@ def stanford() -> Robot:
 
 
 def printed_code(parms: Sequence[float], q: Sequence[float], dq: Sequence[float], ddq: Sequence[float]) -> list[float]:
-    """The torques as the C code of s. 7.1.3 computes them."""
+    """Return the torques as the C code of Sousa's s. 7.1.3 computes them."""
     sign = np.sign
     x0, x1 = math.cos(q[1]), math.sin(q[1])
     x2, x3 = 9.81 * x1, dq[0]
@@ -125,8 +125,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _ten_numbers(robot: Robot) -> dict[str, Any]:
-    """Operations of the torques with ten numbers a link as inputs, and us a call of that function in plain Python and
-    in C, None without a compiler."""
+    """Return the operations of the torques with ten inertial parameters per link as inputs, and the time per call, us,
+    in plain Python and in C (None without a compiler)."""
     program = generate(robot, ["inverse_dynamics", "wrenches"], parameters="full", name="arm")  # keeps all numbers
     count, numbers = program.ops["inverse_dynamics"], len(program.numbers)
     state = [np.random.default_rng(0).normal(size=size) for size in (robot.dof,) * 3 + (numbers,)]
@@ -142,7 +142,7 @@ def _ten_numbers(robot: Robot) -> dict[str, Any]:
 
 
 def _c_time(header: str, dof: int, numbers: int) -> float | None:
-    """us a call of the torques in C, compiled with -O2; None without a compiler."""
+    """Return the time of one call of the torques in C, us, compiled with -O2; None without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -195,7 +195,7 @@ def _example() -> dict[str, Any]:
 
 
 def _printed_pose(q: Array) -> tuple[Array, Array]:
-    """Rotation of the last frame, and the turning part of its Jacobian."""
+    """Return the rotation of the last frame, and the angular part of its Jacobian."""
     s1, c1, s2, c2 = math.sin(q[0]), math.cos(q[0]), math.sin(q[1]), math.cos(q[1])
     return (np.array([[-s1 * s2, -c1, s1 * c2], [s2 * c1, -s1, -c1 * c2], [c2, 0.0, s2]]),
             np.array([[0.0, -c1], [0.0, -s1], [1.0, 0.0]]))

@@ -1,4 +1,4 @@
-"""TX40, LWR4+, Panda: can the unconstrained fit exist, what consistency costs, a free fall, and a prior by evidence."""
+"""Physical consistency on real logs of TX40, LWR4+ and Panda: consistency of wls, and the cost of constraints."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _robot(name: str) -> tuple[Model, Recording]:
 
 
 def _study(model: Model, samples: Samples) -> dict[str, Any]:
-    """Of one log: the unconstrained fit tested, the constrained one beside it, both let go."""
+    """Compare the unconstrained and the consistent fit of one log, also in a simulated free fall."""
     problem = Problem.of(model, samples)
     free, bound = identify(problem, method="wls"), identify(problem, method="pc-wls")
     tested = is_possible(Consistency(model.parameters), free.values, problem.base)

@@ -1,4 +1,4 @@
-"""Ardiani, s. 4.9 (virtual KUKA iiwa): pushes of 40 N, when and on which link they are found, and false alarms."""
+"""Contacts of Ardiani, s. 4.9, on a virtual KUKA iiwa: detection time and link of pushes of 40 N, and false alarms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def singular_points(made: Machine, seed: int) -> Array:
 
 
 def judged(made: Machine, outside: ExternalWrench, found: ContactLog, push: Push) -> dict[str, Any]:
-    """One push: when it was known, on which link, and how its wrench at that link compares with the truth."""
+    """Return when a push was detected, on which link, and the error of its wrench at that link."""
     robot, window, rows = made.model.robot, outside.free.options.used_window, found.rows
     alarms = np.flatnonzero((rows.statistic > outside.free.level) & (rows.t + found.delay >= push.start)
                             & (rows.t < push.stop))
@@ -78,7 +78,8 @@ def summed(pushes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def free_time(made: Machine, outside: ExternalWrench, logs: int, progress: Callable[[str], None]) -> dict[str, Any]:
-    """False alarms in motion that nobody touches, counted, and what their largest statistics say of the rate."""
+    """Return the false alarms in motion without contact, and the rate that follows from the largest values of the
+    statistic."""
     seconds, alarms, maxima = 0.0, 0, []
     block = round(5.0 * outside.free.options.used_window * outside.free.options.rate)
     for k in range(logs):

@@ -1,4 +1,4 @@
-"""95 % intervals on six virtual robots, from raw logs with default settings, in open and closed loop.
+"""Coverage of 95 % intervals on six virtual robots, from raw logs with default settings, in open and closed loop.
 
 The positions have encoder steps and noise, the torques white and coloured noise, the nominal model of the ridges errs
 by about a fifth. In the closed loop the noise of the positions goes round through the control law, so that the machine
@@ -85,7 +85,7 @@ def run(progress: Callable[[str], None], logs: int = LOGS, only: Sequence[str] =
 
 
 def _parts(only: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Robots, and methods by case, of the study that `--only` names."""
+    """Return the robots, and the methods of each case, that `--only` selects."""
     named = ["" if name == OPEN_LOOP else name for name in only]
     unknown = [name for name in named if name not in (*MACHINES, *CASES, *METHODS)]
     if unknown:
@@ -100,14 +100,16 @@ def _parts(only: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
 
 
 def _centre(held: Held) -> dict[str, float]:
-    """Median over the parameters and mean over all of them, %, with the standard error of the mean from its logs."""
+    """Return median and mean coverage over the parameters, %, and the standard error of the mean from the scatter of
+    the logs."""
     shares = 100.0 * np.nanmean(held.held, axis=1)
     error = float(shares.std(ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else 0.0
     return {"median": float(np.nanmedian(held.coverage)), "mean": float(np.nanmean(held.coverage)), "error": error}
 
 
 def _friction(key: Key, held: Held) -> dict[str, float]:
-    """Mean coverage of Coulomb and viscous friction, %, and its standard error from its logs."""
+    """Return the mean coverage of Coulomb and viscous friction, %, and its standard error from the scatter of the
+    logs."""
     own = [name[:2] in ("Fc", "Fv") for name in machine_of(key[0]).base.names]
     shares = 100.0 * np.nanmean(held.held[:, own], axis=1)
     return {"friction": float(shares.mean()),
@@ -127,7 +129,7 @@ def _workers_checks(names: Sequence[str], seed: int) -> dict[str, bool]:
 
 
 def _checks(rows: Sequence[dict[str, Any]], logs: int) -> dict[str, bool]:
-    """What must hold of each row, and with fewer logs than the whole study has, of the rows of each method together."""
+    """Return the checks of each row; in a reduced study, of the rows of each method together."""
     if logs >= LOGS:
         return {words: fine for row in rows for words, fine in _row_checks(row, MEDIAN, WORST)}
     low, worst = (100.0 * float(binom.ppf(CHANCE, logs, share / 100.0)) / logs for share in (MEDIAN[0], WORST))
@@ -144,7 +146,7 @@ def _checks(rows: Sequence[dict[str, Any]], logs: int) -> dict[str, bool]:
 
 def _covered(workers: Workers, progress: Callable[[str], None], words: str, batches: Sequence[Batch]
              ) -> dict[Key, Held]:
-    """All batches, together by machine, case and method, in the order of the batches."""
+    """Return the results of all batches by machine, case and method, in the order of the batches."""
     done: dict[int, dict[tuple[str, str], Held]] = {}
     for k, found in workers.each(cover, None, batches) if batches else ():
         done[k] = found
@@ -205,7 +207,8 @@ def _row_checks(row: Mapping[str, Any], median: tuple[float, float], worst: floa
 
 
 def _is_friction_covered(case: str, centre: Mapping[str, float]) -> bool:
-    """Whether friction is inside the bars in the mean, as far as its logs tell; other cases are not judged."""
+    """Return whether the mean coverage of friction is inside its bounds within its standard error; True for other
+    cases."""
     margin = float(norm.ppf(1.0 - CHANCE)) * centre["friction_error"]
     return not _has_friction_bar(case) or MEDIAN[0] - margin <= centre["friction"] <= MEDIAN[1] + margin
 
@@ -215,7 +218,8 @@ def _has_friction_bar(case: str) -> bool:
 
 
 def _friction_checks(row: Mapping[str, Any], where: str) -> list[tuple[str, bool]]:
-    """The check of Coulomb and viscous friction in the closed loop and under pink noise, else none."""
+    """Return the check of Coulomb and viscous friction in the closed loop and under pink noise; none for other
+    cases."""
     centres = [row, *([row["centre_again"]] if row["centre_again"] else ())]
     words = " and in new logs ".join(f"{one['friction']:.1f} +- {one['friction_error']:.1f} %" for one in centres)
     return [(f"{where}: Coulomb and viscous friction {words}, {MEDIAN[0]:g} to {MEDIAN[1]:g} wanted",

@@ -107,7 +107,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _machine() -> tuple[Model, Array]:
-    """The model and the truth: table I's third column, arms and plate as it describes them, rods without mass."""
+    """Return the model and its true parameters from the third column of table I, with rods without mass."""
     robot = Robot.builtin("delta")
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb")))
     truth = np.zeros(len(model.parameters))
@@ -164,7 +164,7 @@ def _log(model: Model, truth: Array) -> Recording:
 
 
 def _values(model: Model, samples: Samples, method: str) -> dict[str, float]:
-    """The thirteen parameters of table I, all others known to be zero."""
+    """Return the thirteen parameters of table I; all others are known to be zero."""
     known = {name: 0.0 for name in model.parameters.names if name not in PRINTED}
     found = identify(Problem.of(model, samples, known=known), method=method)
     return {name: float(value) for name, value in zip(found.names, found.values, strict=True) if name in PRINTED}
@@ -197,22 +197,22 @@ def _composed(model: Model, recording: Recording) -> dict[str, float]:
 
 
 def _off(values: Mapping[str, float]) -> float:
-    """How far the worst parameter is from the truth, percent."""
+    """Return the error of the worst parameter, percent."""
     return max(100.0 * abs(values[name] / new - 1.0) for name, (_, new) in PRINTED.items())
 
 
 def _starts() -> Array:
-    """Samples at which the stretches begin."""
+    """Return the samples at which the intervals begin."""
     return np.linspace(0, SAMPLES - int(HORIZON / STEP) - 2, WINDOWS).astype(int)
 
 
 def _stretches() -> Array:
-    """True positions (steps, stretches, 3) along the stretches of the log, rad."""
+    """Return the true positions (steps, intervals, 3) in the intervals of the log, rad."""
     return np.array([_motion(STEP * (_starts() + k + 1))[0] for k in range(int(HORIZON / STEP))])
 
 
 def _simulated(model: Model, recording: Recording, values: Mapping[str, float]) -> Array:
-    """Positions (steps, stretches, 3) simulated from the measured torques over stretches of the log, rad."""
+    """Return positions (steps, intervals, 3) simulated from the measured torques in intervals of the log, rad."""
     smooth = model.with_smooth_signs(0.02)
     theta = np.zeros(len(model.parameters))
     for name, value in values.items():
@@ -229,7 +229,7 @@ def _simulated(model: Model, recording: Recording, values: Mapping[str, float]) 
 
 
 def _step(model: Model, theta: Array, q: Array, dq: Array, tau: Array, h: float) -> tuple[Array, Array]:
-    """One step of the midpoint rule, for all stretches at once."""
+    """Return the state after one step of the midpoint rule, for all intervals at once."""
     half = dq + 0.5 * h * model.forward_dynamics(theta, q, dq, tau)
     return q + h * half, dq + h * model.forward_dynamics(theta, q + 0.5 * h * dq, half, tau)
 

@@ -1,4 +1,4 @@
-"""Stated deviations: do 95 % intervals hold the truth under noise that is correlated in time?
+"""Standard errors: coverage of 95 % intervals under noise that is correlated in time.
 
 Two ways side by side on the same logs: deviations from how residuals correlate in time, which look at the data again,
 and deviations from leaving blocks of time out of the fold, with Student's t.
@@ -30,7 +30,7 @@ LOW, HIGH = 90.0, 98.0
 
 
 def motion(rng: np.random.Generator, dof: int) -> tuple[Array, Array, Array]:
-    """A random Fourier series of five harmonics of 0.1 Hz, to 1.5 rad/s."""
+    """Return a random Fourier series of five harmonics of 0.1 Hz with speeds up to 1.5 rad/s."""
     a, b = rng.normal(size=(2, dof, 5))
     series = FourierSeries(a, b, rng.uniform(-0.5, 0.5, dof), 10.0)
     top = np.abs(series.at(np.linspace(0.0, 10.0, 1000)).dq).max(axis=0)
@@ -40,7 +40,7 @@ def motion(rng: np.random.Generator, dof: int) -> tuple[Array, Array, Array]:
 
 
 def coloured(rng: np.random.Generator, shape: tuple[int, int], memory: float) -> Array:
-    """Noise of deviation one, each sample `memory` times the one before and news."""
+    """Return autocorrelated noise with a standard deviation of one: an AR(1) process with the coefficient `memory`."""
     news = rng.normal(size=(shape[0] + 500, shape[1])) * np.sqrt(1.0 - memory ** 2)
     for k in range(1, len(news)):
         news[k] += memory * news[k - 1]

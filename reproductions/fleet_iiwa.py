@@ -1,4 +1,4 @@
-"""Ardiani, appendix F (virtual KUKA iiwas): the model of one arm on the logs of another, and what differs."""
+"""Fleet of Ardiani, appendix F, with virtual KUKA iiwas: the model of one arm predicts the logs of another."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ FACTORS["robot 1, again"] = FACTORS["robot 1"]
 
 
 def mean_error(model: int, robot: int) -> list[float]:
-    """Table F.1, percent: model of one robot on the logs of another, mean of the three motions, by joint."""
+    """Return table F.1, percent: the error of one robot's model on the logs of another by joint, mean of three
+    motions."""
     table = printed("000", "F.1")
     return [float(np.mean([table.value(f"model {model}, robot {robot}, motion {k}", joint) for k in (1, 2, 3)]))
             for joint in table.columns]
 
 
 def theta_of(made: Machine, name: str) -> Array:
-    """Parameters of a robot: the links of the type, friction of its own."""
+    """Return the parameters of a robot, with the links of its type and individual friction."""
     theta = made.theta.copy()
     for j, factor in enumerate(FACTORS[name]):
         theta[made.model.parameters.index(f"Fc{j + 1}")] = factor * DRY[j]

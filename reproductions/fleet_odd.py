@@ -1,4 +1,4 @@
-"""200 virtual arms of one type, 5 short logs each: ten with a changed link or drive are found, short logs pooled."""
+"""A fleet of 200 virtual arms with five short logs each: ten with a changed link or drive are found."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Type:
         return found.q, found.dq, found.ddq
 
     def log(self, theta: Array, seconds: float, seed: int, robot: str) -> LogFold:
-        """The fold of one log."""
+        """Return the compressed regression of one log."""
         q, dq, ddq = self.motion(seconds, seed)
         noise = coloured(np.random.default_rng(seed), q.shape, self.noise)
         tau = self.model.inverse_dynamics(theta, q, dq, ddq) + noise
@@ -66,7 +66,7 @@ class Type:
 
 
 def coloured(rng: np.random.Generator, shape: tuple[int, ...], deviation: Array) -> Array:
-    """Noise (samples, joints) as torques have it behind a low-pass of both ways in time."""
+    """Return noise (samples, joints) of torques after a zero-phase low-pass."""
     from scipy.signal import butter, sosfiltfilt
 
     sos, edge = butter(2, CUTOFF, fs=RATE, output="sos"), 200
@@ -89,7 +89,7 @@ def the_type() -> Type:
 
 
 def truths(made: Type, rng: np.random.Generator) -> tuple[list[Array], dict[int, str]]:
-    """Parameters of every robot, and what was changed of ten of them."""
+    """Return the parameters of every robot, and the changes of ten of them."""
     own = ~made.model.parameters.of_group("body", "rotor")
     found = [np.where(own, made.theta * np.exp(SPREAD * rng.normal(size=len(made.theta))), made.theta)
              for _ in range(ROBOTS)]
@@ -148,7 +148,7 @@ def run(progress: Callable[[str], None], seed: int = 0) -> dict[str, Any]:
 
 
 def new_errors(made: Type, theta: list[Array], values: list[list[Array]]) -> Array:
-    """Root mean square errors (ways, robots) of the torques along a new motion, in units of the noise."""
+    """Return RMS errors (methods, robots) of the torques along a new motion, in units of the noise."""
     columns = made.model.regressor(*made.motion(20.0, 777))[:, :, made.base.independent] / made.noise[:, None]
     return np.array([[float(np.sqrt(np.mean((columns @ (one - made.base.reduce(true))) ** 2)))
                       for one, true in zip(way, theta, strict=True)] for way in values])

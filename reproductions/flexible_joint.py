@@ -1,4 +1,4 @@
-"""Forty logs of a virtual arm with flexible joints, encoders on motors and links: stiffness and both inertias."""
+"""Flexible joints: stiffness and both inertias from forty logs of a virtual arm with encoders on motors and links."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _reference(seed: int) -> Reference:
-    """Five sines a joint, other ones for every seed."""
+    """Return a reference of five sines per joint, which depend on the seed."""
     rng, t = np.random.default_rng(seed), np.arange(0.0, SECONDS, 1.0 / RATE)
     q, dq, ddq = np.zeros((3, len(t), 3))
     for j in range(3):
@@ -63,7 +63,7 @@ def _reference(seed: int) -> Reference:
 
 
 def _link_inertia(model: FlexibleModel, estimate: Estimate, theta: Array) -> Array:
-    """Error (3,) of the links' inertia about each joint, percent, the arm stretched out."""
+    """Return the error (3,) of the inertia of the links about each joint of the stretched arm, percent."""
     links, count = model.links, len(model.links.parameters)
     found, true = (np.diag(links.inertia_matrix(values[:count], np.zeros(3))) for values in (estimate.full, theta))
     return np.asarray(100.0 * (found / true - 1.0))

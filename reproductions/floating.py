@@ -1,4 +1,4 @@
-"""Robots with a free base in MuJoCo: each kind of equations beside the truth, with its intervals.
+"""Robots with a free base in MuJoCo: errors and coverage of intervals of each kind of equations.
 
 A quadruped that lifts one foot after the other and a humanoid on two soles follow motions under PD control. Contacts
 and their forces are MuJoCo's. Encoders, torques, foot sensors, IMU and pose of the base have noise, the IMU also a

@@ -1,4 +1,4 @@
-"""Faults in logs of robots with a free base in MuJoCo: each is named, or the intervals contain the truth all the same.
+"""Faults in logs of robots with a free base in MuJoCo: each is found, or the intervals contain the true values.
 
 Logs of the quadruped and the humanoid of `floating` get a fault each: a foot that slips for 0.2 s, a contact schedule
 that is wrong by 20 ms, a foot sensor with a wrong gain or an offset, a wrong frame of a foot or of the IMU, and a base

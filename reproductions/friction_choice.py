@@ -1,4 +1,4 @@
-"""Friction chosen on simulated joints whose friction is known: errors on unseen motion, and recovered values."""
+"""Automatic choice of friction on simulated joints with known friction: errors on unseen motion and of values."""
 
 from __future__ import annotations
 
@@ -72,13 +72,14 @@ def _summed(counts: Counts) -> dict[str, int]:
 
 
 def _checks(name: str, counts: dict[str, int], least: float = WITHIN) -> dict[str, bool]:
-    """What must hold of some counts, in words."""
+    """Return the checks of the counts."""
     within = counts["within"] / max(counts["values"], 1)
     return {f"{name}: within two deviations {100 * within:.0f} %, at least {100 * least:.0f} %": within >= least}
 
 
 def _ratio(one: FrictionLog) -> float:
-    """Error on the end of a log with the friction that its beginning chose, in ratio to that with plain friction."""
+    """Return the error on the end of a log with the friction chosen on its beginning, divided by that with plain
+    friction."""
     log: Recording = one.log
     middle = float(log.t[0]) + FITTED * log.duration
     first, rest = (prepare(part, cutoff=CUTOFF) for part in (log.between(float(log.t[0]), middle),
@@ -90,7 +91,7 @@ def _ratio(one: FrictionLog) -> float:
 
 
 def _recovery(one: FrictionLog, samples: Samples) -> Iterator[tuple[str, str]]:
-    """Values of the terms that are there, from a fit with these terms, against the truth."""
+    """Compare the values of the true friction terms, from a fit with these terms, with the true values."""
     robot, terms = one.certain.robot, []
     for joint, extra in zip(robot.joint_names, one.extras, strict=True):
         own = {"curve": ("curve",), "asymmetry": ("asymmetric-viscous", "coulomb")}.get(
@@ -111,15 +112,16 @@ def _recovery(one: FrictionLog, samples: Samples) -> Iterator[tuple[str, str]]:
 
 
 def _value_errors(one: FrictionLog, estimate: Estimate, j: int) -> list[float]:
-    """Errors of the parameters of a joint's extra, in stated deviations; of those that show alone, not regrouped with
-    a body's, as a cable of first order is with gravity."""
+    """Return the errors of the parameters of a joint's additional term, in units of their standard errors.
+
+    Parameters that are grouped with those of a body, as a cable of first order is with gravity, are omitted."""
     names = list(estimate.names)
     own = [(names.index(name), value) for name, value in one.truth(j).items() if name in names]
     return [float((estimate.values[at] - value) / estimate.std[at]) for at, value in own]
 
 
 def _curve_errors(one: FrictionLog, estimate: Estimate, j: int) -> list[float]:
-    """Errors of a joint's friction over velocity, in stated deviations."""
+    """Return the errors of the friction curve of a joint, in units of the standard errors."""
     model = required_robot_model(estimate.model, "the error of a friction curve")
     curve = next(term for term in model.terms if isinstance(term, FrictionCurve)
                  and term.joints == (model.joint_names[j],))

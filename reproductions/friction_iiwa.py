@@ -1,4 +1,4 @@
-"""Ardiani, s. 2.4 (virtual KUKA iiwa): one shape of friction for all joints, or one each from one-joint motions."""
+"""Friction of Ardiani, s. 2.4, on a virtual KUKA iiwa: one shape for all joints, or one per joint."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DEVIATIONS = 2.5
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The virtual iiwa with given shapes of friction: its model, its truth, and what its controller believes."""
+    """The virtual iiwa with given shapes of friction: its model, its true parameters and those of its controller."""
 
     model: Model
     theta: Array
@@ -85,8 +85,7 @@ class Machine:
 
     # -- the document's two procedures, and the curve -----------------------------------------------
     def model_a(self, samples: Samples) -> Estimate:
-        """Inertias and friction together; one shape for all joints, looked for on a grid and then between its
-        points."""
+        """Identify inertias and friction jointly, with one shape for all joints from a grid search and a refinement."""
         term = Stribeck(delta=5.0, alpha=2.0, Kv=STEEP, free=("delta", "alpha"), shared=True)
         return identify(Problem.of(Model(self.model.robot, (RigidBodies(), term)), samples), method="sls")
 
@@ -100,7 +99,7 @@ class Machine:
         return identify(Problem.of(model, samples, known=known), method="sls")
 
     def curve(self, samples: Samples) -> Estimate:
-        """Inertias and a friction curve together."""
+        """Identify inertias and a friction curve jointly."""
         curve = FrictionCurve(shape="spline", widths=KNOTS, sign=Sign("arctan", 1.0 / STEEP))
         terms = (RigidBodies(), curve, Offset())
         return identify(Problem.of(Model(self.model.robot, terms), samples), method="wls")
@@ -136,8 +135,9 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _inertial_table(estimate: Estimate) -> dict[str, Any]:
-    """Table 2.8: model A beside ours within two standard errors of both. The virtual robot has the inertias of table
-    2.5, which were estimated from another motion."""
+    """Compare table 2.8, model A, within two standard errors of both estimates.
+
+    The virtual robot has the inertias of table 2.5, which were estimated from another motion."""
     compared = Comparison(printed("000", "2.8"))
     for row in compared.table.rows:
         if compared.table.text(row, "A") == "-":
@@ -174,7 +174,7 @@ def _curves(made: Machine, found: dict[str, Estimate]) -> dict[str, Any]:
 
 
 def _cells(errors: dict[str, list[list[float]]], first: str, second: str) -> int:
-    """In how many cells of the table the first is better."""
+    """Return the number of cells of the table in which the first model is better."""
     return int(np.sum(np.array(errors[first]) < np.array(errors[second])))
 
 
@@ -192,14 +192,14 @@ def _checks(errors: dict[str, list[list[float]]], off: dict[str, dict[str, float
 
 
 def _values(estimate: Estimate) -> dict[str, dict[str, float]]:
-    """Friction parameters with their relative deviations, percent (table 2.9)."""
+    """Return the friction parameters with their relative standard errors, percent (table 2.9)."""
     return {name: {"value": float(value), "percent": float(100 * std / max(abs(value), 1e-12))}
             for name, value, std in zip(estimate.names, estimate.values, estimate.std, strict=True) if name[0] == "F"}
 
 
 def _inertial(made: Machine, estimate: Estimate) -> dict[str, dict[str, float]]:
-    """Base inertial parameters that are known to a tenth, with their deviations and what the controller believes
-    (table 2.8)."""
+    """Return base inertial parameters with a standard error of at most a tenth, and those of the controller (table
+    2.8)."""
     base = estimate.base
     believed = base.reduce(made.believed)
     return {name: {"A": float(value), "percent": float(100 * std / abs(value)), "B": float(given)}

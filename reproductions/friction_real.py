@@ -1,4 +1,4 @@
-"""Friction chosen joint by joint on one part of real logs, tried on another: TX40, EMPS, Panda, LWR4+."""
+"""Automatic choice of friction on one part of real logs, tested on another: TX40, EMPS, Panda, LWR4+."""
 
 from __future__ import annotations
 

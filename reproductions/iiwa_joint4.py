@@ -1,4 +1,4 @@
-"""Ardiani, table C.1 (virtual KUKA iiwa): joint 4 alone, the joints behind it known, and friction that drives.
+"""Ardiani, table C.1, on a virtual KUKA iiwa: joint 4 alone, and an offset above its Coulomb friction.
 
 The log of the thesis is not at hand. The robot nearest to table 2.5 that can exist moves its fourth joint there and
 back instead, with the friction of table C.1 in it. So its inertias are those of table 2.5, and MX4, which is small in
@@ -30,7 +30,7 @@ WAYS, SHARE, UNSURE, MOST = 24, 0.8, 20.0, 0.5  # there and back; of the top spe
 
 
 def joint_alone(made: Machine, theta: np.ndarray, samples: Samples) -> Samples:
-    """The fourth joint's rows, less the torque of the base parameters of the joints behind it."""
+    """Return the equations of the fourth joint, minus the torque of the base parameters of the joints after it."""
     base = made.base
     behind = np.array([int(name.rstrip("R")[-1]) > JOINT + 1 for name in base.names])
     columns = made.model.regressor(samples.q, samples.dq, samples.ddq)[:, JOINT][:, base.independent]

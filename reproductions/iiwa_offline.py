@@ -1,4 +1,4 @@
-"""Ardiani, chapter 2 (virtual KUKA iiwa): the controller's model, LS and IV, filtered and not, PC-IV against PC-LS.
+"""Ardiani, chapter 2, on a virtual KUKA iiwa: the controller's model, least squares and instrumental variables.
 
 The logs of the thesis are not at hand. The robot nearest to table 2.5 that can exist moves instead, and its controller
 has the model of table 2.1. So conclusions are held, and digits of that model and of iiwa_stack's, whose numbers are
@@ -135,7 +135,7 @@ def public_torques(q: Array, dq: Array, ddq: Array) -> Array:
 
 
 def known_to(found: Essential | Estimate, truth: dict[str, float], deviations: float = 2.0) -> float:
-    """Share of the parameters whose true value is within so many stated deviations."""
+    """Return the share of the parameters whose true value is within a number of standard errors."""
     one = found.full if isinstance(found, Essential) else found
     true = np.array([truth[name] for name in one.names])
     return float(np.mean(np.abs(one.values - true) <= deviations * one.std))

@@ -1,4 +1,4 @@
-"""A hundred logs of a virtual TX40, encoder steps and no filter: bias and intervals of iv and wls."""
+"""Bias and coverage of iv and wls on a hundred unfiltered logs of a virtual TX40 with encoder steps."""
 
 from __future__ import annotations
 

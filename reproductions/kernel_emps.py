@@ -1,4 +1,4 @@
-"""Rows of polynomial kernels at 20 settings on EMPS and 8 on TX40 (Lomakin and Deutscher, s. III-IV)."""
+"""Equations without accelerations by polynomial kernels, at 20 settings on EMPS and 8 on TX40 (Lomakin, s. III-IV)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _values(model: Model, samples: Samples) -> dict[str, float]:
 
 
 def _chosen(model: Model, recording: Recording, kind: str, yardstick: Samples | None = None) -> dict[str, Any]:
-    """Values and deviations of wls at the cut-off that left-out blocks choose, and the error of its torques."""
+    """Return values, standard errors and torque error of wls at the cut-off that cross-validation chooses."""
     from dynid.recording.preparation import Preparation
 
     choice = choose_cutoff(model, recording, Preparation.of({"equations": kind}))

@@ -1,4 +1,4 @@
-"""LuGre friction with presliding on a simulated EMPS: what each friction predicts, and what of it can be recovered."""
+"""LuGre friction on a simulated EMPS: prediction errors of several friction models, and identified LuGre parameters."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _models(robot: Robot) -> dict[str, tuple[tuple[Term, ...], str]]:
-    """Terms and method of each friction that is tried."""
+    """Return terms and method of each friction model."""
     plain = make_terms(robot, friction=["viscous"])
     return {"viscous, Coulomb": (make_terms(robot, friction=["viscous", "coulomb"]), "wls"),
             "Dahl": ((*plain, Dahl(reach=2e-3, free=("reach",))), "sls"),
@@ -82,7 +82,7 @@ def _log(robot: Robot, sines: tuple[tuple[float, float], ...], seed: int) -> Sam
 
 
 def _recovered(estimate: Estimate) -> dict[str, dict[str, float]]:
-    """True and found values of LuGre's parameters, with deviations to first order."""
+    """Return true and identified LuGre parameters, with first-order standard errors."""
     names, shape = list(estimate.names), estimate.diagnostics["shape"]
     (force, d_force), (micro, d_micro) = ((float(estimate.values[k]), float(estimate.std[k]))
                                           for k in (names.index("Fz1"), names.index("Fz1_1")))

@@ -1,4 +1,4 @@
-"""Mobile robot: least squares and instruments under white noise and slipping wheels (Ardiani, tables E.1-E.5).
+"""Mobile robot (Ardiani, tables E.1-E.5): least squares and instrumental variables with noise and slipping wheels.
 
 The document prints the robot (E.1) and the Fourier coefficients of its motion (E.2). Chosen here, as it does not say:
 
@@ -96,7 +96,8 @@ def logged(run: Simulation, reference: Reference, seed: int, slipping: bool) -> 
 
 
 def fresh() -> tuple[Array, Array]:
-    """Wheel torques (ticks, 2) of two motions nobody identified from: ahead 4 N m, apart 0.3 N m."""
+    """Return wheel torques (ticks, 2) of two motions that are not used for the fit: 4 N m forward, 0.3 N m
+    difference."""
     t = np.arange(int(DURATION * RATE)) / RATE
     waves = 4.0 * np.sin(0.5 * t), 0.3 * np.sin(1.2 * t)
     steps = 4.0 * (t >= 1) - 6.0 * (t >= 11) + 4.0 * (t >= 21), 0.3 * (t >= 6) - 0.6 * (t >= 16) + 0.6 * (t >= 26)
@@ -179,7 +180,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _parameters(truth: Array, errors: dict[str, Array]) -> dict[str, Any]:
-    """Table E.3: real values from table E.1, and relative errors beside those of our logs."""
+    """Compare table E.3: true values from table E.1, and relative errors of the simulated logs."""
     compared = Comparison(printed("000", "E.3"))
     for k, row in enumerate(compared.table.rows):
         if compared.table.text(row, "real") == "-":
@@ -196,7 +197,7 @@ def _parameters(truth: Array, errors: dict[str, Array]) -> dict[str, Any]:
 
 
 def _fitness(name: str, found: dict[str, Array]) -> dict[str, Any]:
-    """Tables E.4 and E.5 beside the mean of our logs; the new motions are not printed."""
+    """Compare tables E.4 and E.5 with the mean of the simulated logs; the new motions are not printed."""
     compared = Comparison(printed("000", name))
     for method, values in found.items():
         for row, mean, spread in zip(OUTPUTS, values.mean(axis=0), values.std(axis=0, ddof=1), strict=True):

@@ -1,4 +1,4 @@
-"""Mobile robot in a room (Ardiani, E.2.1, E.3.2): an exciting motion inside its limits, pose, slip, pushes.
+"""Mobile robot in a room (Ardiani, E.2.1, E.3.2): an exciting motion inside limits, with slip and external forces.
 
 The document looks for its motion by SQP with limits on place, speed, acceleration and heading, and prints neither these
 limits nor the path. Chosen here: a room of 6 by 6 m, 1 m/s, 1.5 rad/s, 1 m/s^2, 2 rad/s^2, half a turn either way;

@@ -1,4 +1,4 @@
-"""Ardiani, chapters 3 and 4 (virtual KUKA iiwa): recursive methods, unfiltered instruments, starts, a changing load."""
+"""Ardiani, chapters 3 and 4, on a virtual KUKA iiwa: recursive methods, start values and a changing load."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FACTORS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The virtual iiwa: the robot nearest to table 2.5 that can exist, and what its controller believes of it."""
+    """The virtual iiwa, the physically consistent robot nearest to table 2.5, and the model of its controller."""
 
     model: Model
     base: BaseParameters

@@ -1,4 +1,4 @@
-"""Franka Panda: the first half of a real log predicts the second, and the second the first."""
+"""Franka Panda: each half of a real log predicts the other half."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ardiani, s. 4.2, 4.7, 4.8 and B.1.2 (virtual KUKA iiwa): a cylinder and a box, four ways, a sensor, drive gains."""
+"""Payloads of Ardiani (s. 4.2, 4.7, 4.8, B.1.2) on a virtual KUKA iiwa: four methods, a force sensor, drive gains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ GAINS = np.array([13.6, 13.7, 13.7, 9.7, 8.7, 9.0, 9.0])  # N m/A, of the drives
 
 
 def cylinder() -> Array:
-    """Ten numbers of the cylinder in the frame of joint 7, from its measures: the printed ones cannot exist."""
+    """Return the ten parameters of the cylinder in the frame of joint 7, from its dimensions; the printed ones are
+    inconsistent."""
     across = MASS * (3.0 * RADIUS ** 2 + HEIGHT ** 2) / 12.0
     return ten.from_central(MASS, [0.0, 0.0, FLANGE + 0.5 * HEIGHT],
                             np.diag([across, across, 0.5 * MASS * RADIUS ** 2]))
@@ -62,7 +63,7 @@ def with_gains(log: Samples, gains: Array) -> Samples:
 
 
 def with_wrench(made: Machine, log: Recording, numbers: Array, seed: int) -> Recording:
-    """The same log with what a sensor would have said of a load, in steps of its resolution, with noise and a bias."""
+    """Return the log with the simulated signal of a force sensor, with its resolution, noise and bias."""
     rng = np.random.default_rng(seed)
     # As it moved, up to frequencies that what is identified from hardly holds.
     truth = wrench_columns(made.model.robot, FRAME, prepare(log, cutoff=40.0, slow=0.0)) @ numbers
@@ -95,8 +96,10 @@ def equal(estimate: Estimate, problem: Problem, log: Samples) -> float:
 
 
 def calibrated(made: Machine, logs: dict[str, Samples], recordings: dict[str, Recording]) -> dict[str, Any]:
-    """The mass of the cylinder from currents, drive gains by the controller's targets and with the box as known load.
-    Published gains are taken to be 10 % off."""
+    """Return the mass of the cylinder from currents, with drive gains from target signals and from the box as a known
+    load.
+
+    Published gains are assumed to be wrong by 10 %."""
     off = GAINS * (1.0 + 0.1 * np.array([1, -1, 1, 1, -1, 1, -1]))
     currents = {name: replace(log, tau=log.tau / off) for name, log in logs.items()}
     numbers = box()

@@ -1,4 +1,4 @@
-"""Ardiani, s. 4.7 and 4.8 (virtual KUKA iiwa): a payload while the robot works, constant (figure 4.3) and changing.
+"""Online payload estimation of Ardiani (s. 4.7, 4.8) on a virtual KUKA iiwa: a constant and a changing payload.
 
 Both are estimated as in the document: 64 base parameters by `civ` on unfiltered data at about the document's rate, with
 its thresholds, variances, forgetting factors and equations of the load. The document prints neither its 50 points nor

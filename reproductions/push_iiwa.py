@@ -1,4 +1,4 @@
-"""Ardiani, s. 4.9, fig. 4.7 and 4.8 (virtual KUKA iiwa): a person pushes; the model tracked live, and the wrench."""
+"""Pushes of Ardiani (s. 4.9, fig. 4.7, 4.8) on a virtual KUKA iiwa: tracked parameters or an estimated wrench."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def person(made: Machine, reference: Reference, ends: list[float]) -> list[Push]
 
 
 def tracked(made: Machine, before: Estimate, samples: Samples, forgetting: Any) -> Array:
-    """Torques (samples, dof) of the model as it is at each sample, before it learns from it."""
+    """Return the torques (samples, dof) that the model predicts for each sample before its update."""
     online = Online(made.model, prior=before, forgetting=forgetting, base=made.base)
     found = np.empty(samples.tau.shape)
     for k in range(len(samples)):
@@ -110,7 +110,7 @@ def _errors(tau: Array, model: Array, rows: Array) -> list[float]:
 
 
 def _forces(made: Machine, pushes: list[Push], rows: Any) -> dict[str, Any]:
-    """Force found in the middle of each push beside the true one (fig. 4.7)."""
+    """Return estimated and true force in the middle of each push (fig. 4.7)."""
     at = [int(np.argmin(np.abs(rows.t - 0.5 * (push.start + push.stop)))) for push in pushes]
     truth = np.vstack([push.at_link(made.model.robot, rows.torques.q[k:k + 1]) for push, k in zip(pushes, at,
                                                                                                strict=True)])

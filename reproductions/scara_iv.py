@@ -1,4 +1,4 @@
-"""SCARA: least squares and instruments, filtered or not, and a wrong bandwidth (Janot et al., tables 1-7)."""
+"""SCARA (Janot et al., tables 1-7): least squares and instrumental variables, with and without a filter."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def along_reference(log: Recording, samples: Samples) -> Samples:
 
 
 def same(one: Estimate, other: Estimate) -> bool:
-    """Whether two estimates agree to a tenth of the deviations of the second."""
+    """Return whether two estimates agree within a tenth of the standard errors of the second."""
     return bool(np.all(np.abs(one.values - other.values) <= 0.1 * other.std))
 
 

@@ -1,4 +1,4 @@
-"""3R arm and LWR IV+ (Simionato): coefficients come back from simulated logs, and the stated deviations are right."""
+"""3R arm and LWR IV+ (Simionato): coefficients identified from simulated logs, and the coverage of their intervals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def series_inside_limits(robot: Robot, count: int, rng: np.random.Generator) -> 
 
 
 def _study(name: str, trajectories: np.ndarray, repetitions: int, progress: Callable[[str], None]) -> dict[str, Any]:
-    """Without noise the largest error of a coefficient; with noise the share inside three deviations."""
+    """Return the largest error of a coefficient without noise, and the share within three standard errors with
+    noise."""
     robot = Robot.builtin(name)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     base = base_parameters(model, MASS_FIRST)

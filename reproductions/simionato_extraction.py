@@ -1,4 +1,4 @@
-"""3R arm and LWR IV+ (Simionato, tables 5.2-5.5): 24 extractions, why each cannot exist, the forces inside.
+"""3R arm and LWR IV+ (Simionato, tables 5.2-5.5): 24 extractions, their physical consistency and internal forces.
 
 The document leaves its random numbers, motions and the limits on the whole mass open, so its conclusions are held, not
 its digits. The full loss is that of eq. 2.30 and 2.31: inertias, boxes of the centres of mass and the whole mass. The
@@ -98,7 +98,7 @@ def _violations(words: str) -> tuple[str, str]:
 
 
 def _as_words(case: str, row: str) -> str:
-    """The other way round."""
+    """Return a row of a printed table as text, such as 'inertia 1 3, c1x c3z'."""
     inertia, centres = printed("004", CASES[case]).rows[row]
     said = [] if inertia == "none" else [f"inertia {inertia.replace('-', ' ')}"]
     return ", ".join(said + ([] if centres == "none" else [centres.replace("-", " ")])) or "feasible"
@@ -156,7 +156,7 @@ def _extracted(given: BaseValues, name: RobotName, width: Any, loss: str,
 
 
 def _facts(case: str, given: BaseValues, theta: np.ndarray, compared: SetComparison) -> dict[str, Any]:
-    """Plain numbers of the six sets of one robot, the cone programme beside."""
+    """Return the results of the six sets of one robot and of the cone programme as plain values."""
     bounds = published_bounds(_robot(case), "normal")
     judge = Consistency(given.model.parameters, margin=0.0, centres=bounds.contours, positive=False)
     rows = {}
@@ -244,7 +244,7 @@ def _spheres(progress: Callable[[str], None]) -> dict[str, dict[str, Any]]:
 
 
 def _loose_without_mass() -> list[float]:
-    """How far (N) forces of loose full sets of the 3R are off, without and with friction, if the whole mass is open."""
+    """Return the error (N) of the forces of loose full sets of the 3R arm without limits on the total mass."""
     found = []
     for friction in (False, True):
         given, theta = _base_values("arm3r", friction)
@@ -269,7 +269,7 @@ def _forces_without_inertia() -> float:
 
 
 def _set_checks(found: dict[str, Any]) -> dict[str, bool]:
-    """What tables 5.2 to 5.5 say of the sets, and what the cone programme says beside."""
+    """Return the conclusions of tables 5.2 to 5.5 on the sets, and those of the cone programme."""
     robots = found["robots"]
     every = {(case, name): row for case, one in robots.items() for name, row in one["sets"].items()}
     exact = [row for row in every.values() if row["form"] == "exact"]
@@ -325,7 +325,7 @@ def _by_robot(robots: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _force_checks(found: dict[str, Any]) -> dict[str, bool]:
-    """What chapters 5 and 6 say of torques and of forces inside."""
+    """Return the conclusions of chapters 5 and 6 on torques and internal forces."""
     three, seven = _by_robot(found["robots"], "arm3r"), _by_robot(found["robots"], "kuka-lwr4")
     mixed = [np.array(sets["loose, partial"]["force_difference_per_joint"]) for sets in three.values()]
     return {

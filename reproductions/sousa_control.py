@@ -1,4 +1,4 @@
-"""WAM (Sousa, s. 4.5.4 and chapter 5): limits on centres of mass, free falls, and controllers that believe each model.
+"""WAM (Sousa, s. 4.5.4, chapter 5): limits on centres of mass, free fall, and controllers that use each estimate.
 
 The thesis runs the controller on the real arm. Here the arm is simulated with the printed solution that meets all
 limits, friction and rotors included; what a controller believes of it is each of the four printed solutions. That
@@ -103,7 +103,7 @@ def _stage_checks(compensated: dict[str, float | None], runs: dict[str, Any]) ->
 
 
 def _drift(model: Model, machine: Array, law: ControlLaw, motion: FourierSeries) -> float | None:
-    """Largest motion of a joint (rad) within 2 s at the first point of motion B, None where it diverges."""
+    """Return the largest motion of a joint (rad) within 2 s at the first point of motion B; None if it diverges."""
     wanted = np.tile(motion.at(np.zeros(1)).q, (round(HELD * RATE), 1))
     try:
         return float(np.abs(simulate(model, machine, law, Reference.of(wanted, rate=RATE)).q - wanted[0]).max())

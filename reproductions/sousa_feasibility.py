@@ -1,4 +1,4 @@
-"""3-link robot and WAM (Sousa): which published base vectors can exist, how far off the others are, what they do."""
+"""3-link robot and WAM (Sousa): physical consistency of published base parameters, and the nearest consistent ones."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _wam(weighted: Feasibility) -> dict[str, Any]:
 
 
 def _proved(found: Feasibility) -> bool:
-    """Not possible, with a certificate that holds by arithmetic alone."""
+    """Return whether base parameters are inconsistent, with a certificate that can be verified by arithmetic."""
     return not found.possible and found.certificate is not None and found.certificate.verify()
 
 

@@ -1,4 +1,4 @@
-"""WAM and random robots (Sousa, table 6.2, fig. 6.2-6.3): point masses and SQP beside the cone programme.
+"""WAM and random robots (Sousa, table 6.2, fig. 6.2-6.3): point masses and SQP compared with the cone programme.
 
 The thesis' log is not published. A WAM with the parameters of table 4.9, friction included, moves along the printed
 motion A with the torque errors of table 4.7, and as in the thesis only inertial parameters are fitted, so that friction
@@ -36,7 +36,7 @@ HALF = 0.5  # m, half the edge of every random link's box
 
 
 def on_the_wam() -> tuple[dict[str, float], dict[str, Any]]:
-    """Relative errors, percent, of inertial parameters alone, and whether the three sets can exist."""
+    """Return relative errors, percent, of inertial parameters alone, and whether the three sets are consistent."""
     robot = Robot.builtin("barrett-wam")
     whole = Model(robot, make_terms(robot, defaults=True))
     spatial = Consistency(whole.parameters, form="spatial", margin=0.0)
@@ -59,7 +59,7 @@ def on_the_wam() -> tuple[dict[str, float], dict[str, Any]]:
 
 
 def random_problem(links: int, seed: int) -> tuple[Consistency, BaseParameters, Stacked]:
-    """A random regressor of ten parameters a link and its torques with noise (s. 6.3.2)."""
+    """Return a random regressor of ten parameters per link and torques with noise (s. 6.3.2)."""
     rng = np.random.default_rng([seed, links])
     kinds = list(zip(ten.NAMES, ten.UNITS, strict=True))
     parameters = Parameters(tuple(Parameter(f"{name}{k}", unit, k - 1, f"link{k}", body=f"link{k}")

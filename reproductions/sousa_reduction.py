@@ -1,4 +1,4 @@
-"""WAM (Sousa, fig. 6.4): parameters left out one by one until least squares is possible, beside constrained regression.
+"""WAM (Sousa, fig. 6.4): parameters removed one by one until least squares is consistent, and constrained regression.
 
 The thesis' log is not published. A WAM with the parameters of table 4.9 moves along Fourier series instead, with noise
 on its torques that leaves about the thesis' relative error, so the conclusion is held, not the digits.

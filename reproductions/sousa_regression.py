@@ -1,4 +1,4 @@
-"""WAM (Sousa, tables 4.6, 4.7, 4.10, 4.11): least squares, weighted and constrained, on motion A, judged on motion B.
+"""WAM (Sousa, tables 4.6, 4.7, 4.10, 4.11): weighted and constrained least squares on motion A, tested on motion B.
 
 The thesis' logs are not published. A WAM with the parameters of table 4.9 moves along the printed motions A and B, and
 its torques err by what the thesis' weighted regression leaves in each joint (table 4.7), with a memory of a third of a

@@ -1,4 +1,4 @@
-"""Staubli TX40: 61 base parameters by least squares on the real log, beside the reference table of the data."""
+"""Staubli TX40: 61 base parameters by least squares on the real log, compared with the reference table."""
 
 from __future__ import annotations
 

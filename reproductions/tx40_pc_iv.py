@@ -1,4 +1,4 @@
-"""Staubli TX40: instruments and DIDIM with consistency, clean, coarse, mistuned (Ardiani, tables D.1-D.6)."""
+"""Staubli TX40 (Ardiani, tables D.1-D.6): consistent instrumental variables and DIDIM, also at a wrong bandwidth."""
 
 from __future__ import annotations
 

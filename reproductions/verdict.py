@@ -1,4 +1,4 @@
-"""The verdict: faults put into logs of many robots, and the causes it names, with the defaults and with named friction.
+"""The verdict on simulated logs of many robots with known faults: which causes are found, and false findings.
 
 `--all` runs one machine of each of four small robots with one in eight faults. The whole study runs two machines of
 each robot with half of the faults each, and one of them with named friction too. Of so few logs one false alarm may be

@@ -1,4 +1,4 @@
-"""The verdict on real logs: as they are, shortened, thinned, rounded and jittered, and with faults put in.
+"""The verdict on real logs: unchanged, shortened, thinned, rounded and jittered, and with added faults.
 
 Nothing is named by the user. A healthy log may not be blamed (`BLAMES`), and a fault must not be taken for another.
 Real machines hide some faults, so how many are named is counted and not asked, and causes that are stated as one of
@@ -129,7 +129,7 @@ FAULTS = (
 
 
 def tried(shared: Sequence[str], name: str) -> list[Outcome]:
-    """One machine: logs as they are, then faults, of the names that are asked for, or all."""
+    """Return the outcomes of one machine: unchanged logs, then the selected faults, by default all."""
     real, found, own, task = open_machine(name), list[Outcome](), frozenset[str](), Task(GROUP, name, None, ())
     for words, put in conditions(real):
         if not shared or words in shared:
@@ -158,7 +158,7 @@ def _faulty(task: Task, fault: Fault, put: Put, real: OpenMachine, own: frozense
 
 
 def _error_on_second(one: Judged, real: OpenMachine) -> float:
-    """Error of an estimate on the second log of a machine as it is, percent."""
+    """Return the error of an estimate on the unchanged second log of a machine, percent."""
     return reconstruct(one.estimate, prepare(real.other, one.problem.data[0].preparation)).relative_error
 
 
@@ -186,7 +186,7 @@ def run(progress: Callable[[str], None], machines: Sequence[str] = tuple(OPEN), 
 
 
 def _totals(well: Sequence[Outcome], sick: Sequence[Outcome]) -> dict[str, dict[str, int]]:
-    """For the machines that rules were chosen on and for the others: how many logs there are of each outcome."""
+    """Return the number of logs of each outcome, for the machines that rules were chosen on and for the others."""
     found = {}
     for group, members in (("chosen on", CHOSEN_ON), ("judged on", [name for name in OPEN if name not in CHOSEN_ON])):
         own, whole = [one for one in sick if one.robot in members], [one for one in well if one.robot in members]

@@ -1,4 +1,4 @@
-"""What half and twice of each threshold of the verdict changes: faults named, wrong causes and false alarms.
+"""Sensitivity of the verdict to half and twice of each threshold: faults found, wrong causes and false findings.
 
 Logs with all faults and all healthy conditions are identified once by the defaults. One verdict on each with traced
 thresholds (`_traced`) shows which thresholds of `dynid.validate.thresholds` could change it at half or twice their
@@ -61,7 +61,7 @@ class Case:
 
 
 def cases(robots: Sequence[str], seed: int = SEED, faults: Sequence[int] | None = None) -> list[Case]:
-    """Logs with every fault, or with those at some places of FAULTS, of some robots in turn."""
+    """Return logs of some robots with every fault, or with the faults at some indices of FAULTS."""
     found = []
     for place, robot in enumerate(robots):
         made = machine(robot, seed)
@@ -78,7 +78,7 @@ def cases(robots: Sequence[str], seed: int = SEED, faults: Sequence[int] | None 
 
 
 def real_cases(machines: Sequence[str]) -> list[Case]:
-    """The logs of some real machines as they are, and with every fault of `verdict-real`."""
+    """Return the logs of some real machines, unchanged and with every fault of `verdict-real`."""
     found = []
     for name in machines if DATA.is_dir() else ():
         real = open_machine(name)

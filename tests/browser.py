@@ -68,7 +68,7 @@ def served(folder: Path, *arguments: str) -> Iterator[Served]:
 
 @dataclass(eq=False)
 class Watch:
-    """What pages said and asked for: errors on their consoles, and requests that leave the studio."""
+    """Console errors of pages, and requests that leave the studio."""
 
     origin: str
     errors: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Shared fixtures: where the real logs and models are, and which tests need them."""
+"""Shared fixtures: the location of the real logs and models, and the tests that need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the blocks of a page are run: Python in one namespace, commands in this process, files where the page is."""
+"""Execution of the code blocks of a page: Python in one namespace, commands in this process, files in one folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command(words):
 
 
 def run_page(page, apart=False):
-    """Run a page from top to bottom in the folder one is in; apart: every block of Python by itself."""
+    """Run a page from top to bottom in the current folder; apart: run every block of Python separately."""
     names: dict = {"__name__": "__main__"}
     for block in blocks(page):
         if block.file:

@@ -1,4 +1,4 @@
-"""A ROS 2 that is not there: the parts of rclpy and of its messages that the bridge uses, with their real field names.
+"""A simulated ROS 2: the parts of rclpy and its messages that `dynid ros2` uses, with their real field names.
 
 Messages refuse fields that their definitions lack, as the generated classes do. Definitions: sensor_msgs/JointState,
 std_msgs/Float64MultiArray, trajectory_msgs/JointTrajectory(Point), builtin_interfaces/Duration and Time,
@@ -65,7 +65,7 @@ class Future:
 
 
 class World:
-    """A robot behind ROS: it publishes joint states at a rate while the clock runs, and follows trajectories exactly.
+    """A simulated robot: it publishes joint states at a rate while the clock runs, and follows trajectories exactly.
 
     Attributes:
         torque: Torques (dof,) of positions, velocities and accelerations (dof,).

@@ -1,4 +1,4 @@
-"""Virtual fleets for tests: folds of short logs of robots whose truth is known."""
+"""Virtual fleets for tests: compressed regressions of short logs of robots with known parameters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fleet:
 
     def log(self, theta: Array, seconds: float, seed: int, robot: str = "", date: str = "",
             machine: Model | None = None) -> LogFold:
-        """The fold of one log. machine: that made the log, where its geometry is another."""
+        """Return the compressed regression of one log. machine: the robot of the log, if its geometry differs."""
         rng = np.random.default_rng(seed)
         q, dq, ddq = fourier(self.model.dof, seconds=seconds, seed=seed, rate=RATE, period=max(2.0, min(seconds, 10.0)))
         tau = (machine or self.model).inverse_dynamics(theta, q, dq, ddq)
@@ -51,7 +51,7 @@ class Fleet:
         return LogFold(entry, found, log_noise(equations, found))
 
     def robots(self, logs: list[list[LogFold]]) -> tuple[RobotFold, ...]:
-        """Robots from the folds of their logs, with the noise that robots of one fleet have alike."""
+        """Return robots from the compressed regressions of their logs, with the common noise of the fleet."""
         return level_noise([RobotFold.of(f"robot {k}", folds) for k, folds in enumerate(logs)])
 
     def new_errors(self, values: Array, theta: Array) -> float:

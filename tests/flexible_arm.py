@@ -22,7 +22,7 @@ def flexible_arm(skew: bool = False, **values: float) -> tuple[FlexibleModel, Ar
 
 
 def motion(seed: int = 0, seconds: float = 10.0, rate: float = 1000.0, size: float = 0.5) -> Reference:
-    """Five sines a joint, other ones for every seed."""
+    """Return a motion of five sines per joint, which depend on the seed."""
     rng, t = np.random.default_rng(seed), np.arange(0.0, seconds, 1.0 / rate)
     q, dq, ddq = np.zeros((3, len(t), 3))
     for j in range(3):

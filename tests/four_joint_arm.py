@@ -1,4 +1,4 @@
-"""A virtual arm of four joints whose inertias lie between 7 and 0.064 kg m^2, under its own law."""
+"""A virtual arm of four joints with inertias between 0.064 and 7 kg m^2 and its control law."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RAW = {"method": "none", "torque_cutoff": "none", "slow": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The arm's model, its true parameters (parameters,), its law, and what it was asked to follow."""
+    """The model of the arm, its true parameters (parameters,), its control law and its reference."""
 
     model: Model
     theta: Array

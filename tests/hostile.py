@@ -1,4 +1,4 @@
-"""Names that try to leave the comment, string or element that holds them."""
+"""Names that try to escape from the comment, string or element that contains them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def fourier(dof: int, *, seconds: float = 20.0, rate: float = 200.0, seed: int =
 
 def low_passed(rng: np.random.Generator, shape: tuple[int, ...], deviation: float | Array, cutoff: float,
                rate: float) -> Array:
-    """Noise (samples, joints) after a zero-phase low-pass at `cutoff` Hz, scaled to a deviation."""
+    """Return noise (samples, joints) after a zero-phase low-pass at `cutoff` Hz, scaled to a standard deviation."""
     sos = butter(2, cutoff, fs=rate, output="sos")
     pulse = np.zeros(4096)
     pulse[2048] = 1.0

@@ -1,4 +1,4 @@
-"""Mutation testing of the core algebra: change one operator or number at a time, and see whether a test notices.
+"""Mutation testing of the core algebra: change one operator or number at a time, and check whether a test fails.
 
     python tests/mutants.py --count 40 --seed 1      a sample of all mutants, one after the other
     python tests/mutants.py --list                   how many there are by module

@@ -35,7 +35,7 @@ STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 
 def every_term(robot: Robot) -> Model:
-    """A model with every term there is, as far as they go together."""
+    """Return a model with every term that can be combined with the others."""
     coupling = np.eye(robot.dof) + np.eye(robot.dof, k=1) * 0.3
     return Model(robot, (RigidBodies(), RotorInertia(), Viscous(), Offset(), AsymmetricCoulomb(sign=Sign("tanh", 0.1)),
                          AsymmetricViscous(), MotorSide(coupling.tolist()), Spring(1, rest=0.2),
@@ -51,7 +51,7 @@ def plain(robot: Robot) -> Model:
 
 
 def some_values(model: Model, rng: np.random.Generator) -> np.ndarray:
-    """Values of all parameters: bodies that can exist, the rest positive."""
+    """Return values of all parameters: physically consistent bodies, all other parameters positive."""
     theta = rng.uniform(0.05, 0.5, len(model.parameters))
     inertias = model.robot.inertias
     for k, item in enumerate(model.parameters):
@@ -85,7 +85,7 @@ def compiled_self_test(program: Program, folder: Path, real: str = "double", bat
 
 
 def compiled_call(program: Program, folder: Path, name: str, *inputs: np.ndarray) -> np.ndarray:
-    """A function of the header, compiled with -O2 and called: its outputs one behind the other."""
+    """Return the concatenated outputs of a function of the header, compiled with -O2."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler here")

@@ -1,4 +1,4 @@
-"""What every reproduction must show when it runs."""
+"""Checks that every reproduction must pass."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def random_pose(rng: np.random.Generator, reach: float = 0.5) -> Array:
 
 
 def random_inertia(rng: np.random.Generator, mass: float | None = None, points: int = 6, size: float = 0.2) -> Array:
-    """Ten numbers of a handful of point masses: a body that can exist by construction."""
+    """Return the ten parameters of some point masses, which are physically consistent by construction."""
     masses = rng.uniform(0.1, 1.0, points)
     masses *= (rng.uniform(0.5, 10.0) if mass is None else mass) / masses.sum()
     places = rng.uniform(-size, size, (points, 3)) + rng.uniform(-size, size, 3)
@@ -52,7 +52,8 @@ def random_robot(rng: np.random.Generator, dof: int, prismatic: float = 0.3, bra
 
 
 def to_pinocchio(robot: Robot) -> Any:
-    """The pin.Model of a robot: same joint order, one number a joint also for continuous ones.
+    """Return the pin.Model of a robot with the same joint order and one coordinate per joint, also for continuous
+    joints.
 
     Pinocchio's joint frame stands before `Joint.after`, dynid's body frame after it: poses and
     inertias are moved, so torques, inertia matrix and energies compare directly. Each dynid body

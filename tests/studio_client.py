@@ -1,4 +1,4 @@
-"""A studio that serves in a thread of the test, a browser's place taken by httpx, and a small robot with a log."""
+"""A studio in a thread of the test with httpx in place of a browser, and a small robot with a log."""
 
 from __future__ import annotations
 

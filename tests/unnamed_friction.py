@@ -1,4 +1,4 @@
-"""A 3R arm whose file names no friction, and logs of it that have some."""
+"""An arm with three joints whose file specifies no friction, and its logs with friction."""
 
 from __future__ import annotations
 

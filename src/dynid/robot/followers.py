@@ -213,7 +213,7 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
                                  f"are {', '.join(tree.joint_names)}", code="no-joint")
             if list(names).count(name) > 1:
                 raise RobotError(f"joint '{name}' of robot '{robot.name}' is listed twice as {what}")
-    if measured and not _tell_all(robot, measured):
+    if measured and not _determines_all(robot, measured):
         raise RobotError(f"the measured joints {', '.join(measured)} of "
                          f"robot '{robot.name}' do not determine the "
                          "positions of its independent joints "
@@ -223,7 +223,7 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
     return replace(robot, measured=apart[0], driven=apart[1])
 
 
-def _tell_all(robot: Robot, measured: Sequence[str]) -> bool:
+def _determines_all(robot: Robot, measured: Sequence[str]) -> bool:
     """Return whether the measured joints can determine all independent joints, by a bipartite matching."""
     followers = robot.followers
     if followers is None:

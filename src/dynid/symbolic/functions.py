@@ -83,7 +83,7 @@ def _loads(w: Writer) -> list[_Load]:
             if places[parameter] in column:
                 friction[joint] = friction[joint] + w.p[column[places[parameter]]] * value
         slopes = [Derivatives(w.graph, {symbol: w.graph.one})(f) for symbol, f in zip(symbols, friction, strict=True)]
-        tree = matrices.inertia(w.graph, w.plan.chain, w.frames, w.told_bodies(load))
+        tree = matrices.inertia(w.graph, w.plan.chain, w.frames, w.loading_bodies(load))
         found.append(_Load(symbols, friction, slopes, w.between_joints(tree), w.loads(term, w.dq, w.still)))
     return found
 

@@ -139,9 +139,9 @@ class Writer:
         if load is None:
             return []
         states = self.motion(dq, ddq, weight=True)
-        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.told_bodies(load)))
+        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.loading_bodies(load)))
 
-    def told_bodies(self, term: UnderLoad) -> list[Vector]:
+    def loading_bodies(self, term: UnderLoad) -> list[Vector]:
         """Ten inertial parameters of each body of the tree that a load-dependent term uses."""
         told = numbers(self.graph, self.plan.link_numbers(term, self.base))
         for place, value in zip(self.base.independent, self.p, strict=True):
