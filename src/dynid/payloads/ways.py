@@ -67,7 +67,7 @@ class Nuisance:
 
     @staticmethod
     def none() -> Nuisance:
-        """Return a nuisance without effects."""
+        """Return an object without additional effects of the load."""
         return Nuisance(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -96,7 +96,7 @@ class LinearPayloadFit:
 
     @property
     def theta(self) -> Array:
-        """The load's ten inertial parameters."""
+        """The load's ten inertial parameters (10,), SI units."""
         return self.x[self.load]
 
 

@@ -158,7 +158,7 @@ class ComparedResults:
 
     @output_fields(EstimateComparison, result_a=str, result_b=str)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the comparison of two results as plain data for JSON."""
         return {"result_a": self.result_a, "result_b": self.result_b, **self.comparison.to_dict()}
 
 

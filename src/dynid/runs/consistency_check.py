@@ -185,7 +185,7 @@ class Check:
     @output_fields(source=str, robot=str, consistent=bool, problems=array_of(INERTIA_PROBLEM), remarks=list[str],
                    base_possible=bool | None, base_distance=float | None, certificate=_CERTIFICATE | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the result of the consistency check as plain data for JSON."""
         found = self.feasibility
         proof = None if found is None or found.certificate is None else found.certificate
         return {

@@ -1,4 +1,4 @@
-"""Drive gains of a run, or of logs."""
+"""Estimation of drive gains (torque per motor current) from the logs of a run."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class FoundGains:
 
     @output_fields(gains=list[DriveGains], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the drive gains as plain data for JSON."""
         return {"gains": [one.to_dict() for one in self.ways],
                 "findings": [finding.to_dict() for finding in self.findings]}
 

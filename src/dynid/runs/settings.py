@@ -345,7 +345,7 @@ class RunSettings(SettingsFile):
         return tuple(log for log in self.logs if not (isinstance(log, LogSettings) and log.payload))
 
     def with_payload(self, name: str) -> tuple[LogEntry, ...]:
-        """Logs of the run that were recorded with a payload."""
+        """Return the logs of the run that were recorded with a payload."""
         return tuple(log for log in self.logs if isinstance(log, LogSettings) and log.payload == name)
 
     def moved(self, origin: Path, target: Path) -> Self:

@@ -147,18 +147,18 @@ def fits_the_data(trial: MethodUnderTest) -> None:
 
 
 def any_order_of_logs(trial: MethodUnderTest) -> None:
-    """The result does not depend on the order of logs. Tag: "order" in depends_on."""
+    """The result does not depend on the order of logs. Exempt: methods with "order" in depends_on."""
     other = trial.fit(trial.arm().reordered((1, 0)).problem())
     _same(trial.base_fit(), other, "when the order of the logs changes", ROUNDING)
 
 
 def any_unit_of_torque(trial: MethodUnderTest) -> None:
-    """The result does not depend on the unit of torque, hence of mass. Tag: "units" in depends_on."""
+    """The result does not depend on the unit of torque or mass. Exempt: methods with "units" in depends_on."""
     _in_other_units(trial, f"in a unit of torque of 1/{FORCE:g} N m", force=FORCE)
 
 
 def any_unit_of_length(trial: MethodUnderTest) -> None:
-    """The result does not depend on the unit of length. Tag: "units" in depends_on."""
+    """The result does not depend on the unit of length. Exempt: methods with "units" in depends_on."""
     _in_other_units(trial, f"in a unit of length of 1/{LENGTH:g} m", length=LENGTH)
 
 
@@ -174,12 +174,12 @@ def _factor(unit: str, length: float = 1.0, force: float = 1.0) -> float:
 
 
 def any_number_of_threads(trial: MethodUnderTest) -> None:
-    """The result is the same with one thread and with two."""
+    """The result is the same with one and with two threads."""
     _same(trial.base_fit(), trial.fit(trial.arm().problem(threads=1)), "with one thread instead of two", ROUNDING)
 
 
 def any_blocks(trial: MethodUnderTest) -> None:
-    """The values do not depend on the boundaries of the blocks of time. Tag: "blocks" in needs."""
+    """Values do not depend on the boundaries of the blocks of time. Exempt: methods with "blocks" in needs."""
     first, other = trial.base_fit(), trial.fit(trial.arm().problem(blocks=7))
     std = np.where(first.identified, first.std, 1.0)
     worst = np.max(np.where(first.identified, np.abs(other.values - first.values) / std, 0.0))
@@ -209,7 +209,7 @@ def from_a_saved_factor(trial: MethodUnderTest) -> None:
 
 
 def saves_and_loads(trial: MethodUnderTest) -> None:
-    """`save` and `load` give the same estimate back."""
+    """An estimate that is saved and loaded again is unchanged."""
     first = trial.base_fit()
     with tempfile.TemporaryDirectory() as folder:
         first.save(Path(folder, "estimate.npz"))

@@ -239,7 +239,7 @@ def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
                   blocks: int = BLOCKS) -> Trial:
-    """Return the fit of the data with a fault corrected."""
+    """Return the cross-validated fit of logs corrected for a hypothesis."""
     model, changed = hypothesis.change(problem.model, logs)
     base = problem.base if model is problem.model else None
     weights = noise if hypothesis.torque is None else noise * np.abs(hypothesis.torque)
@@ -247,7 +247,7 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
 
 
 def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
-    """Return the residual in cross-validation under a hypothesis."""
+    """Return the mean squared residual in cross-validation of logs corrected for a hypothesis."""
     return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
 
 

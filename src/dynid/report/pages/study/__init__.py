@@ -99,7 +99,7 @@ def _overview(data: StudyData) -> Mapping[str, Any]:
 
 
 def _levels(data: StudyData) -> Mapping[str, Any] | None:
-    """Influence of the noise level on each method."""
+    """Section on the influence of the noise level on each method."""
     if len(data.factors) < 2:
         return None
     groups = tuple(dict.fromkeys(group for score in data.scores for group in score.group_coverage))
