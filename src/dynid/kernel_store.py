@@ -107,7 +107,7 @@ class Kernel:
         return call
 
     def _first_run(self, kinds: tuple[Any, ...], words: list[Any], arguments: tuple[Any, ...]) -> Any:
-        """Return the function for these kinds of arguments: from a file, or by numba, whose code is then stored."""
+        """Return the compiled function for some argument types: from a file, or by numba, whose code is then stored."""
         file = _file(self.py_func, kinds) if os.name == "posix" else None
         found = _read(file, self._key) if file else None
         if file and found is None:

@@ -134,7 +134,7 @@ class Online(Streamed):
 
     @property
     def restarts(self) -> tuple[int, ...]:
-        """Numbers of samples after which the past was discarded."""
+        """Sample counts at which earlier data were discarded."""
         return tuple(self._stream.recursion.restarts)
 
     @property

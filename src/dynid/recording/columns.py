@@ -46,7 +46,7 @@ def listed(names: Sequence[str], most: int = 24) -> str:
 
 
 def match(source: Source, names: Names | None, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
-    """Find the fields that a mapping gives for a signal as `names`.
+    """Return the fields of a file that the `names` given for a signal refer to.
 
     joints: names of the wanted joints, if known. count: number of joints, if known.
     """
@@ -201,7 +201,7 @@ class Column:
 
 def source_columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]
                    ) -> tuple[Column, ...]:
-    """Return one entry per column; an array has several columns."""
+    """Return one `Column` for each column of the matched fields, which may be arrays with several."""
     if found.parts is not None:
         return tuple(Column(index, name, part) for name, part in zip(found.fields, found.parts, strict=True))
     columns: list[Column] = []

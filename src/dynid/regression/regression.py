@@ -76,7 +76,7 @@ class Regression:
     @staticmethod
     def of(base: BaseParameters, blocks: Sequence[Block], joints: tuple[str, ...],
            sources: tuple[str, ...] = ()) -> Regression:
-        """Return the regression of blocks in the order of the data."""
+        """Return the regression of some blocks, which are in temporal order."""
         return Regression(base, sum_factors([block.factors for block in blocks]), tuple(blocks), joints, sources)
 
     def __add__(self, other: Regression) -> Regression:

@@ -256,7 +256,7 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
 
 
 def _bodies(robot: Robot, shapes: bool) -> tuple[list[Reason], list[str]]:
-    """Return the violations of the bodies of a robot, and remarks."""
+    """Return violated conditions of physical consistency of a robot's bodies, and remarks."""
     found = inertia_problems(robot)
     wrong = [p for p in found if shapes or p.kind != "centre-of-mass"]
     return [Reason(p.link, p.kind, p.message, p.violation) for p in wrong], [p.message for p in found if p not in wrong]

@@ -67,7 +67,7 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
 
 
 def pooled(gains: Sequence[DriveGains]) -> DriveGains:
-    """Return one set of gains from several logs of a robot, each weighted by its variance.
+    """Return one set of gains from several logs of a robot, weighted by inverse variance.
 
     Their covariance is at least that of the best determined, plus the scatter between the logs, which may be
     correlated between joints: a warmer robot has lower gains in all joints.

@@ -152,7 +152,7 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """An estimate in base parameters `names`: values, variances, and which are determined."""
+    """An estimate expressed in base parameters `names`: values, variances, and which are determined."""
 
     names: tuple[str, ...]
     values: Array

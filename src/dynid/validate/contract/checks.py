@@ -274,7 +274,7 @@ class ContractCheck:
         return (self.run.__doc__ or "").strip()
 
     def applies(self, method: Method) -> bool:
-        """Whether the check applies to a method with its tags."""
+        """Whether the check applies to a method, which depends on the method's tags."""
         return not self.unless & (method.needs | method.depends_on)
 
 

@@ -252,7 +252,7 @@ def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesi
 
 
 def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis) -> float:
-    """Return `mean_log_share` under a hypothesis, which is suitable for exchanged torques."""
+    """Return `mean_log_share` of logs corrected for a hypothesis, which is suitable for exchanged torques."""
     model, changed = hypothesis.change(problem.model, logs)
     trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
     return mean_log_share(trial)
