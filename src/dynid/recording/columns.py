@@ -222,7 +222,7 @@ def source_columns(source: Source, index: int, found: Match, samples: int | None
 
 
 def check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
-    """Refuse signals whose number of columns does not match the number of joints, or their own."""
+    """Refuse signals whose number of columns does not match the joints, or the number that the signal needs."""
     count = len(columns["position"])
     if not count:
         raise RecordingError(f"{path}: no position columns are given", where="log.position")

@@ -140,7 +140,7 @@ class StudyResult:
 
     @output_fields(robot=str, seed=int, repetitions=int, factors=list[float], scores=array_of(_SCORE))
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; only the times differ from run to run."""
+        """Return the result of the study as plain data for JSON; only the times differ from run to run."""
         return {"robot": self.robot, "seed": self.study.seed, "repetitions": self.study.repetitions,
                 "factors": list(self.study.noise.factors), "scores": [self._score(one) for one in self.scores]}
 

@@ -20,7 +20,7 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Workers:
-    """Place of execution.
+    """Place of execution of parallel work: processes of this machine, or a Dask cluster.
 
     Attributes:
         processes: Number of processes, by default one per core.

@@ -42,7 +42,7 @@ class MethodUnderTest:
         return "shape" in self.method.needs
 
     def arm(self, **options: Any) -> Arm:
-        """Return the simulated arm; options of `contract.arm.arm`."""
+        """Return the simulated arm; options: see `simulated_arm.arm`."""
         return arm(shape=self.shape, **options)
 
     def fit(self, problem: Problem) -> Estimate:
@@ -168,7 +168,7 @@ def _in_other_units(trial: MethodUnderTest, what: str, **units: float) -> None:
 
 
 def _factor(unit: str, length: float = 1.0, force: float = 1.0) -> float:
-    """Return the factor that converts a number from this unit to the scaled units of the test."""
+    """Return the factor that converts a number from `unit` to the scaled units of the test."""
     metres = 0 if unit == "kg" else 1 if unit == "kg m" else 2  # 2: exponent of kg m^2, and of all torques
     return force * length ** metres
 
@@ -189,7 +189,7 @@ def any_blocks(trial: MethodUnderTest) -> None:
 
 
 def from_a_saved_factor(trial: MethodUnderTest) -> None:
-    """A saved factor without its data gives the same values, or is refused where "data" or "excerpt" is in needs."""
+    """A saved factor without its data gives the same values, or is refused by methods that need data or an excerpt."""
     problem = trial.arm().problem()
     with tempfile.TemporaryDirectory() as folder:
         problem.regression.save(Path(folder, "factor.npz"))
