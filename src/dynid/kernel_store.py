@@ -138,8 +138,7 @@ class _PackedCall:
         return self._result(block)
 
     def bound(self, words: list[Any], arguments: tuple[Any, ...], count: int) -> Callable[..., Any]:
-        """Return a function of the last `count` arguments, which are integers. Only one thread at a time may call it.
-        """
+        """Return a function of the last `count` kernel arguments, which are integers; not thread-safe."""
         block = bytearray(self.block.size)
         self.block.pack_into(block, 0, 0, 0, 0, *words, *(0,) * count)
         address = ctypes.addressof(ctypes.c_char.from_buffer(block))

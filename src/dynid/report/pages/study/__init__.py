@@ -177,7 +177,7 @@ def coverage_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
 
 def _dots(data: StudyData, scores: Sequence[MethodScore], values: Sequence[Array], layout: dict[str, Any],
           label: str) -> Figure:
-    """Return a marker for every method and known parameter; values (base,) of every score."""
+    """Return a plot with one marker per method and parameter; values: numbers (base,) to draw, from a score."""
     order = np.concatenate([np.flatnonzero(data.inertial), np.flatnonzero(~data.inertial)])
     traces = []
     for k, (score, y) in enumerate(zip(scores, values, strict=True)):
