@@ -116,7 +116,7 @@ def json_text(plain: Mapping[str, Any], ensure_ascii: bool = False) -> str:
 def is_path(origin: Path, name: str) -> bool:
     """Return whether a name that may be built-in is a path below `origin`: it exists, or has a folder or an extension.
 
-    Windows has two separators.
+    On Windows both path separators count.
     """
     separators = {os.sep, os.altsep or os.sep}
     return os.path.exists(origin / name) or "." in name or not separators.isdisjoint(name)

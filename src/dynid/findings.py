@@ -29,7 +29,7 @@ class Note:
 
     @output_fields(code=str, text=str, evidence=dict[str, Any])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; None for a number that is not finite."""
+        """Return the note as plain data for JSON; None for a number that is not finite."""
         return {"code": self.code, "text": self.text, "evidence": _plain(self.evidence)}
 
     @staticmethod
@@ -70,7 +70,7 @@ class Finding:
     @output_fields(code=str, kind=str, severity=str, text=str, title=str, joints=list[str], parameters=list[str],
                    logs=list[str], evidence=dict[str, Any], second_fit=bool)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; None for a number that is not finite."""
+        """Return the finding as plain data for JSON; None for a number that is not finite."""
         return {"code": self.code, "kind": self.kind, "severity": self.severity, "text": self.text,
                 "title": self.title, "joints": list(self.joints), "parameters": list(self.parameters),
                 "logs": list(self.logs), "evidence": _plain(self.evidence), "second_fit": self.second_fit}

@@ -119,7 +119,7 @@ class Kernel:
         return call
 
     def _first_run(self, kinds: tuple[Any, ...], words: list[Any], arguments: tuple[Any, ...]) -> Any:
-        """Return the function for these kinds of arguments: from a file, or by numba, whose code is then stored."""
+        """Return the compiled function for some argument types: from a file, or by numba, whose code is then stored."""
         file = _file(self.py_func, kinds) if os.name == "posix" else None
         found = _read(file, self._key) if file else None
         if file and found is None:
@@ -158,8 +158,7 @@ class _PackedCall:
         return self._result(block)
 
     def bound(self, words: list[Any], arguments: tuple[Any, ...], count: int) -> Callable[..., Any]:
-        """Return a function of the last `count` arguments, which are integers. Only one thread at a time may call it.
-        """
+        """Return a function of the last `count` kernel arguments, which are integers; not thread-safe."""
         block = bytearray(self.block.size)
         self.block.pack_into(block, 0, 0, 0, 0, *words, *(0,) * count)
         address = ctypes.addressof(ctypes.c_char.from_buffer(block))

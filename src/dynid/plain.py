@@ -15,7 +15,7 @@ def finite(value: float | None) -> float | None:
 
 
 def plain(value: Any) -> Any:
-    """Return dicts, lists, strings and finite numbers only; None for a number that is not finite."""
+    """Convert a value to dicts, lists, strings and finite numbers; a non-finite number becomes None."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):

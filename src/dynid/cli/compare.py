@@ -30,7 +30,7 @@ def command(
     methods: Annotated[str | None, typer.Option(
         metavar="NAME,...", help="The methods to compare.",
         show_default=f"{_METHODS}; with --monte-carlo those of the study, or {_STUDIED}")] = None,
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table.", show_default=False)] = None,
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table.", show_default=False)] = None,
     start: Start = None,
     stop: Stop = None,
     only: Only = "",

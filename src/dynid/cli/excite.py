@@ -244,7 +244,7 @@ def improve_rounds(machine: Robot, request: MotionRequest, folder: Path, repeat:
     from dynid.runs.improve_loop import improve_in_loop, recorder_for
 
     if not record:
-        raise DynidError("--repeat needs a robot between the rounds", "add --record virtual, or a command such as "
+        raise DynidError("--repeat needs a recorder of the motions", "add --record virtual, or a command such as "
                          "--record 'python play.py {motion} {log}'", code="no-recorder")
     if folder.suffix:
         raise DynidError(f"{folder} looks like a file; with --repeat the output is a folder of motions, logs and "

@@ -32,7 +32,7 @@ def command(
     update: Annotated[bool, typer.Option("--update", help="Add new logs to the result in that folder: only "
                                                           "new logs are read, and logs whose files were "
                                                           "deleted still count.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, show_default="one per core", help="Processes that read "
+    workers: Annotated[int | None, typer.Option(min=1, show_default="one per core", help="Processes to read "
                                                                                        "and compress logs.")] = None,
     scheduler: Scheduler = None,
     tls: Tls = "",

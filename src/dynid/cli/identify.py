@@ -64,7 +64,7 @@ def command(
                                       help="Also write the identified model as functions for a controller: c, "
                                            "python, python-plain, julia, latex, cuda, jax, torch, rust.")] = "",
     workers: Annotated[int | None, typer.Option(min=1, show_default=False,
-                                                help="Processes that read and compress the logs. The result "
+                                                help="Number of processes that read the logs. The result "
                                                      "does not depend on it.")] = None,
     scheduler: options.Scheduler = None,
     tls: options.Tls = "",

@@ -50,7 +50,7 @@ def command(
     lock: Lock = None,
     fixed_base: FixedBase = None,
     log: Annotated[list[Path] | None, typer.Option("--log", metavar="LOG", show_default=False,
-                                                   help="Show the signals of a log and the notes of reading "
+                                                   help="Show the signals of a log and remarks on reading "
                                                         "it; may be repeated.")] = None,
     mapping: Annotated[Path | None, typer.Option(show_default=False,
                                                  help="TOML file with a \\[log] table that specifies how to "

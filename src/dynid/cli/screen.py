@@ -22,7 +22,7 @@ class Screen:
     lines: int = field(default=LINES)
 
     def print(self, part: Any = "") -> None:
-        """Print a part regardless of its height. Text is printed literally, a table without the blank line below it."""
+        """Print a text or table regardless of its height; text literally, tables without the blank line below them."""
         text = self._rendered(part)
         self.lines -= text.count("\n")
         self.to.out(text, end="", highlight=False)

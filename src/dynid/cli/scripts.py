@@ -92,7 +92,7 @@ class Scripts:
             raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "remove it", code="unknown-option")
 
     def chosen(self, name: str | None, every: bool, json: bool) -> list[str]:
-        """Return the names to run. If none is requested, print the list of all and return none."""
+        """Return the names of the scripts to run. If none is requested, print the list of all and return none."""
         if name and every:
             raise DynidError(f"give either the {self.noun} '{name}' or --all, not both", code="conflicting-options")
         known = self.names()

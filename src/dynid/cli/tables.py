@@ -183,7 +183,7 @@ def _more(written: Mapping[str, str]) -> str:
 
 
 def _print_result_paths(written: Mapping[str, str]) -> list[str]:
-    """Print where the results are."""
+    """Print the paths of the written result files."""
     if not written:
         return ["Nothing was written: add -o FOLDER to save parameters and report, --full to print all of them."]
     names = ", ".join(Path(path).name for path in written.values())

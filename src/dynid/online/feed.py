@@ -198,7 +198,7 @@ class Feed:
         return replace(found, step=self.options.step or found.step)
 
     def facts(self) -> dict[str, Any]:
-        """Return the present options as plain data."""
+        """Return the options in use (rate, cut-off, gap and others) as plain data."""
         now = replace(self.options, cutoff=self.cutoff or None, rate=self.rate or None, gap=self.stamps.gap or None)
         return {**asdict(now), "suppress": list(now.suppress)}
 

@@ -155,7 +155,7 @@ class OneSample:
 
     @staticmethod
     def of(model: Model, layout: Layout, torque_rows: Ints) -> OneSample | None:
-        """Return the fast computation for a model, or None if a term does not support single samples."""
+        """Return the fast single-sample computation for a model, or None if a term does not support it."""
         terms: list[tuple[SingleSample, slice]] = []
         order, count = np.zeros(layout.rows, dtype=np.int64), 0
         for term, columns in model.parts:

@@ -124,7 +124,7 @@ class Online(Streamed):
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Joints in the order of all arrays."""
+        """Names of the joints, in the order of all arrays."""
         return self._complete.joint_names
 
     @property
@@ -134,7 +134,7 @@ class Online(Streamed):
 
     @property
     def restarts(self) -> tuple[int, ...]:
-        """Numbers of samples after which the past was discarded."""
+        """Sample counts at which earlier data were discarded."""
         return tuple(self._stream.recursion.restarts)
 
     @property
@@ -323,7 +323,7 @@ class Online(Streamed):
                 "learned": getattr(self.model, "learned", {}), "feeding": self._feed.facts()}
 
     def arrays(self) -> dict[str, Any]:
-        """Return the arrays that `save` writes."""
+        """Return the arrays of the stream's state, which `save` writes."""
         return self._stream.arrays()
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:

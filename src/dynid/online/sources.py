@@ -154,7 +154,7 @@ class Losses:
 
     @output_fields(missing_samples=int | None, dropped_datagrams=int | None, buffer_bytes=int | None)
     def to_dict(self) -> dict[str, int | None]:
-        """Return plain data for JSON."""
+        """Return the counts of lost samples as plain data for JSON."""
         return {"missing_samples": self.missing, "dropped_datagrams": self.dropped, "buffer_bytes": self.buffer}
 
 

@@ -94,7 +94,7 @@ class Record:
         return saved_about(path) if path.exists() else None
 
     def write(self, online: Online, estimate: Estimate | None) -> None:
-        """Write the state, and a line of the history if there is an estimate."""
+        """Write the state of the stream, and a line of the history if there is an estimate."""
         if estimate is not None:
             self._line(online, estimate)
         online.save(self.folder / STATE)

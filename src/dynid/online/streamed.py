@@ -15,7 +15,7 @@ class Streamed:
 
     @property
     def delay(self) -> float:
-        """Delay of `feed`, s; nan while its filter is unknown."""
+        """Delay of the rows that `feed` makes from raw samples, s; nan while the filter is unknown."""
         return self._feed.delay
 
     @property

@@ -1,4 +1,4 @@
-"""Status of each parameter of a stream."""
+"""Identifiability status of each parameter in an online estimate."""
 
 from __future__ import annotations
 

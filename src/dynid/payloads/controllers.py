@@ -39,7 +39,7 @@ class Entry:
 
     @output_fields(text=str, values=dict[str, Any], units=dict[str, str], frame=str, unverified=str)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the payload settings of a controller as plain data for JSON."""
         return {"text": self.text, "values": self.values, "units": self.units, "frame": self.frame,
                 "unverified": self.unverified}
 

@@ -104,7 +104,7 @@ class _LoadFactors:
 
 def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[Samples],
           numbers: Array) -> list[_LoadFactors]:
-    """Return blocks of some logs; numbers (10,): inertial parameters of their load."""
+    """Return triangular factors of blocks of some logs; numbers (10,): inertial parameters of their load."""
     whole = Model(model.robot, (*model.terms, payload))
     place = np.array([whole.parameters.index(name) for name in base.parameters.names])
     mine = np.array([whole.parameters.index(p.name) for p in payload.parameters(model.robot)])

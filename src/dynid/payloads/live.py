@@ -122,7 +122,7 @@ class LivePayload(Streamed):
 
     @property
     def restarts(self) -> tuple[int, ...]:
-        """Numbers of samples after which the load changed."""
+        """Sample counts at which a change of the load was detected."""
         return tuple(self._load.restarts)
 
     @property

@@ -215,7 +215,7 @@ class PayloadEstimate:
                    seen=bool, chance=float, relative_error=float | None, unloaded_relative_error=float | None,
                    gain_deviation=list[float], findings=list[Finding], samples=int, restarts=list[Any])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; None for a number that is not finite."""
+        """Return the payload as plain data for JSON; None for a number that is not finite."""
         low, high = self.conf_int().T
         least, most = self.mass_bounds()
         number, has_value = finite, np.isfinite(self.mass_std)

@@ -40,11 +40,11 @@ class Mounting:
     """Mounting of a force-torque sensor.
 
     Attributes:
-        rotation: (3, 3), axes of its frame in its own.
+        rotation: (3, 3), axes of the mounting frame in sensor axes.
         angles, std: (3,), rotation vector and standard errors, rad.
-        sign: -1 if it measures the reaction of the load.
+        sign: -1 if the sensor measures the reaction of the load.
         bias: (6,), N and N m.
-        straight: whether it is aligned with its frame.
+        straight: whether the sensor is aligned with its frame.
     """
 
     rotation: Array
@@ -99,7 +99,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
 
 
 def mounting_facts(mounting: Mounting) -> dict[str, object]:
-    """Return plain data for JSON."""
+    """Return the mounting of a force-torque sensor as plain data for JSON."""
     return {"bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
             "angles_deg": np.degrees(mounting.angles).tolist(), "angles_std_deg": np.degrees(mounting.std).tolist(),
             "straight": mounting.straight}

@@ -67,7 +67,7 @@ class Nuisance:
 
     @staticmethod
     def none() -> Nuisance:
-        """Return a nuisance without effects."""
+        """Return an object without additional effects of the load."""
         return Nuisance(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -96,17 +96,17 @@ class LinearPayloadFit:
 
     @property
     def theta(self) -> Array:
-        """The load's ten inertial parameters."""
+        """The load's ten inertial parameters (10,), SI units."""
         return self.x[self.load]
 
 
 def residual_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
-    """Return the fit of eq. 4.2, with the robot fixed at its unloaded values."""
+    """Return the load by Ardiani, eq. 4.2, with the robot fixed at its unloaded values."""
     return _fit(loaded, unloaded, nuisance, fixed=True)
 
 
 def together_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
-    """Return the fit of eq. 4.5: robot and load jointly, with the unloaded data as prior information."""
+    """Return robot and load jointly (Ardiani, eq. 4.5), with the unloaded data as prior information."""
     return _fit(loaded, unloaded, nuisance, fixed=False)
 
 
@@ -251,7 +251,7 @@ class LoadedModel:
                            np.arange(ends[1], ends[2])).carrying(estimate, numbers)
 
     def carrying(self, estimate: Estimate, numbers: Array | None) -> LoadedModel:
-        """Return the same model with a load of ten parameters (10,) in the load friction, None for none."""
+        """Return the model with load friction for a given load (10,), or for no load if None."""
         values = dict(zip(estimate.model.parameters.names, estimate.full, strict=True))
         mine = [self.model.parameters.names[c] for c in self.base.independent[self.load]]
         values |= dict(zip(mine, np.zeros(10) if numbers is None else numbers, strict=True))

@@ -131,7 +131,7 @@ class Arrays:
             return along
         axes = [axis for axis, size in enumerate(shape) if size == samples]
         if not axes:
-            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, and neither is the number "
+            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, and no side is the number "
                                  f"of samples of the log, {samples}")
         return axes[-1] if self.rows_last else axes[0]
 

@@ -53,7 +53,7 @@ def listed_columns(names: Sequence[str]) -> str:
 
 
 def match(source: Source, names: Names | None, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
-    """Find the fields that a mapping gives for a signal as `names`.
+    """Return the fields of a file that the `names` given for a signal refer to.
 
     joints: names of the wanted joints, if known. count: number of joints, if known.
     """
@@ -214,7 +214,7 @@ class Column:
 
 def source_columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]
                    ) -> tuple[Column, ...]:
-    """Return one entry per column; an array has several columns."""
+    """Return one `Column` for each column of the matched fields, which may be arrays with several."""
     if found.parts is not None:
         return tuple(Column(index, name, part) for name, part in zip(found.fields, found.parts, strict=True))
     columns: list[Column] = []
@@ -235,7 +235,7 @@ def source_columns(source: Source, index: int, found: Match, samples: int | None
 
 
 def check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
-    """Refuse signals whose number of columns does not match the number of joints, or their own."""
+    """Refuse signals whose number of columns does not match the joints, or the number that the signal needs."""
     count = len(columns["position"])
     if not count:
         raise RecordingError(f"{path}: no position columns are given", where="log.position")

@@ -85,7 +85,7 @@ class DriveGains:
 
     @output_fields(way=str, joints=array_of(_JOINT_GAIN))
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; None for a joint without a gain."""
+        """Return the drive gains as plain data for JSON; None for a joint without a gain."""
         return {"way": self.way, "joints": [
             {"joint": name, "gain": finite(value), "std": finite(std), "relative_std": finite(share),
              "identified": bool(known), "reason": self.reasons.get(name, "")}

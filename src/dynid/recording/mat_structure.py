@@ -188,7 +188,7 @@ class _Stream:
             size -= len(part)
 
     def _some(self, size: int) -> bytes:
-        """Return between one and `size` bytes, none at the end."""
+        """Return between one and `size` bytes; empty at the end of the data."""
         if self._inflate is None:
             part = self._file.read(min(size, max(self._left, 0)))
             self._left -= len(part)

@@ -170,7 +170,7 @@ _NO_TORQUE = (
 
 
 def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings `common` overridden by `own`, without alternatives of the settings in `own`."""
+    """Return the settings `common` overridden by `own`; alternatives of a setting in `own` are removed."""
     table = dict(common)
     for these, those in (pair for one, other in _INSTEAD for pair in ((one, other), (other, one))):
         if any(own.get(key) is not None for key in these):

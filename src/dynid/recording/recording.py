@@ -187,7 +187,7 @@ class Recording:
         return recording_card(self)
 
     def between(self, start: float, end: float) -> Recording:
-        """Return the part with start <= t < end (s, as in `t`)."""
+        """Return the part of the recording with start <= t < end, s."""
         rows = np.flatnonzero((self.t >= start) & (self.t < end))
         if not len(rows):
             raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; the log runs from "

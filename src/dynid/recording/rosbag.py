@@ -116,7 +116,7 @@ class Bag:
 
     @property
     def base_fields(self) -> dict[str, str]:
-        """Return the signals of a free base by field."""
+        """Return the signals of a free base, by the field that contains them."""
         return {f"{topic}:{part}": VECTORS[self._kinds[topic]][part][0]
                 for topic, (parts, _) in self._vectors.items() for part in parts}
 

@@ -183,7 +183,7 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
             return found
         if array is not None or axis == 1:
             what = "array" if array is not None else "axis"
-            raise RecordingError(f"{path}: {what} applies to files of arrays (NPZ, NPY, MAT, HDF5), and this is none")
+            raise RecordingError(f"{path}: {what} applies to files of arrays (NPZ, NPY, MAT, HDF5), not to this file")
         return _opened(path, start, topic, (delimiter, decimal, header, skip), width)
 
 

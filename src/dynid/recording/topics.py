@@ -53,7 +53,7 @@ class TopicSeries:
         return float(np.median(np.diff(self.stamps))) if len(self.stamps) > 1 else 0.0
 
     def at(self, stamps: Ints, part: str, joint: str) -> Array:
-        """Return the values of one joint (n,), or of a vector (n, k), at other stamps (n,), interpolated linearly."""
+        """Return the values of one joint (n,), or of a vector (n, k), at other time stamps (n,), by interpolation."""
         origin, values = self.stamps[0], self.values[part, joint]
         asked, own = (stamps - origin).astype(float), (self.stamps - origin).astype(float)
         if values.ndim == 1:
@@ -147,5 +147,5 @@ def _vector(message: Any, place: str, axes: str) -> list[float]:
 
 
 def stamp_of(message: Any) -> int:
-    """Return the stamp of a message's header, ns."""
+    """Return the time stamp of a message's header, ns."""
     return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)

@@ -223,7 +223,7 @@ class _PickleMachine:
         return found
 
     def _storage(self, identity: Any) -> _Storage:
-        """Return the storage of ("storage", type, member, device, count)."""
+        """Return the storage that a persistent id ("storage", type, member, device, count) describes."""
         kind, member = identity[1], identity[2]
         dtype = _TORCH_TYPES.get(kind.name) if isinstance(kind, _Name) and kind.module == "torch" else None
         if identity[0] != "storage" or dtype is None:

@@ -105,7 +105,7 @@ def meaning_of(name: str) -> ColumnMeaning | None:
 
 
 def _vector_signal(known: set[str], words: tuple[str, ...]) -> str | None:
-    """Return the signal of base or IMU for these words, or None."""
+    """Return the signal of a base or an IMU that the words of a column name describe, or None."""
     bare = len(words) == 1
     if known & _QUATERNION and (bare or known & (_BASE | {"imu", "quat", "quaternion", "orientation"})) \
             and not known & (_VELOCITY | _GYRO):

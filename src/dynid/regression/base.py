@@ -220,7 +220,7 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
 
 
 def _closed(model: LinearModel) -> bool:
-    """Return whether the model's robot has closed loops."""
+    """Return whether the model's robot has closed kinematic loops."""
     robot = getattr(model, "robot", None)
     return isinstance(robot, Robot) and robot.followers is not None and robot.followers.loops is not None
 

@@ -63,7 +63,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
 
 def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
-    """Return the factors of one piece, one per joint."""
+    """Return the triangular factors of one piece of the equations, one per joint."""
     layout = equations.layout
     widths = [len(columns) + 1 for columns in layout.columns]
     triangles = [np.zeros((width, width)) for width in widths]

@@ -84,7 +84,7 @@ class CachedEquations(Derived):
 
     @cached_property
     def _segments(self) -> dict[tuple[int, tuple[int, int]], Rows]:
-        """Rows of each segment of the logs."""
+        """Rows of each segment of the logs, evaluated at first use."""
         return rows_of_segments(self.equations)
 
 

@@ -269,7 +269,7 @@ def inner_cuts(samples: Samples, stretches: int) -> list[int]:
 
 
 def span_of(equations: Equations, piece: Piece) -> Span:
-    """Return the interval of its log that a piece covers."""
+    """Return the time interval of a log that a piece covers."""
     samples = equations.logs[piece.log]
     return Span(samples.source, float(samples.t[piece.rows[0]]), float(samples.t[piece.rows[-1]]), piece.log)
 

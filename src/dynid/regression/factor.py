@@ -99,7 +99,7 @@ class Factor:
 
 
 def sum_factors(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:
-    """Return the factors of all blocks together, joint by joint."""
+    """Return the triangular factors of the rows of all blocks together, one per joint."""
     return reduce(add_factors, blocks)
 
 
@@ -114,7 +114,7 @@ def sums_without_each(blocks: Sequence[Item], add: Callable[[Item, Item], Item])
 
 
 def add_factors(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    """Return the factors of two blocks together, joint by joint."""
+    """Return the triangular factors of the rows of two blocks together, one per joint."""
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 

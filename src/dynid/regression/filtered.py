@@ -149,8 +149,7 @@ class FilteredEquations:
         return np.concatenate([momentum, known[0]]), np.concatenate([force, known[1]])
 
     def _whole_robot(self, log: int, part: slice) -> tuple[Array, Array]:
-        """Return kinetic energies, and powers with that of torques (entries, samples), each followed by those of
-        known parameters."""
+        """Return kinetic energies, and powers with those of torques (entries, samples), each followed by known ones."""
         plain, signals = self.plain.layout, signals_of(self.logs[log])
         dq = signals.dq[part].T
         momentum, force = self._filled(log, part, plain.place, plain.rows, changing=False)
@@ -216,7 +215,7 @@ class ProductEquations(FilteredEquations):
             out[:, some] += entries
 
     def _filled_products(self, windows: Windows, place: Ints, count: int) -> tuple[Array]:
-        """Return the filtered entries (count, rows) of the regressor, in the form of `known_sums`."""
+        """Return the filtered entries (count, rows) of the regressor, in the form that `known_sums` needs."""
         return (self.products.filled(windows, place, count),)
 
 

@@ -55,7 +55,7 @@ def rows_of_segments(equations: Equations) -> dict[tuple[int, Segment], Rows]:
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
-    """Return consecutive rows as one."""
+    """Return consecutive pieces of rows as one piece."""
     known = [part.known for part in parts if part.known is not None]
     return Rows(parts[0].layout, np.concatenate([part.entries for part in parts], axis=1),
                 np.concatenate([part.keep for part in parts]), np.concatenate(known, axis=1) if known else None)

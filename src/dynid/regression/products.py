@@ -71,7 +71,7 @@ class Windows:
         return _through(signals, weights[None], self.step)[..., 0]
 
     def coefficients(self, signals: Array) -> Array:
-        """Return the coefficients (signals, rows, k) of signals (signals, samples)."""
+        """Return the polynomial coefficients (signals, rows, k) of signals (signals, samples)."""
         return _through(signals, self.taps.coefficients, self.step)
 
 

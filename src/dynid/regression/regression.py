@@ -42,7 +42,7 @@ class Block:
     factors: tuple[Factor, ...]
 
     def __add__(self, other: Block) -> Block:
-        """Return the block with the data of both; consecutive intervals of one log become one."""
+        """Return the block with the data of both blocks; consecutive intervals of one log become one."""
         return Block(_joined_spans(self.spans, other.spans), sum_factors([self.factors, other.factors]))
 
     @property
@@ -76,11 +76,11 @@ class Regression:
     @staticmethod
     def of(base: BaseParameters, blocks: Sequence[Block], joints: tuple[str, ...],
            sources: tuple[str, ...] = ()) -> Regression:
-        """Return the regression of blocks in the order of the data."""
+        """Return the regression of some blocks, which are in temporal order."""
         return Regression(base, sum_factors([block.factors for block in blocks]), tuple(blocks), joints, sources)
 
     def __add__(self, other: Regression) -> Regression:
-        """Return the regression of the data of both; the blocks are concatenated."""
+        """Return the regression of the data of both regressions; the blocks are concatenated."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
             raise ModelError("these regressions belong to different models and cannot be added",
                              code="different-models")
@@ -330,7 +330,7 @@ def _weighted_rows(factors: Sequence[Factor], weights: Array, base: int) -> Arra
 
 
 def _joined_spans(first: tuple[Span, ...], second: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Return the intervals of both; adjacent intervals of the same log are merged."""
+    """Return the intervals of two blocks; adjacent intervals of the same log are merged."""
     if first[-1].log != second[0].log:
         return first + second
     return (*first[:-1], replace(first[-1], stop=second[0].stop), *second[1:])

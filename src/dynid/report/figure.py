@@ -105,7 +105,7 @@ def significant(values: ArrayLike, digits: int = 4) -> list[float | None]:
 
 
 def axis(title: str, **options: Any) -> dict[str, Any]:
-    """Return an axis with its title and unit."""
+    """Return the layout of a plot axis with a title that includes the unit."""
     return {**AXIS, "title": {"text": title, "standoff": 8, "font": {"size": 13}}, **options}
 
 

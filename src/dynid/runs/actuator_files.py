@@ -65,7 +65,7 @@ class DrawnActuators:
 
     @output_fields(draws=int, seed=int, spread=float, std_ratio=list[float], files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the drawn actuators as plain data for JSON."""
         return {"draws": len(self.values), "seed": self.seed, "spread": self.spread, "std_ratio": list(self.std_ratio),
                 "files": [str(path) for path in self.paths], "notes": [*self.sentences, *self.posterior.notes]}
 
@@ -157,7 +157,7 @@ def source_file(options: ExportOptions, robot_file: str) -> Path | None:
 
 
 def drive_tables(path: Path | None) -> Mapping[str, Any]:
-    """Return drives by joint from a TOML file."""
+    """Return the drive settings of each joint from a TOML file."""
     if path is None:
         return {}
     try:

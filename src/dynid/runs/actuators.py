@@ -126,7 +126,7 @@ class FoundActuators:
 
     @output_fields(ActuatorEstimate, settings=dict[str, Any])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the identified actuators as plain data for JSON."""
         return {"settings": self.settings.model_dump(mode="json", exclude_none=True), **self.estimate.to_dict()}
 
 

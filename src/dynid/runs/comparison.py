@@ -98,7 +98,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
 
 
 def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
-    """Return the options of a method: those of the run that it has, overridden by [compare.options.METHOD]."""
+    """Return the options of a method: those of the run that it supports, overridden by [compare.options.METHOD]."""
     for other in settings.compare.options:
         find_method(other)
     known = find_method(name).options
@@ -109,7 +109,7 @@ def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
 @output_fields(robot=str, methods=map_of(_METHOD), failed=dict[str, str], parameters=map_of(map_of(_VALUE)),
                counted=Counted, counted_text=str, logs=list[LogFacts])
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
-    """Return the comparison as the object that `--json` prints."""
+    """Return the comparison of methods as the object that `dynid compare --json` prints."""
     names = result.names
     methods = {name: {
         "method": estimate.method, "relative_error": estimate.diagnostics["relative_error"],
@@ -158,7 +158,7 @@ class ComparedResults:
 
     @output_fields(EstimateComparison, result_a=str, result_b=str)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the comparison of two results as plain data for JSON."""
         return {"result_a": self.result_a, "result_b": self.result_b, **self.comparison.to_dict()}
 
 

@@ -185,7 +185,7 @@ class Check:
     @output_fields(source=str, robot=str, consistent=bool, problems=array_of(INERTIA_PROBLEM), remarks=list[str],
                    base_possible=bool | None, base_distance=float | None, certificate=_CERTIFICATE | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the result of the consistency check as plain data for JSON."""
         found = self.feasibility
         proof = None if found is None or found.certificate is None else found.certificate
         return {
@@ -256,7 +256,7 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
 
 
 def _bodies(robot: Robot, shapes: bool) -> tuple[list[Reason], list[str]]:
-    """Return the violations of the bodies of a robot, and remarks."""
+    """Return violated conditions of physical consistency of a robot's bodies, and remarks."""
     found = inertia_problems(robot)
     wrong = [p for p in found if shapes or p.kind != "centre-of-mass"]
     return [Reason(p.link, p.kind, p.message, p.violation) for p in wrong], [p.message for p in found if p not in wrong]

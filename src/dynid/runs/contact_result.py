@@ -68,7 +68,7 @@ class FoundContacts:
                    torque_std=list[float], acceleration_std=list[float], friction_std=list[float],
                    logs=array_of(_TOUCHED_LOG))
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the detected contacts as plain data for JSON."""
         outside, free = self.outside, self.outside.free
         return {"result": self.source, "robot": outside.robot.name, "frame": outside.frame,
                 "axes": outside.axes or outside.robot.base, "links": list(outside.robot.body_names),

@@ -1,4 +1,4 @@
-"""Drive gains of a run, or of logs."""
+"""Estimation of drive gains (torque per motor current) from the logs of a run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
 
 
 def pooled(gains: Sequence[DriveGains]) -> DriveGains:
-    """Return one set of gains from several logs of a robot, each weighted by its variance.
+    """Return one set of gains from several logs of a robot, weighted by inverse variance.
 
     Their covariance is at least that of the best determined, plus the scatter between the logs, which may be
     correlated between joints: a warmer robot has lower gains in all joints.
@@ -138,7 +138,7 @@ class FoundGains:
 
     @output_fields(gains=list[DriveGains], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the drive gains as plain data for JSON."""
         return {"gains": [one.to_dict() for one in self.ways],
                 "findings": [finding.to_dict() for finding in self.findings]}
 

@@ -45,7 +45,7 @@ class ExtractedSets:
 
     @output_fields(source=str, robot=str, sets=list[Extraction], comparison=SetComparison)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the extracted parameter sets as plain data for JSON."""
         return {"source": self.source, "robot": self.robot.name, "sets": [one.to_dict() for one in self.sets],
                 "comparison": self.comparison.to_dict()}
 

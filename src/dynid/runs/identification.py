@@ -275,7 +275,7 @@ def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None
 
 
 def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
-    """Return the settings of a run with a prior, and the earlier estimate or None. Its terms are the default."""
+    """Return a run's settings, with terms of its prior as default, and the earlier estimate, or None."""
     if settings.prior is None:
         return settings, None
     from dynid.runs.results import load  # imported here, because results imports this module

@@ -69,7 +69,7 @@ class ImprovementRound:
                    poorly_determined=list[str], largest_relative_standard_errors=dict[str, float | None],
                    relative_error=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the round as plain data for JSON."""
         return {"round": self.number, "motion": None if self.motion is None else str(self.motion),
                 "log": None if self.log is None else str(self.log), "result": str(self.result),
                 "not_identified": list(self.not_identified), "poorly_determined": list(self.poorly_determined),

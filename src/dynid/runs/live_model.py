@@ -181,7 +181,7 @@ class LiveModel:
         return online
 
     def _choose(self) -> None:
-        """Choose from the excerpt, and restart the estimate if the choice has changed."""
+        """Choose model and cut-off from the excerpt, and restart the estimate if they have changed."""
         excerpt, before = self._excerpt, self._chosen
         assert excerpt is not None
         self._done = excerpt.seconds

@@ -48,12 +48,12 @@ class Resting:
 
     @property
     def finding(self) -> Finding:
-        """Return the finding that the log was left out."""
+        """Return the finding that the log was not used, because no joint moves."""
         return left_out_finding(Failure(self.source, "", self.problem.reason, AT_REST))
 
 
 def left_out_finding(failure: Failure) -> Finding:
-    """Return the finding that a log was left out, and why."""
+    """Return the finding that a log was not used, with the reason."""
     code = failure.code if failure.code in _TITLES else "log-left-out"
     return Finding(code, "suspicious", "warning", f"A log is not used: {failure.reason}.",
                    f"{_TITLES.get(code, 'log not used')} ({failure.source})", logs=(failure.source,))
@@ -156,7 +156,7 @@ def compressed(settings: RunSettings, robot: Robot, dataset: Dataset) -> Problem
 
 
 def loaded_problem(chosen: Choices) -> LoadedProblem:
-    """Return the problem of a run whose choices are made."""
+    """Return the identification problem of a run after all choices were made."""
     settings = chosen.settings
     problem = compressed(settings, chosen.robot, chosen.dataset)
     if chosen.robot.has_free_base:

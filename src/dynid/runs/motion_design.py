@@ -291,7 +291,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
     path = Path(folder) / REGRESSION
     fold = Regression.load(path, estimate.model)
     if fold.base.names != estimate.names:
-        raise DynidError(f"{path} does not match the parameters in the same folder; identify it again with -o")
+        raise DynidError(f"{path} does not match the parameters in the same folder; identify again with -o")
     rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
     power = np.sqrt(np.array([factor.power for factor in fold.factors]) / rows)
     spread = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows),

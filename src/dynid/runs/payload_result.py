@@ -53,7 +53,7 @@ class FoundPayload:
 
     @output_fields(PayloadEstimate, result=str, robot=str, controllers=dict[str, Entry])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the payload as plain data for JSON."""
         return {"result": self.source, "robot": self.robot.name, **self.payload.to_dict(),
                 "controllers": {one.maker: one.to_dict() for one in self.entries}}
 

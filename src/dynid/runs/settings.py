@@ -25,7 +25,7 @@ MOST_BLOCKS = 100  # blocks of cross-validation, each with its own fit; ten are 
 
 
 def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
-    """Return settings of a kind from a mapping; errors name `source` and the setting."""
+    """Return settings of the class `kind` from a dictionary; errors name `source` and the setting."""
     where = _not_a_number(values)
     if where is not None:
         raise DynidError(f"{source}: setting '{where}' is not a number (nan); give a number, or remove the setting",
@@ -345,7 +345,7 @@ class RunSettings(SettingsFile):
         return tuple(log for log in self.logs if not (isinstance(log, LogSettings) and log.payload))
 
     def with_payload(self, name: str) -> tuple[LogEntry, ...]:
-        """Logs of the run that were recorded with a payload."""
+        """Return the logs of the run that were recorded with a payload."""
         return tuple(log for log in self.logs if isinstance(log, LogSettings) and log.payload == name)
 
     def moved(self, origin: Path, target: Path) -> Self:

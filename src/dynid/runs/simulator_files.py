@@ -60,7 +60,7 @@ class DrawnFiles:
     @output_fields(draws=int, seed=int, spread=float, consistent_as_drawn=int, kept_base=int, moment_rounds=int,
                    torque_spread=_SPREAD | None, files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the draws as plain data for JSON."""
         found = self.draws
         spread = None if self.spread is None else {
             "matches": self.spread.matches,

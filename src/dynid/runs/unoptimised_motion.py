@@ -110,7 +110,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
 
 
 def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:
-    """Return the motion of a kind that needs no robot."""
+    """Return a motion of a kind that does not need the robot's kinematics."""
     makers: dict[str, Callable[[], Trajectory]] = {
         "points": lambda: random_points(limits, points=request.count, seed=request.seed),
         "spline": lambda: random_spline(limits, points=request.count, seed=request.seed),

@@ -51,7 +51,7 @@ class ValidatedResult:
     @output_fields(result=str, method=str, robot=str, validation=list[Reconstruction],
                    simulation=list[SimulationCheck], logs=list[LogFacts], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the validation as plain data for JSON."""
         return {"result": self.source, "method": self.estimate.method, "robot": self.robot.name,
                 "validation": [fit.to_dict() for fit in self.fits],
                 "simulation": [one.to_dict() for one in self.simulations],

@@ -1,4 +1,4 @@
-"""The log of a virtual robot that follows a motion."""
+"""Simulation of the log of a virtual robot that follows a motion."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs:
 
 
 def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], None]) -> tuple[Robot, Look]:
-    """Process a source until it ends, show the state from time to time, and return the last one."""
+    """Process a source until it ends, show the state periodically, and return the last state."""
     robot = make_robot(settings)
     record = None if options.record is None else Record(options.record)
     live = _live(settings, robot, options, record)
@@ -170,7 +170,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: 
 
 
 def look_at(online: Online) -> Look:
-    """Return the present state of a stream."""
+    """Return the present state of an online estimate."""
     try:
         estimate = online.estimate() if online.samples else None
     except NotPossibleError:
@@ -227,7 +227,7 @@ class PayloadLook:
     @output_fields(frame=str, t=float | None, samples=int, left_out=int, delay_s=float | None, rate=float | None,
                    cutoff=float | None, restarts=list[Any], events=list[StreamEvent], payload=PayloadEstimate | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the state of the payload estimate as plain data for JSON."""
         rate, cutoff = self.live.filter
         return {"frame": self.live.frame, "t": finite(self.t), "samples": self.live.samples,
                 "left_out": self.live.left_out, "delay_s": finite(self.live.delay), "rate": rate, "cutoff": cutoff,

@@ -234,7 +234,7 @@ def _curves(elements: tuple[Element, ...], dof: int) -> tuple[Array, Ints, Array
 
 
 def _reach(direction: Array) -> tuple[int, int]:
-    """Return the first joint of a direction, and the one after the last."""
+    """Return the range of joints that a direction vector involves: the first, and one past the last."""
     touched = np.flatnonzero(direction)
     return (int(touched[0]), int(touched[-1]) + 1) if len(touched) else (0, 0)
 

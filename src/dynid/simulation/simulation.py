@@ -147,7 +147,7 @@ def simulate_windows(model: LinearModel, theta: ArrayLike, windows: Iterable[tup
 
 def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller | Sequence[Controller],
                   reference: Reference, *, threads: int | None = None, **settings: Any) -> list[Simulation]:
-    """Simulate each row of thetas (many, parameters) in parallel, with the sign widths of the first.
+    """Simulate each row of thetas (many, parameters) in parallel, with friction signs as wide as for the first row.
 
     controller: one for all, or one for each row.
     """

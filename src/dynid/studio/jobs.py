@@ -42,7 +42,7 @@ class StudioJob:
     data: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the job as plain data for JSON."""
         return {"id": self.id, "kind": self.kind, "state": self.state, "share": self.share, "sentence": self.sentence,
                 "seconds": round(self.seconds, 3), "error": self.error, "result": self.result, "data": self.data}
 

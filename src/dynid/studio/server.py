@@ -30,7 +30,7 @@ _OPENER_SECONDS = 60.0  # s after which the file with the login address is remov
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A studio that listens but does not answer yet."""
+    """A studio whose socket listens, but which does not answer requests yet."""
 
     studio: Studio
     door: Authentication

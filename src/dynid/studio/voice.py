@@ -22,6 +22,6 @@ class ProgressChannel:
             self._out.flush()
 
     def progress(self, sentence: str, share: float | None = None, data: Mapping[str, Any] | None = None) -> None:
-        """Send the progress of the task."""
+        """Send the progress of the task to the server."""
         facts: dict[str, Any] = {"sentence": sentence, "share": share, **({} if data is None else {"data": data})}
         self.say("progress", **facts)

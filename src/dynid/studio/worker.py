@@ -57,7 +57,7 @@ def listen(requests: SimpleQueue[bytes]) -> None:
 
 
 def answer(task: str, params: Mapping[str, Any], voice: ProgressChannel, confinement: Confinement) -> None:
-    """Execute a task and send its result."""
+    """Execute a task of the server and send its result or error."""
     try:
         module, name = TASKS[task]
         made = getattr(import_module(f"dynid.studio.tasks.{module}"), name)(params, voice, confinement)

@@ -246,19 +246,19 @@ class StudioFolder:
                 "role": self.roles.get(name, "log")}
 
     def listed(self) -> list[dict[str, Any]]:
-        """All uploaded files, by name."""
+        """All uploaded files with their sizes and roles, by name."""
         return [self._facts(path) for path in sorted(self.files.rglob("*")) if path.is_file()]
 
     # -- results ------------------------------------------------------------------------------------
     def result(self, identity: str) -> Path:
-        """Return the folder of a result."""
+        """Return the path of the folder of a result."""
         folder = self.results / identity
         if not _RESULT_ID.fullmatch(identity) or not (folder / FACTS).is_file():
             raise Refusal(404, f"there is no result {identity[:40]}")
         return folder
 
     def result_file(self, identity: str, name: str) -> Path:
-        """Return a file of a result."""
+        """Return the path of a file of a result."""
         folder = self.result(identity)
         if not FILE_NAME_PATTERN.fullmatch(name) or not (folder / name).is_file() or (folder / name).is_symlink():
             raise Refusal(404, f"result {identity} has no file {name[:120]}")

@@ -57,7 +57,7 @@ class Score:
 
     @property
     def known(self) -> Bools:
-        """Parameters identified in at least two logs (base,), which have a standard deviation over the logs."""
+        """Mask (base,) of the parameters identified in at least two logs, which is needed for a standard deviation."""
         return self.counts >= 2
 
     @property
@@ -140,7 +140,7 @@ class StudyResult:
 
     @output_fields(robot=str, seed=int, repetitions=int, factors=list[float], scores=array_of(_SCORE))
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; only the times differ from run to run."""
+        """Return the result of the study as plain data for JSON; only the times differ from run to run."""
         return {"robot": self.robot, "seed": self.study.seed, "repetitions": self.study.repetitions,
                 "factors": list(self.study.noise.factors), "scores": [self._score(one) for one in self.scores]}
 
@@ -193,7 +193,7 @@ class StudyResult:
 
 
 def gather(study: Study, bench: Bench, outcomes: Sequence[Outcome]) -> StudyResult:
-    """Return outcomes, level after level, as scores."""
+    """Return the outcomes of all tasks, ordered by noise level, as scores."""
     truth, b = bench.truth, len(bench.base)
     size = float(np.linalg.norm(bench.factor @ truth))
     scores = []

@@ -45,7 +45,7 @@ class Breakaway:
 
     @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the breakaway friction as plain data for JSON."""
         return asdict(self)
 
 

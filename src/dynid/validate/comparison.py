@@ -152,7 +152,7 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """An estimate in base parameters `names`: values, variances, and which are determined."""
+    """An estimate expressed in base parameters `names`: values, variances, and which are determined."""
 
     names: tuple[str, ...]
     values: Array
@@ -284,7 +284,7 @@ class SetComparison:
 
     @output_fields(reference=str, sets=map_of(_COMPARED_SET), by_reason=map_of(_REASON))
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the comparison of parameter sets as plain data for JSON."""
         return {"reference": self.reference,
                 "sets": {one.name: {"reason": one.reason, "torque_error": self.torque_error(one.name),
                                     "forces_apart": self.forces_apart(one.name).tolist()} for one in self.sets},

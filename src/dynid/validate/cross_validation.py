@@ -82,7 +82,7 @@ class CrossValidation:
 
     @property
     def worst(self) -> int:
-        """The block (from 0) with the largest error."""
+        """Index of the block of time with the largest error, from 0."""
         return self.blocks[int(np.nanargmax(self.errors))]
 
 

@@ -60,7 +60,7 @@ class Deflection:
     @output_fields(joint=str, origin=str, rows=int, largest_bend=float | None, stiffness=_MEASURED | None,
                    damping=_MEASURED | None, hysteresis=_MEASURED | None, skew=_MEASURED | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the stiffness, damping and hysteresis as plain data for JSON."""
         found: dict[str, Any] = {"joint": self.joint, "origin": self.origin, "rows": len(self.bend),
                                  "largest_bend": finite(float(np.abs(self.bend - np.median(self.bend)).max()))}
         for name in ("stiffness", "damping", "hysteresis", "skew"):

@@ -126,7 +126,7 @@ class Summary:
 
 
 def percent(error: float) -> str:
-    """Format a relative error with two digits."""
+    """Format a relative error in percent with two digits."""
     if error < EXACT_ERROR:
         return "zero but for rounding"
     return percent_text(error)

@@ -111,7 +111,7 @@ class FreeFall:
         )
 
     def until(self, row: int) -> FreeFall:
-        """Return the fall up to a row, at least its first row."""
+        """Return the fall up to a row, at least the first row."""
         rows = slice(0, max(row, 1))
         return replace(self, t=self.t[rows], q=self.q[rows], dq=self.dq[rows], kinetic=self.kinetic[rows],
                        potential=self.potential[rows], diverged="")
@@ -265,7 +265,7 @@ class LinkPhysics:
     @output_fields(name=str, mass=float, file_mass=float | None, centre=list[float] | None,
                    moments=list[float] | None, thickness=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the rigid-body properties of the link as plain data for JSON."""
         return {"name": self.name, "mass": self.mass, "file_mass": self.file_mass,
                 "centre": None if self.centre is None else self.centre.tolist(),
                 "moments": None if self.moments is None else self.moments.tolist(),
@@ -320,7 +320,7 @@ class Physics:
     @output_fields(possible=bool, violations=array_of(VIOLATION), links=list[LinkPhysics],
                    positive_inertia_share=float | None, postures=int, free_fall=_FALL | None, forces=array_of(_FORCES))
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the physical properties as plain data for JSON."""
         fall = self.fall
         return {"possible": self.possible,
                 "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}

@@ -162,7 +162,7 @@ class JointTests:
 
 @dataclass(frozen=True, eq=False)
 class ResidualTests:
-    """Tests of all joints' residuals. rows: the rows used."""
+    """Tests of the residuals of all joints. rows: number of rows used."""
 
     joints: tuple[JointTests, ...]
     rows: SampledRows = field(repr=False)
@@ -336,7 +336,7 @@ def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | 
 
 
 def normality(series: Sequence[Residuals], j: int) -> Normality | None:
-    """Return moments and tails of joint j's residuals."""
+    """Return skewness, kurtosis and outliers of joint j's residuals."""
     x = np.concatenate([_residual(part, j)[part.keep[:, j]] for part in series])
     x = x - x.mean()
     deviation = float(x.std())

@@ -126,7 +126,7 @@ class SimulationCheck:
                    position_rms_per_joint=list[float | None] | None, torque_error=float | None,
                    torque_error_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, with the same keys whether the log could be simulated or not."""
+        """Return the simulation as plain data for JSON, with the same keys whether it succeeded or not."""
         log, feedback = self.log, self.mode == "closed-loop"
         return {
             "source": self.source, "mode": self.mode, "horizon": self.horizon,

@@ -81,7 +81,7 @@ class Tracking:
                    torque_error_per_joint=list[float | None] | None,
                    external_torque_rms_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the tracking errors as plain data for JSON."""
         return {"source": self.source, "position_rms_per_joint": plain(self.rms),
                 "position_largest_per_joint": plain(np.abs(self.error).max(axis=0)),
                 "position_error_per_joint": plain(self.share), "lag_per_joint": plain(self.lag),

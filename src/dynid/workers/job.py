@@ -78,7 +78,7 @@ class Engine(Protocol):
 
 
 class Here:
-    """Executor that runs the job in this process."""
+    """Executor that runs a job in this process, without workers."""
 
     def __init__(self, job: Job[Any, Any, Any]) -> None:
         self._job = job

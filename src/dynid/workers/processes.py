@@ -22,7 +22,7 @@ _EXIT_TIMEOUT = 30  # s: longest wait for a process to end
 
 @dataclass(eq=False)
 class PartialSum:
-    """A part of the sum: its bytes when computed, and its summands before."""
+    """A part of the sum: its bytes once computed, before that its summands."""
 
     packed: bytes | None = None
     made_of: tuple[PartialSum, PartialSum] | None = None

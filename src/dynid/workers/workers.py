@@ -20,7 +20,7 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Workers:
-    """Place of execution.
+    """Place of execution of parallel work: processes of this machine, or a Dask cluster.
 
     Attributes:
         processes: Number of processes, by default one per core.
@@ -89,7 +89,7 @@ class TreeSum(Generic[Part]):
         self._waiting: list[tuple[int, Part]] = []  # depth and value of each sum, in descending depth
 
     def append(self, part: Part) -> None:
-        """Add the next partial result to the sum."""
+        """Add the next partial result, in the order of the items."""
         depth = 0
         while self._waiting and self._waiting[-1][0] == depth:
             part = self._add(self._waiting.pop()[1], part)

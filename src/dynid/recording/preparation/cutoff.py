@@ -75,7 +75,7 @@ class Spectrum:
 
 
 def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, source: str) -> Spectrum:
-    """Return the spectrum of q (samples, joints) on a uniform grid, from its longest segment; moving: (joints,)."""
+    """Return the spectrum of q (samples, joints) on a uniform grid, from its longest segment; moving: mask."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
     if stop - start < MIN_SPECTRUM_SAMPLES:
         raise NotPossibleError(f"{source}: the longest run without a gap has {stop - start} samples, but choosing a "

@@ -165,7 +165,7 @@ class Preparation(BaseModel):
                                  velocity=anew(own) if isinstance(own, str) else tuple(map(anew, own)))
 
     def keeping_slow(self, joints: Collection[int], dof: int) -> Preparation:
-        """Return the options with slow rows kept for `joints` (from 0) of `dof`, unless `slow` is given."""
+        """Return the options with slow rows kept for some `joints` (from 0) of `dof`, unless `slow` is given."""
         if self.slow is not None or not joints:
             return self
         return self.with_changes(slow=tuple(0.0 if j in joints else None for j in range(dof)))

@@ -117,7 +117,7 @@ class RowFilter:
 
     @cached_property
     def products(self) -> ProductTaps:
-        """Filter weights for products of signals."""
+        """Filter weights for equations with products of signals."""
         assert self.kernel is not None
         return ProductTaps.of(self.kernel, self.motion.order, self.rate)
 
@@ -169,7 +169,7 @@ class RowFilter:
         return np.asarray(np.abs(self.motion.response(f, self.rate)))
 
     def sentence(self) -> str:
-        """Return a sentence that describes the filter."""
+        """Return a sentence that describes the filter of the equations."""
         what = {"kernel": "momentum, force and torque of each joint",
                 "products": "products of motion and posture, and torque of each joint",
                 "power": "energy and power of the whole robot",

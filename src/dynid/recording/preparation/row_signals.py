@@ -19,7 +19,7 @@ _ROWS_LEFT = 400  # rows at least, for any window length
 
 def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,
                      chosen: Preparation) -> FilteredSignals | None:
-    """Return the signals for filtered equations; None for torque equations. moving: (joints,)."""
+    """Return the signals for filtered equations; None for torque equations. moving: mask of moving joints."""
     kind, options = chosen.filtered, chosen.kernel_options
     if kind is None:
         return None

@@ -10,7 +10,7 @@
     return out;
   };
 
-  // Plots are drawn when they come near the window, and the rest while nothing else is to do.
+  // Plots are drawn when they come near the window, and the others when the browser is idle.
   const waiting = new Set(all(".figure"));
   const visible = (element) => element.offsetParent !== null;
   function draw(element) {
@@ -18,7 +18,7 @@
     const source = element.querySelector("script");
     const own = JSON.parse(source.textContent);
     source.remove();
-    // Buttons over a plot come with the mouse; where there is none they would only cover it.
+    // Buttons over a plot appear with the mouse; on touch screens they would only cover it.
     const hover = window.matchMedia("(hover: hover)").matches;
     const drawn = Plotly.newPlot(element, own.data, mixed(LAYOUT, own.layout), Object.assign({}, CONFIG, { displayModeBar: hover && "hover" }));
     if (own.frames) drawn.then(() => Plotly.addFrames(element, own.frames));
@@ -57,14 +57,14 @@
     });
   });
 
-  // A plot over the full width and back.
+  // Toggle a plot between normal and full width.
   all(".wide").forEach((button) => button.addEventListener("click", () => {
     const cell = button.closest(".cell");
     button.textContent = cell.classList.toggle("full") ? "narrower" : "wider";
     refit(cell);
   }));
 
-  // Tables sort by a click on a head: by data-v where a cell has it, else by its text; what has no number stays last.
+  // A click on a header sorts a table by data-v of the cells, or by their text; cells without a number are last.
   all("table.sortable").forEach((table) => {
     const heads = all("thead th", table), body = table.tBodies[0];
     heads.forEach((head, column) => {
@@ -118,7 +118,7 @@
     else if (document.execCommand("copy")) done();
   }));
 
-  // The contents show where one is.
+  // The table of contents marks the visible section.
   const links = new Map(all("nav a").map((link) => [link.hash.slice(1), link]));
   const seen = new IntersectionObserver(() => {
     const now = all("main > section").filter((s) => s.getBoundingClientRect().top < window.innerHeight / 3).pop();

@@ -60,7 +60,7 @@ export class ActuatorStep {
 
   get logs() { return (store.state?.files || []).filter((file) => file.role === "actuators").map((file) => file.name); }
 
-  // What dynid offers: laws with their parameters, friction models, further parameters.
+  // Drive laws with their parameters, friction models, and further parameters that dynid offers.
   take({ laws, friction_models: models, also }) {
     this.laws = laws;
     this.law.replaceChildren(el("option", { value: "", text: "as BAM's log states" }), ...laws.map((one) => el("option", { value: one.name, text: one.name, selected: one.name === "pd" })));
@@ -77,7 +77,7 @@ export class ActuatorStep {
 
   showGains() {
     const law = this.laws?.find((one) => one.name === this.law.value);
-    const own = (law?.parameters || []).map((one) => one.name), offered = (this.further || []).filter((name) => !name.endsWith("_limit") || own.includes(name)); // a limit is that of a law
+    const own = (law?.parameters || []).map((one) => one.name), offered = (this.further || []).filter((name) => !name.endsWith("_limit") || own.includes(name)); // a limit belongs to a law
     this.also = new Set([...this.also].filter((name) => offered.includes(name)));
     fill(this.others, el("legend", { text: "Estimate also" }), offered.map((name) => checkbox(name.replaceAll("_", " "), this.also.has(name), (now) => (now ? this.also.add(name) : this.also.delete(name)))));
     this.inputs = Object.fromEntries((law?.parameters || []).map((one) => [one.name, textBox({ placeholder: one.estimated ? "estimated" : "default" })]));

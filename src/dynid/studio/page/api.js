@@ -1,4 +1,4 @@
-// The server's answers. Every write carries our own header; every refusal becomes a Problem with the server's sentence.
+// Requests to the server. Every write has the header of the studio; every refusal becomes a Problem with the server's message.
 
 export class Problem extends Error {
   constructor(status, { sentence, hint = null, where = null }, body = null) {
@@ -45,7 +45,7 @@ export const stopReading = () => remove("/api/tasks/current");
 export const resultPath = (id, name) => `/api/results/${encodeURIComponent(id)}/${name.split("/").map(encodeURIComponent).join("/")}`;
 export const filePath = (name) => `/api/files/${name.split("/").map(encodeURIComponent).join("/")}`;
 
-// Send a file with its share told while it goes.
+// Send a file and report the sent share.
 export function upload(file, name, role, tell) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

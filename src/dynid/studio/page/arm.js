@@ -1,4 +1,4 @@
-// Arm: the robot of the server's answer as things to draw, and where each body stands for given joint positions.
+// Arm: shapes of the robot from the server's data, and the pose of each body for given joint positions.
 
 import { along, identity, length, minus, multiply, origin, plus, rotation, scaling, translation, turned } from "./matrix.js";
 import * as shapes from "./shapes.js";
@@ -23,7 +23,7 @@ export function treePositions(robot, q) {
   return robot.joints.map((joint) => (joint.free === null ? 0 : q[joint.free] || 0));
 }
 
-// The root link of a free base: five virtual bodies come before it.
+// The root link of a free base follows five virtual bodies.
 const ROOT = 5;
 
 export class Arm {
@@ -42,7 +42,7 @@ export class Arm {
     this.size = robot.size > 0 ? robot.size : 1;
     this.wrong = new Set(robot.bodies.filter((body) => body.problems.length).map((body) => body.joint));
     this.addVisuals(meshOf);
-    // Pictures of a few links alone do not show a robot.
+    // Visuals of only a few links do not show a robot.
     const dressed = new Set(this.parts.map((part) => part.body));
     if (robot.bodies.filter((body) => dressed.has(body.joint)).length < robot.bodies.length / 2) this.shown.skeleton = true;
     this.addSkeleton();
@@ -78,7 +78,7 @@ export class Arm {
     }
   }
 
-  // Links as rods between joints and joints as drums: what is known of every robot, drawn where it has no pictures.
+  // Links as rods between joints and joints as drums, for a robot without visuals.
   addSkeleton() {
     const thick = 0.016 * this.size;
     const rest = this.robot.joints.map((joint) => joint.before);
@@ -91,7 +91,7 @@ export class Arm {
     this.robot.joints.forEach((joint, j) => {
       if (this.robot.free_base && j <= ROOT) return; // a free base has no joint to draw
       const axis = joint.axis;
-      // The drum stays with the joint's own frame, before the constant pose that follows the motion.
+      // The drum is fixed in the joint's own frame, before the constant pose that follows the motion.
       const drum = multiply(along([0, 0, 0], axis), scaling([1.9 * thick, 1.9 * thick, 5 * thick]));
       this.add("skeleton", j, this.shape("cylinder", shapes.cylinder), multiply(inverse(joint.after), drum), JOINT);
       rod(joint.parent, joint.parent < 0 ? [0, 0, 0] : origin(inverse(this.robot.joints[joint.parent].after)), origin(rest[j]));
@@ -133,12 +133,12 @@ export class Arm {
     this.view.draw();
   }
 
-  // Where the root link of a free base is; null for a fixed base.
+  // Position of the root link of a free base; null for a fixed base.
   rootPlace() {
     return this.robot.free_base ? origin(this.poses[ROOT]) : null;
   }
 
-  // The ball {radius, centre} around the robot as it stands.
+  // The sphere {radius, centre} around the robot in its present posture.
   ball() {
     const points = [...(this.robot.free_base ? [] : [[0, 0, 0]]), ...this.poses.slice(this.robot.free_base ? ROOT : 0).map(origin), ...this.parts.filter((part) => part.kind === "visuals" || part.kind === "ellipsoids").map((part) => origin(part.pose))];
     const low = [0, 1, 2].map((i) => Math.min(...points.map((point) => point[i]))), high = [0, 1, 2].map((i) => Math.max(...points.map((point) => point[i])));
@@ -150,7 +150,7 @@ export class Arm {
     this.view.draw();
   }
 
-  // Arrows of forces, each {point, vector} in the base frame, m long.
+  // Arrows of forces, each {point, vector} in the base frame, m.
   point(arrows) {
     this.arrows = arrows.filter(({ vector }) => length(vector) > 1e-9).map(({ point, vector, color }) => {
       const far = length(vector);
@@ -172,7 +172,7 @@ export class Arm {
     const seen = this.parts.filter((part) => this.shown[part.kind]);
     const drawn = seen.map((part) => {
       const color = this.colored(part);
-      // Ellipsoids and frames lie inside the links, so these let them through.
+      // Links are transparent if ellipsoids or frames inside them are shown.
       const clear = through && (part.kind === "visuals" || part.kind === "skeleton");
       return { shape: part.shape, pose: part.pose, color: clear ? [...color.slice(0, 3), 0.35] : color };
     });

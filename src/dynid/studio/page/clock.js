@@ -1,18 +1,18 @@
-// Clock: the one time cursor that the scene and every plot share.
+// Clock: the time cursor that the scene and all plots share.
 
 import { emit } from "./store.js";
 
 export const clock = {
   time: 0, start: 0, stop: 0, speed: 1, playing: false, last: 0,
 
-  view: null, // [start, stop] that all plots over time show; null for all of it
+  view: null, // [start, stop] of all plots over time; null for the whole period
 
   look(view) {
     this.view = view;
     emit("time-view", view);
   },
 
-  // Zoom all plots over time by a factor about the cursor, or move them by a share of what they show.
+  // Zoom all plots over time by a factor about the cursor, or shift them by a share of the visible period.
   zoom(factor) {
     const [low, high] = this.view || [this.start, this.stop];
     const middle = this.time >= low && this.time <= high ? this.time : (low + high) / 2;
@@ -30,7 +30,7 @@ export const clock = {
     this.look(start <= this.start && stop >= this.stop ? null : [start, stop]);
   },
 
-  // A new period of time, as a log or a motion is opened; the cursor stays where it was if it can.
+  // Set the period of a newly opened log or motion; the cursor stays if it is inside.
   span(start, stop) {
     const other = start !== this.start || stop !== this.stop;
     this.start = start;

@@ -1,10 +1,10 @@
-// Columns: which of a log's columns is which signal of which joint, and in which direction each joint turns.
+// Columns: the signal and joint of each column of a log, and the sign of each joint.
 
 import { el, field, select } from "./dom.js";
 
 const SIGNALS = { position: "Position", velocity: "Velocity", torque: "Torque", current: "Current" };
 
-// What a setting is now and where it comes from: the user's own before a preset's before a guess.
+// The present value of a setting and its origin: the user's own, else a preset's, else a guess.
 function now({ given, guessed }, key) {
   if (given[key] !== undefined) return { value: given[key], from: "given" };
   return guessed[key] ? guessed[key] : { value: null, from: null };
@@ -12,7 +12,7 @@ function now({ given, guessed }, key) {
 
 const mark = (from) => (from === "guessed" ? "guessed" : from === "preset" ? "from the preset" : null);
 
-// The names that pattern, range or list stand for, one a joint; null where it is one array or not known.
+// The column names of a pattern, range or list, one per joint; null for a single array or if unknown.
 export function perJoint(value, joints) {
   if (Array.isArray(value)) return value.map(String);
   if (typeof value === "string" && value.includes("{i}")) return joints.map((_, i) => value.replace("{i}", i + 1));
@@ -20,14 +20,14 @@ export function perJoint(value, joints) {
   return null;
 }
 
-// Keep the signals that were guessed when one of them is set by hand: what is named ends guessing of the others.
+// Store the guessed signals when one of them is set by hand, because a named signal ends the guessing of the others.
 function settle(log, guessed) {
   for (const key of ["time", ...Object.keys(SIGNALS)]) {
     if (log[key] === undefined && !log.preset && guessed[key]?.value !== undefined && guessed[key].value !== null) log[key] = guessed[key].value;
   }
 }
 
-// Signals that are one choice each: time, torque or current, and arrays that hold all joints.
+// Signals with one choice each: time, torque or current, and arrays with all joints.
 export function signalChoices(context) {
   const { columns, shapes, joints, guessed, edit } = context;
   const time = now(context, "time");
@@ -67,13 +67,13 @@ function gainField({ given, edit }) {
   return field("Torque per unit of current", gain, { where: "log.drive_gain", hint: "one value, or one per joint, N m per A" });
 }
 
-// Positions and torques must be somewhere; where nothing is known of them they are to be chosen.
+// Positions and torques are required; if they are unknown, the user has to choose them.
 function unknown(context, key) {
   const empty = (name) => now(context, name).value === null;
   return !context.shapes && empty(key) && (key === "position" || (key === "torque" && empty("current")));
 }
 
-// One row a joint: a select box for each signal that has a column a joint, and toggles of the signs.
+// One row per joint: a select box for each signal with one column per joint, and toggles of the signs.
 export function columnTable(context) {
   const { columns, joints, edit, guessed } = context;
   if (!joints.length) return [];

@@ -1,4 +1,4 @@
-// Step 5, Compare: torques and residuals with the robot at the cursor, friction, parameters with bands, methods side by side.
+// Step 5, Compare: torques and residuals with the robot at the cursor, friction, parameters with bands, comparison of methods.
 
 import { job } from "./api.js";
 import { clock } from "./clock.js";
@@ -119,14 +119,14 @@ export class CompareStep {
     this.replay();
   }
 
-  // A second result over the first.
+  // Overlay a second result.
   async overlay(id) {
     const curves = id ? await attempt(this.root, () => results.curves(id)) : null;
     [this.otherId, this.other] = [curves ? id : null, curves];
     this.draw();
   }
 
-  // Of the second result what belongs to the same log and joint, where it has them.
+  // Data of the second result for the same log and joint, if it has them.
   get beside() {
     if (!this.other) return { label: null, log: null, friction: null };
     const log = this.curves.logs[this.log], name = this.names[this.joint], other = this.other.joints.indexOf(name) === this.joint ? this.other : { logs: [], friction: [] };

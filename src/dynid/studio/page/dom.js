@@ -1,4 +1,4 @@
-// Elements. Text from files and logs only ever becomes text, never markup.
+// Elements of the page. Text from files and logs is inserted as text, never as markup.
 
 let count = 0;
 
@@ -18,14 +18,14 @@ export function el(tag, given = {}, ...children) {
 
 export const unique = (stem) => `${stem}-${count += 1}`;
 
-// Replace what an element holds; the element with focus is found again by its data-focus.
+// Replace the content of an element; the focused element is found again by its data-focus.
 export function fill(parent, ...children) {
   const focus = parent.contains(document.activeElement) ? document.activeElement.getAttribute("data-focus") : null;
   parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   if (focus) parent.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
 
-// Fill only where what is shown has changed, so that typing and focus survive news from elsewhere.
+// Replace the content only if it has changed, so that typing and focus are not interrupted by updates.
 export function keep(parent, key, build) {
   const text = JSON.stringify(key);
   if (parent.shownKey === text) return false;
@@ -34,7 +34,7 @@ export function keep(parent, key, build) {
   return true;
 }
 
-// A labelled control. where: the setting it is for, whose problems are told below it.
+// A labelled control. where: its setting, whose problems are shown below it.
 export function field(label, control, { hint = null, where = null, note = null, wide = false } = {}) {
   control.id ||= unique("field");
   if (!control.getAttribute("data-focus")) control.setAttribute("data-focus", where || label);
@@ -68,7 +68,7 @@ export function button(text, click, given = {}) {
   return el("button", { type: "button", text, click, "data-focus": text, ...given });
 }
 
-// A table with a caption for screen readers: head of names, rows of texts or elements.
+// A table with a caption for screen readers: header names, rows of texts or elements.
 export function table(caption, head, rows, given = {}) {
   return el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption },
     el("table", { class: head.length > 5 ? "broad" : "", ...given },
@@ -80,7 +80,7 @@ export function table(caption, head, rows, given = {}) {
       }))))));
 }
 
-// A number for people: four digits, without a tail of zeros.
+// Format a number with four digits, without trailing zeros.
 export function number(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
@@ -88,7 +88,7 @@ export function number(value, digits = 4) {
   return size >= 1e5 || size < 1e-3 ? value.toExponential(Math.max(digits - 2, 1)) : String(Number(value.toPrecision(digits)));
 }
 
-// A plain sentence with the signs that a page has.
+// Replace plain text by typographic signs, such as ± and ².
 export const typeset = (text) => text.replaceAll("+-", "±").replaceAll("^2", "²").replaceAll("^3", "³");
 
 // Units of a joint's motion and torque by its kind.

@@ -1,4 +1,4 @@
-// Files: choosing and dropping, sent one after the other with the share that is sent.
+// Files: selection and drag and drop; files are sent one after the other, with the sent share.
 
 import { Problem, remove, filePath, upload } from "./api.js";
 import { button, bytes, el } from "./dom.js";
@@ -7,23 +7,23 @@ import { attempt } from "./problems.js";
 
 const ROBOT = /\.(urdf|xml|mjcf|toml|xacro)$/i, MESH = /\.(stl|obj|dae)$/i;
 
-// A file of the workspace as people call it, and what a log of a run is called.
+// Display name of a file of the workspace, and of a log of a run.
 export const shortName = (name) => name.replace(/^files\//, "");
 export const labelOf = (log) => (typeof log === "string" ? log : Array.isArray(log) ? log.join(", ") : log.name || [log.file].flat().join(", "));
 
-// What a file most likely is, where it was dropped without saying so.
+// The most likely role of a file that was dropped without one.
 export function roleOf(name, otherwise) {
   return MESH.test(name) ? "mesh" : otherwise === "limits" ? otherwise : ROBOT.test(name) ? "robot" : otherwise;
 }
 
-// Why a file does not belong where it was dropped; null where it does.
+// Why a file is refused in a drop area; null if it is accepted.
 function misplaced(name, role) {
   if (role === "robot" && !MESH.test(name) && !ROBOT.test(name)) return `${name} is not a robot file (URDF, MJCF, TOML). If it is a log, upload it in step 3.`;
   if (["log", "validation", "actuators"].includes(role) && (ROBOT.test(name) || MESH.test(name))) return `${name} is not a log. Upload robot files and meshes in step 1.`;
   return null;
 }
 
-// A place to drop files on, with a file input for keys and readers. sent(files): what to do when all are there.
+// A drop area with a file input for keyboards and screen readers. sent(files): called when all files are uploaded.
 export function dropPlace(panel, label, { accept = "", multiple = true, role, hint = "", sent }) {
   const told = el("p", { class: "hint", role: "status", text: hint });
   const input = el("input", { type: "file", accept, multiple, id: `upload-${role}`, "data-focus": `upload-${role}`,

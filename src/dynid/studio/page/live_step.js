@@ -1,4 +1,4 @@
-// Step 7, Live: what is estimated while samples come in, from a replayed log or a stream.
+// Step 7, Live: online estimates from a replayed log or a stream.
 
 import { job } from "./api.js";
 import { button, el, field, fill, keep, number, percent, select, table } from "./dom.js";
@@ -100,7 +100,7 @@ export class LiveStep {
     }
   }
 
-  // The force of a contact as an arrow that ends where it acts; its length grows with the force, 100 N are a third of the robot.
+  // The force of a contact as an arrow that ends at its point of action; 100 N have a third of the robot's size.
   arrows(contact) {
     const { arm } = this.stage;
     if (!arm) return;

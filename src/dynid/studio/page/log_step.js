@@ -1,4 +1,4 @@
-// Step 3, Log: which columns are what, corrected by choosing, with the robot replaying what the log says.
+// Step 3, Log: assignment of columns to signals, with a replay of the log by the robot.
 
 import { filePath, remove, stopReading, task } from "./api.js";
 import { clock } from "./clock.js";
@@ -98,7 +98,7 @@ export class LogStep {
     this.load();
   }
 
-  // Logs that are on the server but not in the run.
+  // Logs on the server that are not in the run.
   unused(state) {
     const used = this.entries.map(([, , log]) => shortName(labelOf(log)));
     return state.files.filter((file) => file.role === "log" && !used.includes(file.name)).map((file) => file.name);
@@ -118,7 +118,7 @@ export class LogStep {
         (name) => this.edit((settings) => { settings.log = name ? { preset: name } : {}; })), { where: "log.preset", hint: presets.find((one) => one.name === state.settings.log.preset)?.recorder || "a preset defines names, units and signs" }));
   }
 
-  // The log is read again only when what it is read with has changed.
+  // The log is read again only if its settings have changed.
   async load() {
     const { state } = store;
     const entry = this.entries.find(([role, i]) => role === this.role && i === this.index);
@@ -261,13 +261,13 @@ export class LogStep {
 
 const one = (value) => (Array.isArray(value) ? value[0] : typeof value === "object" && value !== null ? Object.values(value)[0] : value);
 
-// The names of a log's curves: those of its own columns where a free base has other columns than the robot has joints.
+// Names of a log's curves: those of its own columns if a free base has more columns than the robot has joints.
 function plottedNames(log, joints) {
   if (!store.robot?.free_base && joints.length === log.q.length) return joints;
   return log.joints.length === log.q.length ? log.joints : log.q.map((_, i) => `joint ${i + 1}`);
 }
 
-// A signal with the units of these curves; columns of a free base come before the joints and have units of their own.
+// Axis title of a signal with its units; columns of a free base precede the joints and have their own units.
 function axisTitle(signal, curves, log) {
   const base = store.robot?.free_base ? 6 : 0, free = (store.robot?.joints || []).filter((joint) => joint.free !== null).slice(base);
   const first = base ? log.q.length - free.length : 0;
@@ -275,7 +275,7 @@ function axisTitle(signal, curves, log) {
   return units.size ? `${signal}, ${[...units].join(" or ")}` : signal;
 }
 
-// The first finding of each kind, and how many more there are.
+// The first finding of each kind, and the number of further ones.
 function gathered(findings) {
   const kinds = Map.groupBy(findings, (one) => one.code);
   return [...kinds.values()].map((list) => (list.length > 1 ? `${list[0].text} (and ${list.length - 1} more like it, in the table below the plots)` : list[0].text));

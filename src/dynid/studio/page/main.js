@@ -1,4 +1,4 @@
-// The studio's page: scene and steps over one run file that lives on the server.
+// The studio's page: scene and steps for one run file on the server.
 
 import { ActuatorStep } from "./actuator_step.js";
 import { task } from "./api.js";
@@ -27,7 +27,7 @@ const steps = { robot: new RobotStep(stage), motion: new MotionStep(stage), log:
   compare: new CompareStep(stage), use: new UseStep(), live: new LiveStep(stage), actuators: new ActuatorStep() };
 const tabs = new Tabs(document.getElementById("tabs"), STEPS.map(([name, title]) => ({ name, title })), (name) => steps[name].opened());
 
-// Tabs say which steps have what they need.
+// Tabs show which steps are complete.
 function markDone() {
   const { settings, results: all } = store.state;
   const done = { robot: Boolean(settings.robot && store.robot), log: settings.logs.length > 0 && store.logIsUsable, motion: all.some((one) => one.kind === "motion"), run: all.some((one) => one.kind === "run"),
@@ -56,7 +56,7 @@ progress(open);
 collapseScene();
 tabs.restore();
 
-// Files dropped beside a drop place must not make the browser leave the page.
+// Files dropped outside a drop area must not make the browser leave the page.
 for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
 
 try {

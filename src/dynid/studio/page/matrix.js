@@ -1,4 +1,4 @@
-// Poses and projections as 16 numbers, row by row, as the server sends them.
+// Poses and projections as 16 numbers in row-major order, as sent by the server.
 
 export const identity = () => [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1];
 
@@ -18,7 +18,7 @@ export const translation = ([x, y, z]) => [1, 0, 0, x, 0, 1, 0, y, 0, 0, 1, z, 0
 
 export const scaling = ([x, y, z]) => [x, 0, 0, 0, 0, y, 0, 0, 0, 0, z, 0, 0, 0, 0, 1];
 
-// Turn by an angle about an axis through the origin (Rodrigues).
+// Rotation by an angle about an axis through the origin (Rodrigues).
 export function rotation(axis, angle) {
   const [x, y, z] = normalized(axis);
   const c = Math.cos(angle), s = Math.sin(angle), v = 1 - c;
@@ -45,7 +45,7 @@ export function normalized(a) {
   return n > 0 ? a.map((v) => v / n) : [0, 0, 1];
 }
 
-// A pose whose z axis goes from `a` to `b`, with its origin in `a`.
+// A pose at the origin `a` whose z axis points from `a` to `b`.
 export function along(a, b) {
   const z = normalized(minus(b, a));
   const x = normalized(cross(Math.abs(z[0]) < 0.9 ? [1, 0, 0] : [0, 1, 0], z));

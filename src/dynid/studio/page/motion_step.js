@@ -1,4 +1,4 @@
-// Step 2, Motion: limits, the search with its falling condition number, and the motion to play and take away.
+// Step 2, Motion: limits, the search with its condition number, and the motion to play and download.
 
 import { get, job, resultPath } from "./api.js";
 import { button, el, field, fill, keep, number, percent, select, table, unitOf } from "./dom.js";

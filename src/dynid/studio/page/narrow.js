@@ -1,4 +1,4 @@
-// On a narrow screen the scene is hidden until it is asked for, so that each step begins at the top.
+// On a narrow screen the scene is hidden until requested, so that each step begins at the top.
 
 import { button } from "./dom.js";
 

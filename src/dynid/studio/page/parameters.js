@@ -1,8 +1,8 @@
-// The table of parameters: of one result, or of two side by side.
+// The table of parameters of one result, or of two for comparison.
 
 import { el, number, percent, table } from "./dom.js";
 
-// A name whose meaning and unit show on hover and are read out.
+// A name whose meaning and unit are shown on hover and read by screen readers.
 const named = (one) => el("abbr", { text: one.name, title: `${one.meaning}, ${one.unit}` });
 
 export function parameterTable(parameters) {

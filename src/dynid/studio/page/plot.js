@@ -1,4 +1,4 @@
-// Plot: curves by plotly in the page's colours, with the common time cursor and clicks that move it.
+// Plot: curves by plotly in the page's colours, with the common time cursor, which a click moves.
 
 import { clock } from "./clock.js";
 import { el } from "./dom.js";
@@ -13,7 +13,7 @@ export const faint = (i, alpha = "33") => color(i) + alpha;
 
 let loading = null;
 
-// plotly.js is 5 MB, so it comes when the first plot is wanted.
+// plotly.js has 5 MB, so it is loaded for the first plot.
 export function plotly() {
   loading ||= new Promise((resolve, reject) => {
     const script = el("script", { src: "/plotly.js", load: () => resolve(window.Plotly), error: () => reject(new Error("plotly.js could not be loaded")) });
@@ -34,7 +34,7 @@ function layoutOf(given) {
 }
 
 export class Plot {
-  // timed: whether its x axis is the clock's time. clicked(x, point): what a click does beside moving the cursor.
+  // timed: whether the x axis is the clock's time. clicked(x, point): called on a click, in addition to moving the cursor.
   constructor(label, { timed = true, height = 260, clicked = null } = {}) {
     this.timed = timed;
     this.clicked = clicked;
@@ -77,7 +77,7 @@ export class Plot {
     this.follow();
   }
 
-  // Zoomed or moved by hand: all plots over time go along.
+  // After zooming or shifting by hand, all plots over time follow.
   looked(now) {
     if (now["xaxis.autorange"]) clock.look(null);
     else if ("xaxis.range[0]" in now) clock.look([now["xaxis.range[0]"], now["xaxis.range[1]"]]);
@@ -88,7 +88,7 @@ export class Plot {
     if (!this.shown || !axis) return;
     const { view } = clock;
     if (view ? axis.range[0] === view[0] && axis.range[1] === view[1] : axis.autorange) return;
-    // In array form, so that this change is not taken for one by hand.
+    // The array form distinguishes this change from one by hand.
     this.shown.relayout(this.area, view ? { "xaxis.range": [...view], "xaxis.autorange": false } : { "xaxis.range": null, "xaxis.autorange": true });
   }
 
@@ -107,7 +107,7 @@ export class Plot {
     this.shown.relayout(this.area, { width: clientWidth, height: clientHeight });
   }
 
-  // The cursor is an element of its own: moving it costs no redrawing of the curves.
+  // The cursor is a separate element, so that moving it does not redraw the curves.
   follow() {
     const axis = this.area._fullLayout?.xaxis, size = this.area._fullLayout?._size;
     if (!this.timed || !axis || !size || !this.root.clientWidth) return;
@@ -119,7 +119,7 @@ export class Plot {
   }
 }
 
-// Periods of time as shaded boxes over the whole height.
+// Time intervals as shaded boxes over the whole height.
 export function shaded(marks) {
   const hue = { gap: "#8a8f98", saturation: "#d6451c", slow: "#3b7ddd", dropped: "#8a8f98", stuck: "#b3470e" };
   return marks.map((mark) => ({

@@ -1,4 +1,4 @@
-// Problems: what went wrong, said where it stands, or above the step where it has no place of its own.
+// Problems: messages shown at the setting they concern, or above the step.
 
 import { el } from "./dom.js";
 
@@ -11,7 +11,7 @@ export function clearProblems(panel) {
   panel.querySelector(":scope > .alert")?.replaceChildren();
 }
 
-// The nearest field of a setting: log.torque, else what holds the whole of it.
+// The field of a setting such as log.torque, or the nearest one that contains it.
 function placeOf(panel, where) {
   for (let name = where; name; name = name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : "") {
     const found = panel.querySelector(`[data-where="${CSS.escape(name)}"]`);
@@ -33,7 +33,7 @@ export function showProblem(panel, problem) {
   box.replaceChildren(el("p", {}, el("strong", { text: place ? "See below: " : "" }), text));
 }
 
-// Run an action of a step; its problem is told in the panel.
+// Run an action of a step; an error is shown in its panel.
 export async function attempt(panel, action) {
   clearProblems(panel);
   try {

@@ -1,4 +1,4 @@
-// Progress: the job that runs, with share, sentence and Stop, over whatever step is open; and how the last one ended.
+// Progress: the running job with share, message and Stop, above any step; and how the last one ended.
 
 import { stop } from "./api.js";
 import { button, el } from "./dom.js";
@@ -36,7 +36,7 @@ export function progress(opened) {
     root.hidden = job.id === closed;
     root.dataset.state = job.state;
     sentence.textContent = words(job);
-    // A reader is not told every step, only one every two seconds and the end.
+    // Screen readers get one message every two seconds, and the end.
     if (!busy || Date.now() - last > 2000) {
       spoken.textContent = words(job);
       last = Date.now();
@@ -60,7 +60,7 @@ export function progress(opened) {
 function words(job) {
   const kind = KINDS[job.kind] || job.kind;
   if (job.state === "running") return job.sentence ? `${kind}: ${job.sentence}` : `${kind} is running`;
-  // Of a verdict the first sentence, which says whether the model is good.
+  // Only the first sentence of a verdict, which states whether the model is good.
   if (job.state === "done") return `${kind}: ${job.sentence.split(/\.\s/)[0].replace(/\.$/, "")}. (${Math.round(10 * job.seconds) / 10} s)`;
   if (job.state === "stopped") return `${kind}: stopped.`;
   return `${kind}: ${job.error?.sentence || "failed."}${job.error?.hint ? ` ${job.error.hint}` : ""}`;

@@ -1,4 +1,4 @@
-// Plots of a result, and of a second one over it: torques with residuals, friction with its band, parameters.
+// Plots of a result, optionally with a second one: torques with residuals, friction with its band, parameters.
 
 import { color, faint } from "./plot.js";
 
@@ -26,9 +26,9 @@ export function frictionCurves(one, units, other) {
     layout: { xaxis: { title: { text: `velocity of ${one.joint}, ${units.velocity}` } }, yaxis: { title: { text: `friction, ${units.torque}` } }, hovermode: "closest" } };
 }
 
-export const FOREST_ROW_PX = 16; // height of a parameter, so that every name fits beside the axis
+export const FOREST_ROW_PX = 16; // height of a parameter's row, so that its name fits next to the axis
 
-// Each parameter divided by its value or two standard errors, so that all fit one axis: a bar that covers zero is not significant.
+// Each parameter divided by its value or two standard errors, so that all fit one axis: a bar that includes zero is not significant.
 export function forest(parameters) {
   const shown = parameters.filter((one) => Number.isFinite(one.value) && one.std > 0);
   const scale = shown.map((one) => Math.max(Math.abs(one.value), 2 * one.std));

@@ -38,7 +38,7 @@ export class RobotStep {
     on("posed", (positions) => this.follow(positions));
   }
 
-  // A file becomes the robot only when it can be read; one that cannot is not kept.
+  // A file becomes the robot only if it can be read; otherwise it is deleted.
   async take(name) {
     try {
       await task("robot", { candidate: name });
@@ -136,7 +136,7 @@ export class RobotStep {
     this.stage.pose(q);
   }
 
-  // Sliders go along with whatever moves the robot.
+  // Sliders follow every motion of the robot.
   follow(positions) {
     if (!store.robot || this.root.hidden) return;
     for (const { joint, slider, tell } of this.sliders || []) {

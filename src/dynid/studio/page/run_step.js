@@ -1,4 +1,4 @@
-// Step 4, Run: what to identify, by which method, and the button that does it.
+// Step 4, Run: model terms, method and start of an identification.
 
 import { job } from "./api.js";
 import { button, checkbox, el, field, keep, percent, select, table } from "./dom.js";

@@ -35,7 +35,7 @@ export const sphere = () => revolved(arc(1, 0, -Math.PI / 2, Math.PI / 2, 16), 2
 // Radius 1, from z = -1/2 to 1/2, closed.
 export const cylinder = () => revolved([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 1, 0], [1, 0.5, 1, 0], [1, 0.5, 0, 1], [0, 0.5, 0, 1]], 24);
 
-// A capsule along z about the origin; its caps keep their shape only when built for radius and length.
+// A capsule along z about the origin, built for its radius and length, because scaling would distort its caps.
 export function capsule(radius, length) {
   return revolved([...arc(radius, -length / 2, -Math.PI / 2, 0), ...arc(radius, length / 2, 0, Math.PI / 2)], 20);
 }
@@ -74,7 +74,7 @@ export function grid(count, step) {
   return { points, lines: true };
 }
 
-// An uploaded mesh out of its binary form: uint32 points, uint32 triangles, float32 xyz..., uint32 ijk...
+// Decode an uploaded mesh from its binary form: uint32 points, uint32 triangles, float32 xyz..., uint32 ijk...
 export function uploaded(buffer) {
   const [points, triangles] = new Uint32Array(buffer, 0, 2);
   return {

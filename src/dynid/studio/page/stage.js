@@ -1,4 +1,4 @@
-// Stage: the scene with its layers, the track that is played, and the bar that plays it.
+// Stage: the scene with its layers, the track that is played, and the playback bar.
 
 import { mesh, task } from "./api.js";
 import { Arm, treePositions } from "./arm.js";
@@ -66,7 +66,7 @@ export class Stage {
     this.view.frame(radius, centre);
   }
 
-  // Free coordinates by hand; a closed chain asks the server where the joints that follow go.
+  // Free coordinates set by hand; for a closed chain the server computes the dependent joints.
   async pose(q) {
     const { robot } = this.arm;
     if (!robot.closed) this.place(treePositions(robot, q));
@@ -96,7 +96,7 @@ export class Stage {
     emit("posed", positions);
   }
 
-  // The view goes along with a base that moves, and the floor in whole squares.
+  // The view follows a moving base, and the floor in whole squares.
   goAlong(before) {
     const now = this.arm.rootPlace(), square = 0.25 * this.arm.size, near = (v) => square * Math.round(v / square);
     this.view.target = this.view.target.map((v, i) => v + now[i] - before[i]);
@@ -107,7 +107,7 @@ export class Stage {
     this.caption.textContent = text;
   }
 
-  // Something to play: {label, times, rows of tree joint positions}; null stops and leaves the robot where it is.
+  // Set the track to play: {label, times, rows of tree joint positions}; null stops and keeps the present posture.
   setTrack(track) {
     this.track = track?.times.length > 1 ? track : null;
     clock.play(false);
@@ -154,10 +154,10 @@ export class Stage {
   }
 }
 
-// What a log or a motion gives to play; nothing where a closed chain does not close.
+// The track of a log or a motion; empty if a closed chain does not close.
 export const trackOf = (label, { t_replay: times, q_tree: rows }) => ({ label, times: times || [], rows: rows || [] });
 
-// A row between two of a track, by time.
+// Interpolate between two rows of a track by time.
 export function between(times, rows, time) {
   let low = 0, high = times.length - 1;
   while (high - low > 1) {

@@ -1,4 +1,4 @@
-// What all steps share: a panel with a heading, a lead sentence and a place for problems.
+// Common parts of all steps: a panel with a heading, an introduction and an area for problems.
 
 import { el } from "./dom.js";
 
@@ -9,7 +9,7 @@ export function panel(name, title, lead) {
   return root;
 }
 
-// A part of a step under a heading of its own.
+// A part of a step with its own heading.
 export function group(root, title, ...children) {
   const body = el("div", { class: "group-body" }, ...children);
   const made = el("section", { class: "group", "aria-label": title }, el("h3", { text: title }), body);

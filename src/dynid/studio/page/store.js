@@ -1,4 +1,4 @@
-// Store: the run file on the server as this page knows it, the robot, the job, and who wants to hear of changes.
+// Store: this page's copy of the run file on the server, the robot, the job, and listeners to changes.
 
 import { Problem, get, put, task } from "./api.js";
 
@@ -39,7 +39,7 @@ export async function refresh() {
   take(await get("/api/state"));
 }
 
-// One change after the other; where another tab was faster, the change is made to what stands there now.
+// Changes are made one after the other; if another tab was faster, the change is applied to the newer state.
 let queue = Promise.resolve();
 
 export function change(edit) {
@@ -61,7 +61,7 @@ export function change(edit) {
   return next;
 }
 
-// The robot is asked for again only when its file, or a mesh, changed.
+// The robot is requested again only if its file or a mesh has changed.
 let robotKey = null;
 
 async function loadRobot() {
@@ -86,7 +86,7 @@ async function loadRobot() {
   emit("robot", store.robot);
 }
 
-// Server-sent events. A lost connection is tried again until the server answers; then the state is read anew.
+// Server-sent events. After a lost connection the page retries until the server answers, then reads the state again.
 const RECONNECT_MS = 1000; // between two attempts: a restarted server is found within about a second
 
 export function listen() {
@@ -97,7 +97,7 @@ export function listen() {
     emit("connected", now);
   };
   events.addEventListener("open", () => {
-    if (!store.connected && store.robotProblem) robotKey = null; // it may have failed for want of a server
+    if (!store.connected && store.robotProblem) robotKey = null; // it may have failed without a server
     connected(true);
     refresh().catch(() => {});
   });

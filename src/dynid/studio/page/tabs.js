@@ -1,4 +1,4 @@
-// Tabs after the ARIA pattern: arrow keys move between them, the chosen one alone is in the tab order.
+// Tabs by the ARIA pattern: arrow keys move between them, and only the selected one is in the tab order.
 
 import { el } from "./dom.js";
 
@@ -15,14 +15,14 @@ export class Tabs {
 
   get current() { return this.steps.findIndex((step) => step.name === this.name); }
 
-  // A step that is opened is an entry of the browser's history, so that Back leads to the step before.
+  // An opened step is an entry of the browser's history, so that Back returns to the previous step.
   open(name, focus = false) {
     const known = location.hash === `#${name}`;
     if (!known) history[this.name ? "pushState" : "replaceState"](null, "", `#${name}`);
     this.show(name, focus);
   }
 
-  // Show the step of the address, the first one where it names none.
+  // Show the step of the address, or the first one.
   restore() {
     const named = location.hash.slice(1);
     this.show(this.steps.some((step) => step.name === named) ? named : this.steps[0].name);

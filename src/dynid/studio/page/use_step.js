@@ -1,4 +1,4 @@
-// Step 6, Use: the verdict in words, the report, files for others, and the run file and command that give the same again.
+// Step 6, Use: the verdict in words, the report, output files, and the run file and command that repeat the result.
 
 import { job, resultPath } from "./api.js";
 import { button, checkbox, el, field, fill, keep, select } from "./dom.js";
@@ -64,7 +64,7 @@ export class UseStep {
       el("iframe", { src: source, title: `Report of ${chosen.id}`, sandbox: "allow-scripts", loading: "lazy" }));
   }
 
-  // Results made of this one: code and payload values.
+  // Results derived from this one: code and payload values.
   extra(chosen) {
     return store.state.results.filter((one) => ["code", "payload"].includes(one.kind) && (!one.of || one.of === chosen.id));
   }

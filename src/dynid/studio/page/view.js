@@ -1,4 +1,4 @@
-// View: a small WebGL 2 view of solid shapes and lines with one light; it draws when asked, once a frame at most.
+// View: a small WebGL 2 view of solid shapes and lines with one light; it draws on request, at most once per frame.
 
 import { cross, identity, lookAt, minus, multiply, normalized, perspective } from "./matrix.js";
 
@@ -13,7 +13,7 @@ void main() {
   gl_Position = picture * p;
 }`;
 
-// A mesh without normals takes those of its faces, from the slope of the position over the picture.
+// A mesh without normals gets those of its faces, from the screen-space derivatives of the position.
 const FRAGMENT = `#version 300 es
 precision highp float;
 in vec3 where; in vec3 away;
@@ -45,18 +45,18 @@ function program(gl) {
   return made;
 }
 
-// What turns normals as a pose turns and stretches points: the cofactors of its upper left corner.
+// Normal matrix of a pose that rotates and scales points: the cofactors of its upper left 3 x 3 block.
 function normalsOf(m) {
   const a = [m[0], m[1], m[2]], b = [m[4], m[5], m[6]], c = [m[8], m[9], m[10]];
   return [...cross(b, c), ...cross(c, a), ...cross(a, b)];
 }
 
 export class View {
-  // things(): the list of {shape, pose, color, on} to draw, asked for at every frame.
+  // things(): returns the list of {shape, pose, color, on} to draw, called for every frame.
   constructor(canvas, things) {
     this.canvas = canvas;
     this.things = things;
-    // Smooth edges cost too much where the processor draws.
+    // Antialiasing is too slow for software rendering.
     this.gl = canvas.getContext("webgl2", { antialias: true, failIfMajorPerformanceCaveat: true }) || canvas.getContext("webgl2", { antialias: false });
     this.turn = 0.9;
     this.tilt = 0.35;
@@ -75,7 +75,7 @@ export class View {
 
   get works() { return Boolean(this.gl); }
 
-  // Put a shape on the graphics card once; what comes back goes into things.
+  // Upload a shape to the graphics card once; the returned handle is used in things.
   load({ points, normals, triangles, lines }) {
     const gl = this.gl;
     if (!gl) return null;
@@ -103,7 +103,7 @@ export class View {
       target[1] + distance * Math.cos(tilt) * Math.sin(turn), target[2] + distance * Math.sin(tilt)];
   }
 
-  // Look at a ball of this radius (m) about a point as a whole, also in a narrow picture.
+  // Show a whole sphere of this radius (m) about a point, also in a narrow picture.
   frame(radius, target) {
     const shape = Math.min(this.canvas.clientWidth / Math.max(this.canvas.clientHeight, 1), 1) || 1;
     Object.assign(this, { size: radius, distance: 3.1 * radius / shape, target, turn: 0.9, tilt: 0.3 });
@@ -122,7 +122,7 @@ export class View {
     });
   }
 
-  // Frames that are wanted one after the other and come too slowly are drawn with fewer points, the last one with all.
+  // Slow frames of a continuous animation are drawn with fewer pixels, the last one with all.
   pace(now, inMotion) {
     const step = now - (this.began ?? 0);
     this.began = now;
@@ -180,7 +180,7 @@ export class View {
     gl.bindVertexArray(null);
   }
 
-  // Mouse, touch and keys turn, shift and zoom.
+  // Mouse, touch and keys rotate, shift and zoom the view.
   follow() {
     const { canvas } = this;
     const held = new Map();

@@ -58,7 +58,7 @@ def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confin
 
 
 def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tuple[MotionRequest, str]:
-    """Check the request of the page. Return it, and the equivalent command."""
+    """Return the checked request of the page, and the equivalent command line."""
     def number(name: str, default: float, low: float, high: float) -> float:
         value = params.get(name)
         value = default if value is None else value

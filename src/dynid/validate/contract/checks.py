@@ -42,7 +42,7 @@ class MethodUnderTest:
         return "shape" in self.method.needs
 
     def arm(self, **options: Any) -> Arm:
-        """Return the simulated arm; options of `contract.arm.arm`."""
+        """Return the simulated arm; options: see `simulated_arm.arm`."""
         return arm(shape=self.shape, **options)
 
     def fit(self, problem: Problem) -> Estimate:
@@ -147,18 +147,18 @@ def fits_the_data(trial: MethodUnderTest) -> None:
 
 
 def any_order_of_logs(trial: MethodUnderTest) -> None:
-    """The result does not depend on the order of logs. Tag: "order" in depends_on."""
+    """The result does not depend on the order of logs. Exempt: methods with "order" in depends_on."""
     other = trial.fit(trial.arm().reordered((1, 0)).problem())
     _same(trial.base_fit(), other, "when the order of the logs changes", ROUNDING)
 
 
 def any_unit_of_torque(trial: MethodUnderTest) -> None:
-    """The result does not depend on the unit of torque, hence of mass. Tag: "units" in depends_on."""
+    """The result does not depend on the unit of torque or mass. Exempt: methods with "units" in depends_on."""
     _in_other_units(trial, f"in a unit of torque of 1/{FORCE:g} N m", force=FORCE)
 
 
 def any_unit_of_length(trial: MethodUnderTest) -> None:
-    """The result does not depend on the unit of length. Tag: "units" in depends_on."""
+    """The result does not depend on the unit of length. Exempt: methods with "units" in depends_on."""
     _in_other_units(trial, f"in a unit of length of 1/{LENGTH:g} m", length=LENGTH)
 
 
@@ -168,18 +168,18 @@ def _in_other_units(trial: MethodUnderTest, what: str, **units: float) -> None:
 
 
 def _factor(unit: str, length: float = 1.0, force: float = 1.0) -> float:
-    """Return the factor that converts a number from this unit to the scaled units of the test."""
+    """Return the factor that converts a number from `unit` to the scaled units of the test."""
     metres = 0 if unit == "kg" else 1 if unit == "kg m" else 2  # 2: exponent of kg m^2, and of all torques
     return force * length ** metres
 
 
 def any_number_of_threads(trial: MethodUnderTest) -> None:
-    """The result is the same with one thread and with two."""
+    """The result is the same with one and with two threads."""
     _same(trial.base_fit(), trial.fit(trial.arm().problem(threads=1)), "with one thread instead of two", ROUNDING)
 
 
 def any_blocks(trial: MethodUnderTest) -> None:
-    """The values do not depend on the boundaries of the blocks of time. Tag: "blocks" in needs."""
+    """Values do not depend on the boundaries of the blocks of time. Exempt: methods with "blocks" in needs."""
     first, other = trial.base_fit(), trial.fit(trial.arm().problem(blocks=7))
     std = np.where(first.identified, first.std, 1.0)
     worst = np.max(np.where(first.identified, np.abs(other.values - first.values) / std, 0.0))
@@ -189,7 +189,7 @@ def any_blocks(trial: MethodUnderTest) -> None:
 
 
 def from_a_saved_factor(trial: MethodUnderTest) -> None:
-    """A saved factor without its data gives the same values, or is refused where "data" or "excerpt" is in needs."""
+    """A saved factor without its data gives the same values, or is refused by methods that need data or an excerpt."""
     problem = trial.arm().problem()
     with tempfile.TemporaryDirectory() as folder:
         problem.regression.save(Path(folder, "factor.npz"))
@@ -209,7 +209,7 @@ def from_a_saved_factor(trial: MethodUnderTest) -> None:
 
 
 def saves_and_loads(trial: MethodUnderTest) -> None:
-    """`save` and `load` give the same estimate back."""
+    """An estimate that is saved and loaded again is unchanged."""
     first = trial.base_fit()
     with tempfile.TemporaryDirectory() as folder:
         first.save(Path(folder, "estimate.npz"))
@@ -274,7 +274,7 @@ class ContractCheck:
         return (self.run.__doc__ or "").strip()
 
     def applies(self, method: Method) -> bool:
-        """Whether the check applies to a method with its tags."""
+        """Whether the check applies to a method, which depends on the method's tags."""
         return not self.unless & (method.needs | method.depends_on)
 
 

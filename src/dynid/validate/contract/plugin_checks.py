@@ -40,7 +40,7 @@ def check_plugin(group: str, name: str) -> None:
             if preset.refusal is None:
                 Mapping(preset=name)
         except ValueError as problem:
-            raise ContractError(f"preset '{name}' has settings that no log can be read with: {problem}") from None
+            raise ContractError(f"preset '{name}' has settings with which no log can be read: {problem}") from None
         if preset.name != name:
             raise ContractError(f"preset '{name}' is called '{preset.name}' in its own name field")
     elif group == "dynid.report_sections":

@@ -136,7 +136,7 @@ def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) 
 
 
 def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
-    """Return correction factors of the torques and standard errors (dof,), given which joints are correct."""
+    """Return correction factors of the torques and standard errors (dof,) if `right` joints are correct."""
     free = [j for j in range(dof) if j not in right]
     c, std = np.ones(dof), np.zeros(dof)
     if not free:

@@ -45,7 +45,7 @@ def time_scale(factor: float) -> Hypothesis:
 
 
 def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
-    """Return the hypothesis that joint j moves `factor` times the logged position, and `torque` is 1/factor times."""
+    """Return the hypothesis that joint j moves `factor` times as far as logged, with `torque` under 1/factor torque."""
     scale, inverse = np.ones(dof), np.ones(dof)
     scale[j] = factor
     inverse[j] = 1.0 / factor if torque else 1.0

@@ -198,7 +198,7 @@ def _share(part: Array, whole: Array) -> float:
 
 
 def compare_with_nominal(problem: Problem) -> Sheet | None:
-    """Return the rows of the longest log, at most _NOMINAL_ROWS; None if the model has no nominal bodies."""
+    """Return rows of the longest log with nominal torques, at most _NOMINAL_ROWS; None without nominal bodies."""
     model = problem.model
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
     body = np.array([p.body is not None and value is not None for p, value in

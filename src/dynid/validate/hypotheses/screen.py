@@ -75,7 +75,7 @@ class HypothesisScreen:
 
     @cached_property
     def before(self) -> float:
-        """Mean squared residual of the unchanged data."""
+        """Mean squared residual of the fit to the unchanged data."""
         return self.left(Hypothesis(""))
 
     def left(self, hypothesis: Hypothesis) -> float:

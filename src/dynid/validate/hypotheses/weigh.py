@@ -240,7 +240,7 @@ def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
                   blocks: int = BLOCKS) -> Trial:
-    """Return the fit of the data with a fault corrected."""
+    """Return the cross-validated fit of logs corrected for a hypothesis."""
     model, changed = hypothesis.change(problem.model, logs)
     base = problem.base if model is problem.model else None
     weights = noise if hypothesis.torque is None else noise * np.abs(hypothesis.torque)
@@ -248,12 +248,12 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
 
 
 def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
-    """Return the residual in cross-validation under a hypothesis."""
+    """Return the mean squared residual in cross-validation of logs corrected for a hypothesis."""
     return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
 
 
 def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis) -> float:
-    """Return `mean_log_share` under a hypothesis, which is suitable for exchanged torques."""
+    """Return `mean_log_share` of logs corrected for a hypothesis, which is suitable for exchanged torques."""
     model, changed = hypothesis.change(problem.model, logs)
     trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
     return mean_log_share(trial)

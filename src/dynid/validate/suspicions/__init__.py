@@ -1,4 +1,4 @@
-"""Checks for problems, by subject: small functions from a case to findings with codes.
+"""Checks for problems, by subject: functions from an estimate with its evidence (`Case`) to findings with codes.
 
 A new check is a function in SUSPICIONS of its module; a new subject is a module in the list below.
 """

@@ -61,7 +61,7 @@ class Case:
 
     @property
     def is_second_fit(self) -> bool:
-        """Whether the case contains a second fit instead of the result."""
+        """Whether this is a second fit for diagnosis instead of the result."""
         return self.estimate is not self.result
 
     @cached_property
@@ -76,7 +76,7 @@ class Case:
 
     @cached_property
     def plain(self) -> Case:
-        """The case with viscous and Coulomb friction, offsets and rotors in place of its own friction.
+        """The same data fitted with viscous and Coulomb friction, offsets and rotors in place of the model's friction.
 
         Flexible friction terms can absorb a fault of the data; a hypothesis about a fault is tested without them.
         """

@@ -64,7 +64,7 @@ class Refit:
 
     @property
     def joint(self) -> str:
-        """The first affected joint."""
+        """Name of the first joint whose data were corrected."""
         return self.joints[0] if self.joints else ""
 
     @property
@@ -79,7 +79,7 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """Findings, the case with the faults corrected, the corrections, and all hypotheses that were compared."""
+    """Findings, the fit with the faults corrected, the corrections, and all hypotheses that were compared."""
 
     findings: tuple[Finding, ...]
     case: Case
@@ -134,11 +134,11 @@ def _load_step(state: Explained) -> Explained:
 
 
 def accepted(found: Explained, flexible: Case) -> Explained:
-    """Return the causes found with plain friction, except those that the case's own friction explains better.
+    """Return the causes found with plain friction, except those that the model's own friction explains better.
 
     A cause is kept if the corrected data with plain friction are predicted better than the unchanged data with the
-    case's own friction, or if it explains as much in addition to that friction. The evidence of a wrong sign is
-    negative friction: it is kept if the case's own friction is negative too and joints agree as well.
+    model's own friction, or if it explains as much in addition to that friction. The evidence of a wrong sign is
+    negative friction: it is kept if the model's own friction is negative too and joints agree as well.
     """
     if found.case is flexible or flexible.plain is flexible:
         return found
@@ -163,13 +163,13 @@ def accepted(found: Explained, flexible: Case) -> Explained:
 
 
 def _signs_remain(found: Explained, flexible: Case) -> bool:
-    """Whether all causes are wrong torque signs that the case's own friction confirms."""
+    """Whether all causes are wrong torque signs that the model's own friction confirms."""
     inverted = inverted_joints(flexible.problem.regression, flexible.tests.rows.inflation)
     return all(one.cause == "torque-sign" and set(one.joints) <= set(inverted) for one in found.hypotheses)
 
 
 def _with_friction(found: Explained, flexible: Case) -> Explained:
-    """Return the state with the case's own friction in the corrected fit, so that friction is not reported."""
+    """Return the explanation with the model's own friction in the corrected fit, so that friction is not reported."""
     def change(model: Any, logs: Any) -> Any:
         for hypothesis in found.hypotheses:
             model, logs = hypothesis.change(model, logs)
@@ -180,7 +180,7 @@ def _with_friction(found: Explained, flexible: Case) -> Explained:
 
 def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, weighed: tuple[Weighed, ...] = (),
           done: bool = False) -> Explained:
-    """Return the state with one more cause."""
+    """Return the explanation with one more cause, and the fit corrected for it."""
     case, refit, hypotheses = state.case, state.refit, state.hypotheses
     if hypothesis is not None:
         names = case.problem.regression.joints

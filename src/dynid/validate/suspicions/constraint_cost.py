@@ -22,8 +22,8 @@ _METHOD = "wls"  # method of the unconstrained fit
 
 
 def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
-    """Return the finding on a large cost with its explanation, and the case with the unconstrained fit; no finding and
-    the same case for a small cost or an unconstrained method."""
+    """Return a finding on a large cost of the constraints, and the unconstrained fit; no finding and the unchanged fit
+    for a small cost or an unconstrained method."""
     facts = case.estimate.diagnostics
     least, error = facts.get("unconstrained_relative_error"), facts.relative_error
     if least is None or error < max(PRICE_RATIO * least, least + 100.0 * RELEVANT_TORQUE):
@@ -39,12 +39,12 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
 
 
 def without_constraints(case: Case, joints: Collection[str]) -> Case:
-    """Return the case with the unconstrained fit and residual tests of some joints; the same case if unconstrained."""
+    """Return the unconstrained fit with residual tests of some joints; the same fit if it has no constraints."""
     return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case, joints)
 
 
 def _refitted(case: Case, joints: Collection[str] | None = None) -> Case:
-    """Return the case with the unconstrained fit and its residual tests, of all joints by default."""
+    """Return the unconstrained fit with its residual tests, of all joints by default."""
     problem = case.problem
     estimate = identify(problem, method=_METHOD)
     own = problem.torques.equations if estimate.model is problem.model and estimate.base is problem.base else None

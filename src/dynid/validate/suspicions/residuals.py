@@ -146,8 +146,8 @@ def _intervals(late: list[tuple[float, float]]) -> str:
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
-    """Report autocorrelated residuals that neither a candidate nor position noise explains, which two derivatives and a
-    filter make predictable as well. Autocorrelation due to constraints of the method is not reported."""
+    """Report autocorrelated residuals that neither a candidate nor position noise explains; derivatives and filters
+    make position noise predictable. Autocorrelation due to constraints of the method is not reported."""
     found = _predictable(case)
     free = without_constraints(case, found) if found else case
     if free is not case:

@@ -30,16 +30,16 @@ PLAIN_FRICTION = ("viscous", "coulomb", "offset")  # friction of the model with 
 
 
 def without(case: Case, hypothesis: Hypothesis) -> Case:
-    """Return the case with a fault corrected, identified again by weighted least squares.
+    """Return a second fit of data with a fault corrected, by weighted least squares.
 
-    The second fit replaces estimate, reconstruction, residual tests and gains relative to the nominal model.
+    It has its own estimate, reconstruction, residual tests and gains relative to the nominal model.
     """
     model, samples = hypothesis.change(case.problem.model, case.problem.data)
     return _fitted_again(case, model, samples)
 
 
 def plain_case(case: Case) -> Case:
-    """Return the case fitted again with plain friction; the same case if it has plain friction or no robot."""
+    """Return a second fit with plain friction; the same fit if it has plain friction or no robot."""
     model = robot_model(case.problem.model)
     if model is None or not case.problem.data:
         return case
@@ -52,7 +52,7 @@ def plain_case(case: Case) -> Case:
 
 
 def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) -> Case:
-    """Return the case with another model or other samples, identified by weighted least squares."""
+    """Return a second fit with another model or other samples, by weighted least squares."""
     problem = case.problem
     base = problem.base if model is problem.model else None
     same = len(model.parameters) == len(problem.model.parameters)

@@ -90,7 +90,7 @@ def _statistic_figure(data: ContactData) -> Figure:
 
 
 def _spans(data: ContactData) -> list[dict[str, Any]]:
-    """Return the times of contacts as shaded areas."""
+    """Return shaded areas that mark the times of contacts in a plot."""
     return [{"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": one.start, "x1": one.stop, "layer": "below",
              "fillcolor": "rgba(213,94,0,0.10)", "line": {"width": 0}} for one in data.log.contacts]
 

@@ -56,7 +56,7 @@ class FleetRobotData:
 
 
 def _parameters(data: FleetRobotData) -> Mapping[str, Any]:
-    """Parameters of one robot next to those of its fleet."""
+    """Section with parameters of one robot next to those of its fleet."""
     rows = [{"name": name, "unit": data.units[k], "value": float(data.values[k]), "std": float(data.std[k]),
              "alone": float(data.alone[k]), "alone_std": float(data.alone_std[k]), "mean": float(data.mean[k]),
              "lean": float(data.lean[k])} for k, name in enumerate(data.names)]

@@ -1,4 +1,4 @@
-"""Covariance: parameters with correlated estimates."""
+"""Section on correlations between parameter estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data of the report."""
+"""Data of the report on an identification."""
 
 from __future__ import annotations
 

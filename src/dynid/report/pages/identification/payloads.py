@@ -1,4 +1,4 @@
-"""Payloads of the logs that name one."""
+"""Section on payloads, for logs recorded with a load."""
 
 from __future__ import annotations
 

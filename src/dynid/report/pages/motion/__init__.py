@@ -105,7 +105,7 @@ def expected_figure(data: MotionData) -> Figure | None:
 
 
 def limits(data: MotionData) -> Mapping[str, Any] | None:
-    """Return the largest use of each limit."""
+    """Return the largest utilisation of each limit by the motion."""
     units = dict(zip(data.joints, data.units, strict=True))
     rows = [{"kind": usage.kind, "where": usage.where, "value": usage.value, "bound": usage.bound, "time": usage.time,
              "unit": unit_of(usage, units.get(usage.where)), "used": used(usage),
@@ -115,7 +115,7 @@ def limits(data: MotionData) -> Mapping[str, Any] | None:
 
 
 def unit_of(usage: Usage, units: JointUnits | None) -> str:
-    """Return the unit of a limit: that of its joint."""
+    """Return the unit of a limit, which is that of its joint."""
     if units is None:
         return "m" if usage.kind in _LENGTHS else ""
     return {"velocity": units.velocity, "acceleration": units.acceleration, "jerk": f"{units.position}/s³",

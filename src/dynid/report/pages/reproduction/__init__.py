@@ -34,7 +34,7 @@ class ReproductionData:
 
 
 def _checks(data: ReproductionData) -> Mapping[str, Any]:
-    """The expected conclusions, and whether each holds."""
+    """Section with the expected conclusions, and whether each holds."""
     return {"failed": [words for words, holds in data.checks.items() if not holds],
             "held": [words for words, holds in data.checks.items() if holds]}
 
@@ -49,7 +49,7 @@ def _figures(data: ReproductionData) -> Mapping[str, Any] | None:
 
 
 def _numbers(data: ReproductionData) -> Mapping[str, Any]:
-    """Computed values next to the printed ones."""
+    """Section with computed values next to the printed ones."""
     head, *rows = data.rows
     return {"head": head, "rows": rows}
 

@@ -99,7 +99,7 @@ def _overview(data: StudyData) -> Mapping[str, Any]:
 
 
 def _levels(data: StudyData) -> Mapping[str, Any] | None:
-    """Influence of the noise level on each method."""
+    """Section on the influence of the noise level on each method."""
     if len(data.factors) < 2:
         return None
     groups = tuple(dict.fromkeys(group for score in data.scores for group in score.group_coverage))
@@ -177,7 +177,7 @@ def coverage_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
 
 def _dots(data: StudyData, scores: Sequence[MethodScore], values: Sequence[Array], layout: dict[str, Any],
           label: str) -> Figure:
-    """Return a marker for every method and known parameter; values (base,) of every score."""
+    """Return a plot with one marker per method and parameter; values: numbers (base,) to draw, from a score."""
     order = np.concatenate([np.flatnonzero(data.inertial), np.flatnonzero(~data.inertial)])
     traces = []
     for k, (score, y) in enumerate(zip(scores, values, strict=True)):
