@@ -1,4 +1,4 @@
-"""Robust least squares and maximum likelihood inside the set of consistent robots: pc-irls and pc-ml."""
+"""Methods pc-irls and pc-ml: robust least squares and maximum likelihood for physically consistent parameters."""
 
 from __future__ import annotations
 

@@ -14,17 +14,18 @@ from dynid.estimate.ridge_regression import parameter_scales
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
 
-_UNINFORMATIVE_ERROR = 0.5  # share of itself by which a nominal value errs that says no more than zero does
+_UNINFORMATIVE_ERROR = 0.5  # relative error of a nominal value above which zero is a better target
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionPull:
-    """The prior |rows theta - values|^2 of friction, with rows (k, parameters) and values (k,).
+    """Regularisation |rows theta - values|^2 of friction, with rows (k, parameters) and values (k,).
 
     Attributes:
-        nominal: (parameters,), reference values.
-        errors: their estimated errors.
-        scale: (parameters,), their scales.
+        rows, values: matrix and right-hand side.
+        nominal: target values (parameters,).
+        errors: estimated errors of the target values.
+        scale: scales of the parameters (parameters,).
         shares: estimated relative error by symbol of friction.
         to_zero: symbols that are regularised toward zero although they have a nominal value.
     """
@@ -52,7 +53,7 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
 
     def tried(to_zero: tuple[str, ...]) -> tuple[NominalErrors, Array, Array]:
         nominal, scale = _nominal_and_scale(problem, stacked, bodies, to_zero)
-        # What a file gives errs by a share of itself, what nobody gives by one of the torques: other orders of size.
+        # Errors are relative to a value of the robot file, or relative to the torques without one.
         groups = [replace(one, kind="ungiven") if one.kind == "other" and not np.any(nominal[one.half.any(axis=1)])
                   else one for one in nominal_groups(base.parameters, bodies, scale)]
         score = (stacked.r.T @ (stacked.rho - columns @ nominal))[seen]
@@ -81,7 +82,7 @@ def _off(errors: NominalErrors, pulled: Bools) -> Array:
 
 
 def _pulled(problem: Problem) -> Bools:
-    """Return which parameters (parameters,) are friction without a known value and without a ridge of their own."""
+    """Return the mask (parameters,) of friction parameters without a known value and without their own ridge."""
     prior = problem.regression.prior
     known = {*problem.base.known, *(() if prior is None else prior.known)}
     return np.array([item.kind.group == "friction" and item.ridge == 0.0 and item.name not in known

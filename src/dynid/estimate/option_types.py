@@ -18,7 +18,7 @@ def check_options(method: str, function: Callable[..., Any], options: Mapping[st
     """Raise an error if an option has the wrong type."""
     try:
         hints = get_type_hints(function)
-    except (NameError, TypeError):  # a method of the user's own, with types that are not there at run time
+    except (NameError, TypeError):  # a custom method with types that are not available at run time
         return
     for name, value in options.items():
         kinds = _kinds(hints.get(name, Any))

@@ -13,10 +13,10 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.findings import Note
 from dynid.threads import one_blas_thread
 
-# How a covariance was found: from residuals correlated in time, from cross-validation over blocks of time, as if rows
-# were independent, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
+# Types of covariances: from autocorrelated residuals, from cross-validation over blocks of time, for independent
+# rows, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
 CovType = Literal["correlated", "blocks", "independent", "posterior", "instruments", "innovations"]
-# Facts that files of earlier versions keep among the diagnostics of the fit.
+# Facts that files of earlier versions contain in the diagnostics of the fit.
 EARLIER_FACTS = ("deviation_inflation", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
@@ -81,7 +81,7 @@ class OnDemand:
         return OnDemand(self._compute, cov_type)
 
     def then(self, change: Callable[[Uncertainty], Uncertainty]) -> OnDemand:
-        """Return a function of this uncertainty, also computed on demand."""
+        """Return the uncertainty after a function `change`, also computed on demand."""
         return OnDemand(lambda cov_type: change(self() if cov_type is None else self.by(cov_type)()))
 
     def __reduce__(self) -> tuple[Callable[[Uncertainty], OnDemand], tuple[Uncertainty]]:

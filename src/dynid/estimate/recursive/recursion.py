@@ -1,4 +1,4 @@
-"""Recursive compression of a stream with an estimate at any time.
+"""Recursive compression of a data stream, with an estimate available at any time.
 
 The live factor contains all joints' weighted rows (`kernels`); `Memory` keeps the same rows joint by joint in blocks
 of time, for standard errors, weights and diagnostics.
@@ -25,11 +25,11 @@ from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
 from dynid.regression.known import Prior
 
-RING = 4096  # innovations kept
-FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
-ROWS_PER_PARAMETER = 4  # rows for each parameter that weights are learnt from at least: fewer are fitted too well
+RING = 4096  # number of stored innovations
+FIRST_WEIGHTS = 256  # samples before the first estimate of the noise
+ROWS_PER_PARAMETER = 4  # needed for an estimate of weights: with fewer rows residuals are too small
 _NO_HISTORY, _NOTHING = np.zeros((0, 1)), np.zeros(0)
-_MAX_SEGMENTS = 20  # between restarts that are kept
+_MAX_SEGMENTS = 20  # stored segments between restarts
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +46,11 @@ class Recursion:
     """Compressed stream and its current estimate beta (base,).
 
     Attributes:
-        layout: of the rows.
-        joints: their names.
+        layout: layout of the rows.
+        joints: names of the joints.
         prior: prior rows; after a restart, the earlier information.
         outside: prior information from other sources, which is never discarded.
-        scale: (dof,), 1 / noise of each joint's torque.
+        scale: 1 / noise of each joint's torque (dof,).
         learn: whether `scale` is estimated, and the live factor recomputed, whenever the number of samples doubles.
         adds: smallest information gain x P x' of a valid row.
         robust: normalised innovation beyond which a row is down-weighted, 0 for never.
@@ -69,10 +69,10 @@ class Recursion:
         self.beta, self.norms = np.zeros(b), np.zeros(b)
         self.padded = np.zeros((self.width, stride(self.width)))
         self.restarts: list[int] = []
-        self.stretches: list[RestartSegment] = []  # those that have ended, the last few
+        self.stretches: list[RestartSegment] = []  # the last completed segments
         self.before = np.zeros(b)  # the estimate at the last restart
         self.tally, self.ring, self.spread = np.zeros((3, dof)), np.zeros((RING, dof)), np.zeros((2, dof))
-        self.resting = False  # forgetting waits
+        self.resting = False  # forgetting is suspended
         self.rows, self._u = np.zeros((GROUP, stride(self.width))), np.zeros(b)
         self.space, self.which = working_space(2 * GROUP)
         self._plan = forgetting.plan(layout.base, 0, 1)
@@ -103,7 +103,7 @@ class Recursion:
         history (m, base): receives the estimate after each sample.
         """
         at, m = 0, entries.shape[1]
-        keep = keep.copy() if self.adds > 0.0 else keep  # where the kernel marks what it leaves out
+        keep = keep.copy() if self.adds > 0.0 else keep  # the kernel marks excluded rows
         memory = self.memory
         while at < m:
             vector = self._plan[0] == kernels.VECTOR
@@ -158,9 +158,9 @@ class Recursion:
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
         """Return mode and forgetting factors for samples at..at + count of m."""
         mode, one = self._plan
-        if mode == kernels.VECTOR and self.instrumented:  # which fades between samples
+        if mode == kernels.VECTOR and self.instrumented:  # forgetting is applied between samples
             return kernels.NONE, np.ones(m)
-        if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12 fades after a sample: the prior meets the first whole
+        if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12: the first sample uses the whole prior
             return kernels.NONE, np.ones(m)
         if mode in (kernels.VECTOR, kernels.VARIABLE):
             return mode, one
@@ -176,7 +176,7 @@ class Recursion:
         """Number of samples between two calls of the watcher."""
         return 1 if self.watcher is None else self.watcher.every
 
-    # -- what watchers do ------------------------------------------------------------------------
+    # -- operations of watchers ------------------------------------------------------------------------
     def add_rows(self, matrix: Array, values: Array) -> None:
         """Add rows matrix (k, base) beta = values (k,), each with a standard deviation of one; with instruments they
         are their own instruments."""
@@ -211,7 +211,7 @@ class Recursion:
         if not self.instrumented:
             solve(self.padded, self.norms, self.beta, b)
             return
-        # R of [Z Y tau] holds Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34); least norm where they lack rank.
+        # R of [Z Y tau] contains Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34); minimum-norm solution.
         y, tau = self.r[:b, b:2 * b], self.r[:b, -1]
         size = np.linalg.norm(y, axis=0)
         size = np.where(size > 0.0, size, 1.0)
@@ -251,7 +251,7 @@ class Recursion:
         share = math.exp(0.5 * self.memory.log)
         return triangular(np.vstack([tall, share * np.column_stack([self.prior.matrix, self.prior.values])]))
 
-    # -- what it says ----------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------
     def regression(self) -> Regression:
         """Return the stored blocks as a regression, joint by joint, with the faded prior."""
         found = self.memory.regression(self.layout.base, self.joints)
