@@ -259,11 +259,8 @@ def largest_speed(problem: ChainProblem) -> tuple[float, float]:
 
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
     """Return first-stage values with armature and damping raised until no joint oscillates faster than the log can
-    resolve.
-
-    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. If a light
-    joint gets zero gains, it does not follow its commands; it then gets a fraction of the other joints' gains.
-    """
+    resolve. At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. If a
+    light joint gets zero gains, it does not follow its commands; it then gets a fraction of the other joints' gains."""
     found = []
     usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
              if all(name in own for own in values)}

@@ -124,11 +124,9 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
 
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
-    """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay.
-
-    A wrong delay may make a stiff loop unstable. The other values of the fit are then far from those with the right
-    delay, and no step from them leads there.
-    """
+    """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay. A wrong
+    delay may make a stiff loop unstable. The other values of the fit are then far from those with the right delay, and
+    no step from them leads there."""
     free = replace(problem, known=tuple({key: value for key, value in own.items() if key != "delay"}
                                         for own in problem.known))
     first = first_stage(with_friction(free, "m1", (), None)).values

@@ -144,10 +144,8 @@ class _Conditions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Multipliers:
-    """Multipliers of a barrier's conditions: S (b, n, n) for each group of matrices, z (k,) for the planes.
-
-    At the minimum P S = w I and s z = w'.
-    """
+    """Multipliers of a barrier's conditions: S (b, n, n) for each group of matrices, z (k,) for the planes. At the
+    minimum P S = w I and s z = w'."""
 
     barrier: Barrier
     matrices: tuple[Array, ...]

@@ -223,11 +223,8 @@ def inverse_determinants(plan, store, out):
 
 @njit(**INNER_BORROWING)
 def predict(k, work):
-    """Predict the coordinates at the targets of step k.
-
-    Derivatives are extrapolated linearly (Adams-Bashforth). Prediction errors of the last three steps are extrapolated
-    by a parabola.
-    """
+    """Predict the coordinates at the targets of step k. Derivatives are extrapolated linearly (Adams-Bashforth).
+    Prediction errors of the last three steps are extrapolated by a parabola."""
     n, dependent, guess = len(work.target), len(work.guess), work.guess
     new, old = work.slopes[(k - 1) % 2], work.slopes[k % 2]
     last, middle, first = work.corrections[(k - 1) % 3], work.corrections[(k - 2) % 3], work.corrections[k % 3]

@@ -231,9 +231,7 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
 
 def _others(model: Model, width: Width, values: Array | None) -> dict[str, Interval]:
     """Return intervals of parameters that do not belong to a body: a multiple of their size on either side of zero.
-
-    Intervals of non-negative parameters start at zero. The size is the larger one of nominal and identified value.
-    """
+    Intervals of non-negative parameters start at zero. The size is the larger one of nominal and identified value."""
     found: dict[str, Interval] = {}
     for k, item in enumerate(model.parameters):
         if item.body is None:

@@ -153,10 +153,7 @@ def _one_step(given: BaseValues) -> BaseValues:
 
 def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
     """Return the base values of the nearest physically consistent robot inside the bounds, and that robot
-    (parameters,).
-
-    That robot is near the boundary of the set, so the search starts from it.
-    """
+    (parameters,). That robot is near the boundary of the set, so the search starts from it."""
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
         raise NotPossibleError(f"no physically consistent robot exists within these bounds: {answer.sentence}")
@@ -167,10 +164,7 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
 def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, tell: Callable[[str], None],
             begin: Array | None) -> tuple[Array, int, int, int]:
     """Return the best standard parameters (parameters,), the number of their run, the number of runs, and of
-    candidates.
-
-    begin: full vector (parameters,) from which the first descent starts; runs start at random.
-    """
+    candidates. begin: full vector (parameters,) from which the first descent starts; runs start at random."""
     space = make_space(given, conditions, options.form)
     matrix, values = _distance_rows(given, options)
     rng = np.random.default_rng(options.seed)

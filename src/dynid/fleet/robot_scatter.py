@@ -101,9 +101,7 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: flo
 
 def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
     """Return the sum of squares about each robot's own mean, its degrees of freedom, and the excess standard deviation.
-
-    The squares are in units of the stated standard errors; the excess is beyond noise (DerSimonian and Laird 1986).
-    """
+    The squares are in units of the stated standard errors; the excess is beyond noise (DerSimonian and Laird 1986)."""
     square, free, size = 0.0, 0, 0.0
     for values, std in robots:
         known = np.isfinite(values) & np.isfinite(std) & (std > 0)

@@ -168,11 +168,9 @@ class _Without(Mapping[str, list[LogFold]]):
 
 
 def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
-    """Return the logs that agree with the others of their robot, and those that do not.
-
-    A log is odd if its residuals with the model of the other logs are large compared with those with its own model, and
-    much larger than those of the other logs in cross-validation.
-    """
+    """Return the logs that agree with the others of their robot, and those that do not. A log is odd if its residuals
+    with the model of the other logs are large compared with those with its own model, and much larger than those of the
+    other logs in cross-validation."""
     odd = []
     for name in folds:
         own = list(folds[name])
@@ -188,10 +186,8 @@ def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[Lo
 
 
 def _ratios(name: str, own: Sequence[LogFold]) -> Array:
-    """Return, for each log, its residuals with the model of the robot's other logs over those with its own model.
-
-    The joint with the largest ratio is used.
-    """
+    """Return, for each log, its residuals with the model of the robot's other logs over those with its own model. The
+    joint with the largest ratio is used."""
     whole = RobotFold.of(name, own)
     found = np.ones(len(own))
     for k, fold in enumerate(own):

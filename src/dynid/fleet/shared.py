@@ -123,10 +123,8 @@ def _with_gains(robot: RobotFold, gains: float | None) -> Array:
 
 
 def _middle_with_gains(robot: RobotFold) -> Array:
-    """Return the covariance (base + dof, base + dof) of the score with the columns of the gains.
-
-    The autocorrelation of the noise is assumed to have the same effect on a gain's column as on the joint's others.
-    """
+    """Return the covariance (base + dof, base + dof) of the score with the columns of the gains. The autocorrelation of
+    the noise is assumed to have the same effect on a gain's column as on the joint's others."""
     base, found = len(robot.regression.base), np.zeros((len(robot.middle) + robot.regression.dof,) * 2)
     found[:base, :base] = robot.middle
     for j, factor in enumerate(robot.regression.factors):
