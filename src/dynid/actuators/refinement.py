@@ -73,7 +73,7 @@ class Refinement:
 
     @property
     def std(self) -> Array:
-        """Standard errors (unknowns,)."""
+        """Standard errors of the unknowns (unknowns,)."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def changes_by(self, error: Array) -> Array:
@@ -295,7 +295,7 @@ def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damp
 
 
 def _weights(residual: Array) -> Array:
-    """Return 1 / RMS residual of each joint (dof,)."""
+    """Return the weight of each joint (dof,): 1 / RMS position residual, 1/rad."""
     rms = np.sqrt(np.mean(residual ** 2, axis=0))
     return 1.0 / np.maximum(rms, 1e-6 * max(float(rms.max()), 1e-9))
 

@@ -173,7 +173,7 @@ class _Multipliers:
 
     @property
     def total(self) -> float:
-        """Sum of the weights over all eigenvalues and planes."""
+        """Sum of the barrier weights over all eigenvalues of matrices and all planes."""
         return sum(group.total for group in self.barrier.groups) + self.barrier.other * max(len(self.planes), 1)
 
     def goals(self, at: _Conditions, length: float) -> list[float]:
@@ -197,7 +197,7 @@ class _Multipliers:
         return gradient, hessian
 
     def changes(self, at: _Conditions, step: Array, goals: list[float]) -> _Multipliers:
-        """Return the change of the multipliers by a step of theta."""
+        """Return the change of the multipliers by a step (parameters,) of theta."""
         rows, _ = self.barrier.planes
         matrices = []
         for group, inverse, own, goal in zip(self.barrier.groups, at.inverses, self.matrices, goals[:-1], strict=True):

@@ -78,7 +78,7 @@ class Work(NamedTuple):
 
 @njit(**INNER)
 def working_space(joints, coordinates, n, closures, equations, rows):
-    """Return the work arrays, with the base initialised."""
+    """Return the work arrays for parallel closure solutions, with the rows of the base initialised."""
     dependent = coordinates - n
     bodies = np.zeros((joints + 1, FRAME * LANES))
     for k in (0, 4, 8):

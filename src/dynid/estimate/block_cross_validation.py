@@ -43,7 +43,7 @@ class BlockCrossValidation:
 
     @property
     def mean(self) -> float:
-        """Mean of the errors over the blocks, percent."""
+        """Mean cross-validation error over the blocks, percent."""
         return float(self.known.mean())
 
     @property

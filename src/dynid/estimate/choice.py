@@ -57,7 +57,7 @@ class MethodCandidate:
                    judged=list[float | None] | None, behind=float | None, deviation=float | None,
                    told_apart=bool | None, failure=str | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; None for unknown values."""
+        """Return the object as plain data for JSON; None for unknown values."""
         seen = self.left_out
         return {"method": self.method, "error": None if seen is None else seen.mean,
                 "spread": None if seen is None else seen.spread,
@@ -88,7 +88,7 @@ class Choice:
 
     @output_fields(method=str, reason=str, candidates=list[MethodCandidate])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the object as plain data for JSON."""
         return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}
 
 
@@ -145,7 +145,7 @@ def best_of(problem: Problem, fits: Mapping[str, Estimate], failures: Mapping[st
 
 
 def default_candidates(problem: Problem) -> tuple[str, ...]:
-    """Return the default candidates for a problem, depending on its model."""
+    """Return the names of the methods that are compared by default for a problem, depending on its model."""
     parameters = problem.model.parameters
     if not parameters.bodies:
         return ("wls", *_closed_loop(problem))

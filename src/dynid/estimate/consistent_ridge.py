@@ -213,7 +213,7 @@ def _euclidean(problem: Problem, consistency: Consistency, nominal: Nominal, sta
 
 def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: Fitted,
                  cov_type: CovType | None) -> Uncertainty:
-    """Return the mean square error of a fit; weights (dof,): of `wls`.
+    """Return the mean square error of a fit as its uncertainty; weights (dof,): joint weights of `wls`.
 
     To first order the error is J^-1 (noise - L e), J = H + L with the prior's curvature L and the errors e of the
     nominal bodies and friction (`nominal_errors`). It exceeds the posterior's J^-1 if these errors exceed the prior's
@@ -257,7 +257,7 @@ def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
 
 
 def _with(prior: Rows | None, rows: Array, values: Array) -> Rows:
-    """Return a prior with additional rows and values."""
+    """Return prior equations (rows and values), extended by additional ones."""
     return (rows, values) if prior is None else (np.vstack([prior[0], rows]), np.concatenate([prior[1], values]))
 
 

@@ -66,11 +66,11 @@ class ScoreNoise:
     freedoms: Array | None = None
 
     def covariance(self, solution: Solution) -> Array:
-        """Covariance (base, base) of a solution under this noise."""
+        """Return the covariance (base, base) of a least-squares solution under this noise."""
         return solution.inverse @ self.middle @ solution.inverse
 
     def shifted(self, motion: MotionShift | None) -> ScoreNoise:
-        """Return the noise increased by the square of a bias."""
+        """Return the noise, increased by the squared bias of errors of the motion."""
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
@@ -325,7 +325,7 @@ class LinearFit:
 
     @staticmethod
     def of(problem: Problem, solution: Solution, weights: Array | None, **facts: Any) -> LinearFit:
-        """Return the linear fit of a solution of the problem's own equations."""
+        """Return the fit that belongs to a least-squares solution of the problem's own equations."""
         return LinearFit(problem, solution, weights, cache(
             lambda cov_type: noise(problem, solution, weights, cov_type=cov_type)), facts=facts)
 

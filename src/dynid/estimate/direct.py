@@ -202,8 +202,8 @@ class DirectInverse:
         return SimulatedEquations(samples, rows, regression, joint_weights(regression))
 
     def _moving_rows(self, state: DirectState) -> list[Bools]:
-        """Return valid rows (samples, dof), one per log, without the start and without rows near a standstill of the
-        simulated robot or of the machine, where dry friction has no clear sign."""
+        """Return the masks of valid rows (samples, dof), one per log: without the start, and without rows near a
+        standstill of the simulated or the real robot, where the sign of dry friction is uncertain."""
         out = []
         for log, motion, dq in zip(self.loop.logs, state.run.motions, self.speeds, strict=True):
             simulated = at_samples(log.samples, motion)
@@ -255,7 +255,7 @@ def _deviations(equations: SimulatedEquations, free: Solution) -> Array:
 
 
 def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) -> ScoreNoise:
-    """Return the noise of the equations of the simulated motion."""
+    """Return the noise of the least-squares equations along the simulated motion."""
     inner = replace(problem, regression=equations.regression, data=equations.samples)
     # The motion is simulated, so the regressor contains no noise of positions.
     return noise(inner, solution, equations.weights, equations=inner.equations)

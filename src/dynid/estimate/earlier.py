@@ -38,7 +38,7 @@ class Weight:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states how strongly the prior is weighted."""
+        """Sentence that states the weight of the prior relative to the data."""
         if self.scale < UNLIKE_PRIOR_SCALE:
             return "the prior is used with its stated covariance: the data do not contradict it"
         return (f"the prior is used with {self.scale:.3g} times its stated standard deviations, which maximises the "

@@ -89,7 +89,7 @@ class Estimate:
 
     @property
     def uncertainty(self) -> Uncertainty:
-        """The covariance, its type, and notes and facts about it."""
+        """Covariance of the base parameters, with its type, notes and facts."""
         return self.uncertainty_of()
 
     @property
@@ -164,7 +164,7 @@ class Estimate:
         return 1.0 - float(total[:, 2].sum()) / variation if variation > 0 else float("nan")
 
     def with_provenance(self, **facts: Any) -> Estimate:
-        """Return the estimate with more provenance facts."""
+        """Return the estimate with additional facts on how it was computed."""
         return replace(self, provenance={**self.provenance, **facts})
 
     def with_cov_type(self, cov_type: CovType) -> Estimate:
@@ -310,7 +310,7 @@ class Diagnostics(Mapping[str, Any]):
         return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
 
     def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:
-        """Return the diagnostics with further or changed facts."""
+        """Return the diagnostics of a fit with added or changed facts."""
         return Diagnostics.of({**self, **facts})
 
     # -- as a mapping: what is there, by name ------------------------------------------------------

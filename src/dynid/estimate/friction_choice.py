@@ -178,7 +178,7 @@ def _exceeds(gains: Array, errors: float) -> bool:
 
 
 def _kinds(ridges: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the kinds of terms that are not excluded."""
+    """Return the kinds of friction terms whose ridge is finite, that is, which are not excluded."""
     return tuple(kind for kind in GROUPS if ridges[kind] < _EXCLUDED_RIDGE)
 
 

@@ -219,8 +219,8 @@ class Instrumental:
                      state.notes or notes)
 
     def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
-        """Return the squared bias (base, base) by motion that is missing in the dry friction columns; zero if it is
-        unknown."""
+        """Return the squared bias (base, base) by fast motion that the smoothed velocities of dry friction do not
+        contain; zero if unknown."""
         beta, detail = end.found.values.beta, end.found.detail
         unseen = unseen_velocities(self.problem, beta)
         if unseen is None:
@@ -235,9 +235,9 @@ class Instrumental:
 
     def _moving(self, state: InstrumentalState) -> list[Array]:
         """Return weights of the equations (samples, dof), one array per log, which decrease to zero where the sign of
-        dry friction is unclear. While the machine sticks, its dry friction is undetermined, and such rows would bias
-        the inertia of light joints. The weights decrease towards such an interval over half the smoothing window, and
-        are zero at its border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they
+        dry friction is unclear. While the robot sticks, its dry friction is undetermined, and such rows would bias the
+        inertia of light joints. The weights decrease towards such an interval over half the smoothing window, and are
+        zero at its border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they
         separate dry from viscous friction."""
         out = []
         for log, steady, motion in zip(self.loop.logs, self.measured.steady, state.motions, strict=True):

@@ -103,7 +103,7 @@ class Solved(Generic[Detail]):
         return np.inf if self.covariance is None else step_size(self.move, self.covariance)
 
     def iteration(self) -> Iteration:
-        """Return the record of the step that the estimate keeps."""
+        """Return the record of this iteration for the estimate."""
         step = self.step
         std = None if self.covariance is None else np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return replace(self.seen, change=self.change if np.isfinite(self.change) else None,
@@ -125,13 +125,13 @@ class Procedure(Protocol[State, Detail]):
     def advice(self) -> str: ...
 
     def start(self) -> State:
-        """Return the first simulated run, with the data of the first solution."""
+        """Return the first simulated run of the robot, with the data for the first solution."""
 
     def solve(self, state: State, past: Past) -> Solved[Detail]:
         """Return the solution of the equations of a simulated run."""
 
     def advance(self, state: State, found: Solved[Detail]) -> State:
-        """Return the next run, simulated with the solution."""
+        """Return the next simulated run, with the parameters of the solution."""
 
 
 @dataclass(frozen=True, eq=False)

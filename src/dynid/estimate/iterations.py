@@ -85,7 +85,7 @@ class Iteration:
                    relative_error_per_joint=list[float | None], simulated_relative_error=float | None,
                    motion=StepMotion | None)
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return plain data for JSON; names: names of the base parameters."""
+        """Return the object as plain data for JSON; names: names of the base parameters."""
         std = [None] * len(names) if self.std is None else _plain(self.std)
         return {"number": self.number, "change": self.change, "step": self.step,
                 "values": {name: {"value": float(value), "std": deviation}

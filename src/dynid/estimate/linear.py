@@ -40,7 +40,7 @@ class Solution:
 
     @cached_property
     def condition(self) -> float:
-        """Condition number of the excited columns at unit length."""
+        """Condition number of the excited regressor columns, scaled to unit length."""
         singular = np.linalg.svd(self.factor, compute_uv=False)
         return float(singular[0] / singular[-1])
 
@@ -89,7 +89,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
 def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, Bools]:
     """Return the excited columns, ascending, and which columns the excluded ones depend on. A column is excited if it
     is linearly independent of those before it. alike (base, base): [k, c] is True if column c was excluded and column k
-    is part of its linear combination beyond rounding. norms (base,): of the columns."""
+    is part of its linear combination beyond rounding. norms (base,): norms of the columns."""
     b = len(norms)
     alike = np.zeros((b, b), dtype=bool)
     if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # independent parts of the columns

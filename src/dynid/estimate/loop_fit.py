@@ -49,12 +49,12 @@ class LoopFit:
 
     @property
     def linear(self) -> bool:
-        """Whether a linear loop explains the response of the joint."""
+        """Whether a linear closed loop explains the response of the joint to its reference."""
         return self.fit >= _MIN_FIT_PERCENT and self.forgets
 
     @property
     def seen(self) -> bool:
-        """Whether the log determines the poles of the loop."""
+        """Whether the log determines the poles of the closed loop."""
         return self.linear and self.told
 
     @property
@@ -84,7 +84,7 @@ class LoopFit:
                    growth=float | None, references_serve=str, natural_frequency=float | None, damping=float | None,
                    transfer=dict[str, float])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; poles are None if the log does not determine them."""
+        """Return the object as plain data for JSON; poles are None if the log does not determine them."""
         return {"joint": self.joint, "fit": self.fit, "reference_fit": self.reference_fit,
                 "acceleration_gap": self.acceleration_gap, "growth": self.growth if np.isfinite(self.growth) else None,
                 "references_serve": self.serves,
@@ -174,7 +174,8 @@ class ControllerFit:
 
     @output_fields(LoopFit, pole_ratio=float | None, kp=float | None, kd=float | None, feedforward=float | None)
     def to_dict(self, controller: Controller | None = None) -> list[dict[str, Any]]:
-        """Return plain data for JSON, one entry per joint; controller: the given law, for the ratio of poles."""
+        """Return the fit as plain data for JSON, one entry per joint; controller: the given law, for the ratio of
+        poles."""
         ratio = None if controller is None else self.pole_ratio(controller)
         ratios = [None] * len(self.loops) if ratio is None else [float(x) if np.isfinite(x) else None for x in ratio]
         return [{**loop.to_dict(), "pole_ratio": one, "kp": float(kp) if loop.seen else None,

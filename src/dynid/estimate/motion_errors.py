@@ -7,10 +7,10 @@ Least squares assumes an exact regressor. Two errors do not average out:
   M)^-1 M b. With D = X_e - X, M is D' D and X' D of the dry columns; X' D of the others is linear in the noise with
   zero mean.
 - Motion above the cut-off. Columns that are linear in it are filtered like the torques; dry friction is not: the sign
-  of a filtered velocity is not the filtered sign for a machine that vibrates around a reversal, for example due to
+  of a filtered velocity is not the filtered sign for a robot that vibrates around a reversal, for example due to
   encoder noise in its control loop. With X_w the columns with dry friction of the whole motion, the bias is -H^-1 X'
   W^2 (X - X_w) b. Positions do not show this motion, since a loop follows the noise within its bandwidth. The
-  high-frequency part of the torque residuals divided by the inertia is its acceleration, as far as it is coherent
+  high-frequency part of the torque residuals divided by the inertia is its acceleration, provided that it is coherent
   with the positions and not far above the motion they show or their noise.
 
 Friction below the smallest speed of a fit is not known either. Rows at these speeds are dropped, but filters mix them
@@ -278,7 +278,7 @@ def _unseen_scores(problem: Problem, unseen: tuple[Array, ...], beta: Array, wei
 
 
 def _columns(torques: Array, rows: slice) -> Array:
-    """Return some rows of torques (samples, dof) as (dof, rows)."""
+    """Return selected rows of torques (samples, dof), transposed to (dof, rows)."""
     return torques[rows].T
 
 

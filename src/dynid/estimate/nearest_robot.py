@@ -40,7 +40,7 @@ class ConsistentRobot:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states the increase of the torque error."""
+        """Sentence that states the increase of the torque error by physical consistency."""
         if self.same:
             return ("a physically consistent robot with the same torques "
                     f"(error {percent_text(self.error)} on the fitted data)")

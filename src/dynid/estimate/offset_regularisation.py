@@ -27,7 +27,7 @@ ONE_WAY_SHARE = 0.05  # largest share of rows in the rarer direction of a joint 
 
 
 def one_way_joints(logs: Sequence[Samples]) -> tuple[int, ...]:
-    """Return the joints, counted from 0, that hardly reverse in any log."""
+    """Return the joints, counted from 0, that move almost only in one direction in all logs."""
     rows = np.array([np.sum([np.sum(log.keep & (sign * log.dq > 0.0), axis=0) for log in logs], axis=0)
                      for sign in (1.0, -1.0)])  # (2, joints)
     return tuple(int(j) for j in np.flatnonzero(rows.min(axis=0) <= ONE_WAY_SHARE * rows.sum(axis=0)))

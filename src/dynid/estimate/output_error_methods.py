@@ -143,7 +143,7 @@ class Linearisation:
 
     @property
     def deviation(self) -> Array:
-        """Root mean square error of each joint (dof,)."""
+        """RMS difference of measured and simulated output of each joint (dof,)."""
         return np.sqrt(np.mean(self.residual ** 2, axis=0))
 
     @property
@@ -194,7 +194,7 @@ def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping:
 
 
 def _first(problem: Problem, options: LoopOptions) -> Array:
-    """Return the initial base parameters (base,) of the search."""
+    """Return the initial base parameters (base,) of the Gauss-Newton search."""
     start = options.start
     if start == "iv":
         return instrumental_variables(problem, controller=options.controller, step=options.step).values

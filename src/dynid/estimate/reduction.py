@@ -84,7 +84,7 @@ class Essential:
                    relative_error_before=float | None, relative_error=float | None, unseen_before=float | None,
                    unseen=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; numbers that are not finite are None."""
+        """Return the object as plain data for JSON; numbers that are not finite are None."""
         return {"criterion": self.criterion, "threshold": self.threshold, "kept": list(self.kept),
                 "removed": [{"name": one.name, "rel_std": finite(one.relative_std), "f": finite(one.statistic)}
                             for one in self.removed],
@@ -264,8 +264,8 @@ RULES = ("deviation", "ratio", "f-test", "smallest", "r", "singular")
 
 @dataclass(frozen=True)
 class Removal:
-    """A removed base parameter: its relative standard error in percent, infinite if it was not excited, and the
-    F-statistic of the model without it and all before it against the full one."""
+    """A removed base parameter, with its relative standard error in percent (infinite if it was not excited), and the
+    F-statistic that compares the full model with the model after this removal."""
 
     name: str
     relative_std: float

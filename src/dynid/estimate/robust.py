@@ -148,7 +148,7 @@ def reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Regre
 
 
 def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:
-    """Return the residuals of each joint in the valid rows."""
+    """Return the torque residuals of each joint in the valid rows, with base values beta (base,)."""
     series = residuals(problem.equations, beta, threads=problem.threads)
     return [np.concatenate([r.residual[r.keep[:, j], j] for r in series]) for j in range(problem.regression.dof)]
 

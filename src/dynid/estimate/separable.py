@@ -255,7 +255,7 @@ def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: 
 
 
 def _lowest(depths: Array) -> Ints:
-    """Return indices (valleys, dimensions) of the local minima, lowest first."""
+    """Return grid indices (valleys, dimensions) of the local minima of a loss, lowest first."""
     from scipy import ndimage
 
     flat = depths.ravel()
@@ -286,7 +286,7 @@ class Inside(Protocol):
         """Return the constrained base parameters (base,).
 
         Args:
-            problem: with the model and the equations of one shape.
+            problem: problem with the model and the equations of one shape.
             stacked: the weighted equations to fit.
         """
         ...

@@ -81,7 +81,7 @@ class ShapeDependence:
 class Assembled:
     """A linear model assembled from columns of other models.
 
-    sources: triples of a model, the used columns of it, and their indices in this model.
+    sources: triples of a source model, the indices of its used columns, and their indices in this model.
     """
 
     dof: int
@@ -115,14 +115,14 @@ class Assembled:
             at += count
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the regressor (samples, dof, parameters)."""
+        """Return the regressor of the assembled model (samples, dof, parameters)."""
         out = np.zeros((self.dof * len(self.parameters), len(q)))
         self.fill(q, dq, ddq, np.arange(len(out)).reshape(self.dof, -1), out)
         return np.moveaxis(out.reshape(self.dof, -1, len(q)), 2, 0)
 
     @property
     def base(self) -> BaseParameters:
-        """Base parameters that are the parameters themselves."""
+        """Base parameters of the assembled model, which equal its parameters."""
         count = len(self.parameters)
         return BaseParameters(self.parameters, np.arange(count), np.eye(count))
 

@@ -25,9 +25,9 @@ class Uncertainty:
     """Covariance of an estimate and its type.
 
     Attributes:
-        covariance: (base, base), in the units of the base parameters.
-        cov_type: see `dynid.estimate.covariance`.
-        degrees_of_freedom: of Student's t for intervals; infinite for a normal distribution.
+        covariance: covariance of the base parameters (base, base), in their units.
+        cov_type: type of the covariance, see `dynid.estimate.covariance`.
+        degrees_of_freedom: degrees of freedom of Student's t for intervals; infinite for a normal distribution.
         notes: limitations of the standard errors.
         facts: numbers by name. "deviation_inflation": ratio of the standard errors to those of independent rows, the
             median over the parameters. "textbook_std" (base,): textbook standard errors. "effective_rows_per_joint"
@@ -56,7 +56,7 @@ class OnDemand:
 
     @staticmethod
     def known(found: Uncertainty) -> OnDemand:
-        """Return an uncertainty that is already computed, of one type only."""
+        """Return an uncertainty that is already computed, for one type of covariance only."""
         def compute(cov_type: CovType | None) -> Uncertainty:
             if cov_type not in (None, found.cov_type):
                 raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this "

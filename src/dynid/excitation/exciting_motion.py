@@ -234,7 +234,7 @@ def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> 
 
 
 def with_accelerations(limits: Limits) -> tuple[Limits, tuple[str, ...]]:
-    """Return the limits with an acceleration limit for every joint that has a top speed, and the joints where it was
+    """Return the limits with an acceleration limit for every joint that has a top speed, and the joints whose limit was
     assumed.
 
     The assumed acceleration reaches the top speed in 0.3 s.

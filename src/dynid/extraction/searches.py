@@ -31,7 +31,7 @@ NARROWING = 4.0  # decades by which steps become shorter
 class Landscape:
     """Loss function of a search for one weight of the physical conditions.
 
-    matrix (k, parameters), values (k,): |matrix theta - values|^2 is part of it; without rows in the exact form.
+    matrix (k, parameters), values (k,): |matrix theta - values|^2 is part of the loss; the exact form has no such rows.
     """
 
     space: SearchSpace
@@ -54,7 +54,7 @@ class Landscape:
         return self.space.arrays, (np.ascontiguousarray(self.matrix), self.values), conditions
 
     def loss(self, x: Array) -> float:
-        """Return the loss of a candidate (variables,)."""
+        """Return the loss of a candidate point x (variables,) of the search."""
         return float(loss(np.ascontiguousarray(x), self.weight, *self.arrays))
 
 

@@ -45,7 +45,7 @@ def _filtered(problem: Problem) -> Array:
 
 
 def run_unit_inertias(loop: Loop) -> SimulatedRun:
-    """Simulate joints of unit inertia with the machine's closed-loop poles: the regular start.
+    """Simulate joints of unit inertia with the robot's closed-loop poles: the regular start.
 
     See Janot, Vandanjon, Gautier, eq. 48-50.
     """
@@ -61,9 +61,9 @@ def run_unit_inertias(loop: Loop) -> SimulatedRun:
 
 
 def run_unit_links(loop: Loop) -> SimulatedRun:
-    """Simulate links of unit inertia about their own joint axis, or unit mass for prismatic joints, with the
-    machine's poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51). Their inertia matrix is regular in
-    every posture."""
+    """Simulate links of unit inertia about their own joint axis, or unit mass for prismatic joints, with the robot's
+    poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51). Their inertia matrix is regular in every
+    posture."""
     robot = complete(loop.model).robot
     if robot is None or robot.followers is not None or any(body.virtual for body in robot.bodies):
         raise ModelError("start 'regular-links' needs a robot with one link per joint", "use 'regular'", "no-links")

@@ -71,7 +71,7 @@ class Projected:
 
     @property
     def condition(self) -> float:
-        """Condition number of r with its columns scaled to one."""
+        """Condition number of the projected regressor r with columns of unit length."""
         singular = _singular_values(self.r)
         return float(singular[0] / singular[-1])
 
@@ -346,7 +346,7 @@ def _leverage(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: 
 
 
 def _near(spectrum: Spectra) -> Spectra:
-    """Return the mean over neighbouring frequencies."""
+    """Return a spectrum (..., frequencies) averaged over neighbouring frequencies."""
     half = _half_width(len(spectrum))
     mirrored = np.concatenate([spectrum[half:0:-1].conj(), spectrum, spectrum[-2:-2 - half:-1].conj()])
     return np.convolve(mirrored, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")

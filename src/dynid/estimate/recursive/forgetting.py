@@ -204,7 +204,7 @@ class Bounded:
 class TowardsPrior:
     """No forgetting while the innovations are stationary, and a restart after they change.
 
-    The restart uses a prior around the present estimate. Its covariance is increased by a change of the size of the
+    The restart uses a prior around the current estimate. Its covariance is increased by a change of the size of the
     innovations, but it is never weaker than a given prior. A change is detected if the mean squared normalised
     innovation over `window` samples, relative to its long-term mean, is above `threshold` and above its own variation.
     """

@@ -72,7 +72,7 @@ class Memory:
 
     @property
     def room(self) -> int:
-        """Return the number of samples until the chunk is full."""
+        """Return the number of samples until the current chunk of the stream is full."""
         return self.size - self.filled
 
     def shares(self, factors: Array) -> Array:
@@ -104,7 +104,7 @@ class Memory:
         self.settle()
 
     def clear(self) -> None:
-        """Remove all data except the number of samples."""
+        """Remove all data of the stream except the number of samples."""
         self.settle()
         self.blocks, self.log, self.weight = [], 0.0, 0.0
         self.factor[:] = 0.0
@@ -112,7 +112,7 @@ class Memory:
         self.size = SMALLEST if self.chunk is None else self.chunk
 
     def _begin(self) -> None:
-        """Begin a new chunk with an empty factor."""
+        """Begin a new chunk of samples with an empty triangular factor."""
         self.squares, self.counts = np.zeros_like(self.squares), np.zeros_like(self.counts)
         self.filled, self.begun = 0, self.log
 
@@ -145,7 +145,7 @@ class Memory:
             pass
 
     def __getstate__(self) -> dict[str, Any]:
-        """Complete the pending steps, which cannot be copied."""
+        """Return the state for copies, after completion of pending steps, which cannot be copied."""
         self.settle()
         return {**self.__dict__, "_steps": iter(())}
 
@@ -173,7 +173,7 @@ class Memory:
                                         math.exp(log) * one.squares + two.squares)]
 
     def _factor(self, factor: Array, j: int, share: float, counts: Array) -> Factor:
-        """Return joint j's part of a chunk's factor, weighted by `share`."""
+        """Return the triangular factor of joint j in a chunk, weighted by `share`."""
         columns = self.layout.columns[j]
         part = factor[self.layout.joint(j), :len(columns) + 1]
         return Factor(columns, math.sqrt(share) * part, int(counts[0, j]), share * float(counts[1, j]))
@@ -191,7 +191,7 @@ class Memory:
         return int(np.argmin(says[:-1] + says[1:]))
 
     def _merged(self, one: Factor, two: Factor) -> Factor:
-        """Return the triangular factor of the data of two factors together."""
+        """Return the triangular factor of the combined data of two factors."""
         n = len(two.r)
         both = np.zeros((2, n, stride(n)))
         both[0, :, :n], both[1, :, :n] = two.r, one.r
@@ -230,7 +230,7 @@ class Memory:
         return found
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Restore the state from the arrays of `arrays`."""
+        """Restore the stored blocks of the stream from the arrays that `arrays` returned."""
         self.factor[:], self.squares[:] = arrays["memory_factor"], arrays["memory_squares"]
         self.counts[:] = arrays["memory_counts"]
         self.log, self.begun, self.weight = map(float, arrays["memory_state"][:3])

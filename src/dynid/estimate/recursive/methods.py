@@ -138,7 +138,7 @@ def _options(problem: Problem, forgetting: float | str | None, deviation: float 
 
 
 def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
-    """Run a method over the rows of all logs in turn."""
+    """Return the estimate of a recursive method after the rows of all logs."""
     equations = problem.equations
     stream = Stream(problem.base, lambda base: equations.layout, equations.joints, name, options)
     whole: list[Rows] = []

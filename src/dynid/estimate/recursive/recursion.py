@@ -83,17 +83,17 @@ class Recursion:
 
     @property
     def done(self) -> int:
-        """Number of samples that were processed so far."""
+        """Number of samples of the stream that were processed so far."""
         return self.memory.done
 
     @property
     def r(self) -> Array:
-        """The live factor (width, width), a view that can be written to."""
+        """Triangular factor (width, width) of the current estimate, as a writable view."""
         return self.padded[:, :self.width]
 
     @property
     def instrumented(self) -> bool:
-        """Whether rows include instruments."""
+        """Whether the rows of the stream include instruments."""
         return self.width > len(self.beta) + 1
 
     # -- data ------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Recursion:
         return times >= 1.0 and math.log2(times).is_integer()
 
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
-        """Return mode and forgetting factors for samples at..at + count of m."""
+        """Return the mode of the kernel and the forgetting factors for samples at..at + count of m samples."""
         mode, one = self._plan
         if mode == kernels.VECTOR and self.instrumented:  # forgetting is applied between samples
             return kernels.NONE, np.ones(m)
@@ -173,7 +173,7 @@ class Recursion:
 
     @property
     def forgetting_window(self) -> int:
-        """Number of samples between two calls of the watcher."""
+        """Number of samples between two periodic operations of the form of forgetting."""
         return 1 if self.watcher is None else self.watcher.every
 
     # -- operations of watchers ------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Recursion:
         self.solve()
 
     def begin_anew(self, prior: Prior) -> None:
-        """Discard all data, and start a new stream from this prior."""
+        """Discard all data, and restart the recursion from a prior."""
         self.stretches = self.since_restarts()[-_MAX_SEGMENTS:]
         self.prior, self.before = prior, self.beta.copy()
         self.restarts.append(self.done)
@@ -238,7 +238,7 @@ class Recursion:
         self.take(self.stacked(found))
 
     def stacked(self, found: Regression) -> Array:
-        """Return the live factor (base + 1, base + 1) that follows from the stored blocks with the present weights.
+        """Return the triangular factor (base + 1, base + 1) of all stored blocks with the current weights.
 
         The prior is included with its forgetting.
         """
@@ -261,7 +261,7 @@ class Recursion:
         return replace(found, prior=Prior(share * self.prior.matrix, share * self.prior.values, self.prior.known))
 
     def since_restarts(self) -> list[RestartSegment]:
-        """Return the data after each of the last restarts."""
+        """Return the data of the stream after each of the last restarts."""
         if not self.restarts:
             return []
         fold = self.memory.regression(self.layout.base, self.joints).joined(1)
@@ -297,7 +297,7 @@ class Recursion:
         return {**found, **self.memory.arrays()}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Restore the state from the arrays of `arrays`."""
+        """Restore the state of the recursion from the arrays that `arrays` returned."""
         self.memory.restore(arrays)
         if self.prior is not None or "now_matrix" in arrays:
             self.prior = Prior(arrays["now_matrix"], arrays["now_values"], {} if self.prior is None

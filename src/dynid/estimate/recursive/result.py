@@ -120,7 +120,7 @@ def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:
 
 
 def prior_noise(regression: Regression) -> Array:
-    """Return the noise (base, base) of the prior's rows."""
+    """Return the covariance (base, base) of the score by the prior rows, which have unit noise."""
     if regression.prior is None:
         return np.zeros((len(regression.base), len(regression.base)))
     return regression.prior.matrix.T @ regression.prior.matrix

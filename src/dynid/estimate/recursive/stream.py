@@ -91,7 +91,7 @@ class Stream:
         self.joint_estimates = np.zeros((0, len(self.base)))  # of s-rls, (dof, base): after each joint's last samples
 
     def _initial(self) -> Array:
-        """Return initial base values (base,): the prior's, zero without one."""
+        """Return the initial values of the base parameters (base,): those of the prior, or zero."""
         if self.prior is None:
             return np.zeros(len(self.base))
         return np.asarray(np.linalg.lstsq(self.prior.matrix, self.prior.values, rcond=1e-12)[0], dtype=float)
@@ -182,7 +182,7 @@ class Stream:
                 "prior_known": np.array([(one.value, one.std) for one in prior.known.values()]).reshape(-1, 2)}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Restore the state from the arrays of `arrays`."""
+        """Restore the state of the stream from the arrays that `arrays` returned."""
         self._own, self.initial = np.array(arrays["own"]), np.array(arrays["initial"])
         self.recursion.restore(arrays)
 

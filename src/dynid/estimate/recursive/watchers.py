@@ -26,7 +26,7 @@ _CUSUM_ALLOWANCE, _CUSUM_THRESHOLD = 1.5, 12.0  # in spreads: subtracted at ever
 
 
 class Watcher(Protocol):
-    """An operation on a recursion after every `every` samples."""
+    """Protocol of a periodic operation on a recursion, after every `every` samples."""
 
     every: int
 
@@ -40,7 +40,7 @@ class Watcher(Protocol):
 
 
 def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
-    """Return the watcher of a form of forgetting, or None."""
+    """Return the periodic operation that a form of forgetting needs, or None."""
     if isinstance(forgetting, TowardsPrior):
         return InnovationTest(forgetting, dof, base)
     if isinstance(forgetting, Bounded):
@@ -103,7 +103,7 @@ class InnovationTest:
                 self.usual[j] += (p / n - self.usual[j]) / min(self.seen[j], _LONG_MEAN_WINDOWS)
 
     def restart(self, recursion: Recursion) -> None:
-        """Increase the covariance around the present estimate according to the innovations; earlier data become a
+        """Increase the covariance around the current estimate according to the innovations; earlier data become a
         prior."""
         matrix = after_change(recursion)
         if recursion.outside is not None:
@@ -245,7 +245,7 @@ class MemoryChoice:
 
     @staticmethod
     def _block(recursion: Recursion) -> Array:
-        """Return the last block's weighted rows (rows, base + 1)."""
+        """Return the weighted equations of the last block of samples (rows, base + 1)."""
         recursion.memory.settle()
         last = recursion.memory.last
         found, at = np.zeros((sum(len(one.r) for one in last), recursion.width)), 0

@@ -51,7 +51,7 @@ class Exported:
     Attributes:
         target: name of the simulator or format.
         paths: the files, the main one first.
-        joints: values of every joint in the form of the target.
+        joints: values of every joint as the target represents them.
         losses: for every joint the torque that the target cannot represent.
         notes: sentences on limitations of the files.
         is_logged: whether the losses are along the motion of a log; else along random states within the limits.
@@ -67,7 +67,7 @@ class Exported:
     @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_LOSS),
                    loss_along=str, notes=list[str])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; values that are not known are None."""
+        """Return the object as plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]
         return {"target": self.target, "files": [str(path) for path in self.paths],
                 "joints": {joint.name: {key: _finite(getattr(joint, key)) for key in names} for joint in self.joints},

@@ -48,7 +48,7 @@ class TorqueLoss:
 
     @property
     def percent(self) -> float:
-        """The error in percent of the torque; 0 without torque."""
+        """RMS torque that is not represented, in percent of the RMS joint torque; 0 without torque."""
         return 100.0 * self.error / self.torque if self.torque > 0 else 0.0
 
 

@@ -167,7 +167,7 @@ def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, no
                              gain)
 
     def excess(configuration: Array) -> float:
-        """Return the largest violation of a limit at rest."""
+        """Return the largest violation of a limit in a configuration at rest."""
         try:
             limit = limit_of(configuration)
         except NotPossibleError:  # singular legs, or an empty support polygon

@@ -256,7 +256,8 @@ FAMILIES: dict[str, Callable[[float, int], Family]] = {
 
 
 def family_named(kind: str, duration: float, harmonics: int) -> Family:
-    """Return a family by its name in commands; harmonics: of a Fourier series; splines have none."""
+    """Return a family by its name in commands; harmonics: number of harmonics of a Fourier series, which splines
+    ignore."""
     if kind not in FAMILIES:
         raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(FAMILIES)}",
                          code="unknown-motion-family")
