@@ -81,7 +81,7 @@ def _free_moves(rows: Array) -> Array:
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
     """Return the directions that the constraints of the consistent set restrict at theta, for a barrier of the given
     weight."""
-    parts = [_held(block, block.value(theta), weight) for block in consistency.blocks]
+    parts = [_constrained_directions(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0
     for block, (own, strength) in zip(consistency.blocks, parts, strict=True):
@@ -93,7 +93,7 @@ def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Condi
     return _Conditions(rows / size[:, None], strength * size)
 
 
-def _held(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
+def _constrained_directions(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
     """Return the constrained directions of a cone constraint as rows (k, columns), and their strengths (k,)."""
     if block.cone == "psd":
         values, vectors = np.linalg.eigh(smat(value * block.balance))

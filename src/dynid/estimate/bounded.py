@@ -23,7 +23,8 @@ def bounded_least_squares(r: Array, rho: Array, low: Array, high: Array, start: 
     right = q.T @ rho
     x = np.empty(len(order))
     own = order[open_:]
-    x[own] = _held(upper[open_:, open_:], right[open_:], low[own], high[own], None if start is None else start[own])
+    guess = None if start is None else start[own]
+    x[own] = _active_set(upper[open_:, open_:], right[open_:], low[own], high[own], guess)
     if open_:
         x[order[:open_]] = solve_triangular(upper[:open_, :open_], right[:open_] - upper[:open_, open_:] @ x[own])
     return x
@@ -40,7 +41,7 @@ def nearest_within(values: Array, covariance: Array, low: Array, high: Array) ->
     return moved
 
 
-def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) -> Array:
+def _active_set(r: Array, rho: Array, low: Array, high: Array, start: Array | None) -> Array:
     """Return the bounded least-squares solution (k,) for the case that every column has a bound."""
     if not r.shape[1]:
         return np.empty(0)

@@ -59,7 +59,7 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
         score = (stacked.r.T @ (stacked.rho - columns @ nominal))[seen]
         return NominalErrors.of(groups, effect, score, noise), nominal, scale
 
-    pulled = _pulled(problem)
+    pulled = _regularised_friction(problem)
     errors, nominal, scale = tried(())
     wrong = _off(errors, pulled) > _UNINFORMATIVE_ERROR * np.abs(nominal)
     to_zero = tuple(dict.fromkeys(item.symbol for item, useless, value in zip(items, wrong, nominal, strict=True)
@@ -81,7 +81,7 @@ def _off(errors: NominalErrors, pulled: Bools) -> Array:
     return np.where(pulled, np.sqrt(square), 0.0)
 
 
-def _pulled(problem: Problem) -> Bools:
+def _regularised_friction(problem: Problem) -> Bools:
     """Return the mask (parameters,) of friction parameters without a known value and without their own ridge."""
     prior = problem.regression.prior
     known = {*problem.base.known, *(() if prior is None else prior.known)}
@@ -89,7 +89,7 @@ def _pulled(problem: Problem) -> Bools:
                      for item in problem.base.parameters])
 
 
-def _given(problem: Problem) -> Array:
+def _nominal_values(problem: Problem) -> Array:
     """Return the nominal values (parameters,) of the problem or its robot file; zero if there are none."""
     values = [item.nominal or 0.0 for item in problem.base.parameters]
     return np.array(values if problem.nominal is None else problem.nominal, dtype=float)
@@ -101,7 +101,7 @@ def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, 
     the value itself, or the value that alone would explain the torques."""
     parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
     nominal = np.array([value if own and item.symbol not in to_zero else 0.0 for item, value, own
-                        in zip(parameters, _given(problem), _pulled(problem), strict=True)])
+                        in zip(parameters, _nominal_values(problem), _regularised_friction(problem), strict=True)])
     for name, places in parameters.bodies.items():
         nominal[places] = ten.from_pseudo_inertia(bodies[name])
     alone = np.where(size > 0.0, np.linalg.norm(stacked.rho) / np.where(size > 0.0, size, 1.0), 0.0)

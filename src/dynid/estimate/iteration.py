@@ -230,7 +230,7 @@ def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array)
     every half second; None if it cannot be simulated."""
     theta = problem.base.expand(beta)
     try:
-        motions = [_driven(problem, log, theta) for log in logs]
+        motions = [_under_torques(problem, log, theta) for log in logs]
     except (ModelError, NotPossibleError):
         return None
     measured, simulated = ([[log.q, log.dq, log.ddq] for log in logs], motions)
@@ -238,7 +238,7 @@ def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array)
     return StepMotion(*found[:4], None, None, found[4])
 
 
-def _driven(problem: Problem, log: Samples, theta: Array) -> list[Array]:
+def _under_torques(problem: Problem, log: Samples, theta: Array) -> list[Array]:
     """Return positions, velocities and accelerations (rows, dof) of a robot driven by a log's torques."""
     out = [log.q.copy(), log.dq.copy(), log.ddq.copy()]
     length = max(round(_RESTART_SECONDS * log.rate), 3)

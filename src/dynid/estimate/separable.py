@@ -120,13 +120,13 @@ def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: 
     # The diagnostics contain standard errors of the shape, so the covariance is already computed.
     free = LinearFit(plain, solution, best.weights, lambda cov_type: found, lambda found: naive,
                      {"shape": found_shape, "iterations": steps, "converged": steps < iterations,
-                      "notes": _not_told(untold)})
+                      "notes": _undetermined_shape_notes(untold)})
     normal = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
     return SeparableFit(free, best.weights, best.plain, covariance[:b, :b],
                         replace(found, middle=normal @ covariance[:b, :b] @ normal))
 
 
-def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
+def _undetermined_shape_notes(names: Sequence[str]) -> tuple[Note, ...]:
     """Return a note on shape parameters that the data do not determine, if there are any."""
     if not names:
         return ()

@@ -93,14 +93,14 @@ def _differential_evolution(landscape: Landscape, start: Array, evaluations: int
     return np.asarray(found.x), int(found.nfev)
 
 
-def _nowhere(landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
+def _no_global_search(landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
     """Return the start point unchanged, so that only the local search follows."""
     return start, 0
 
 
 _SOLVERS: dict[Search, Callable[[Landscape, Array, int, np.random.Generator], Found]] = {
     "annealing": _annealing, "dual-annealing": _dual_annealing, "differential-evolution": _differential_evolution,
-    "gradient": _nowhere}
+    "gradient": _no_global_search}
 
 
 def search_of(name: str) -> Search:

@@ -117,7 +117,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
     order; they are read robot by robot, several times, and only sums and estimates are kept."""
     notes = list[str]()
     tell("comparing robots")
-    alike, odd = _alike(folds)
+    alike, odd = _split_odd_logs(folds)
     robots = level_noise([RobotFold.of(name, alike[name]).summed for name in alike])
     logs = tuple(LogEstimates.of(one, alike[one.name]) for one in robots)
     spread = scatter(robots, logs)
@@ -167,7 +167,7 @@ class _Without(Mapping[str, list[LogFold]]):
         return len(self._folds)
 
 
-def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
+def _split_odd_logs(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
     """Return the logs that agree with the others of their robot, and those that do not. A log is odd if its residuals
     with the model of the other logs are large compared with those with its own model, and much larger than those of the
     other logs in cross-validation."""
