@@ -160,7 +160,8 @@ class _Multipliers:
 
     @staticmethod
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
-        """Return initial multipliers at theta, for uniform weights so large that theta is nearly the minimum."""
+        """Return initial multipliers at theta, for uniform barrier weights so large that theta is nearly the
+        minimum."""
         gradient, hessian = barrier.derivatives(theta)
         first = _Multipliers.of_minimum(barrier, theta)
         total = first.total

@@ -214,7 +214,8 @@ def slope_rows(plan, work, out):
 
 @njit(**INNER_BORROWING)
 def inverse_determinants(plan, store, out):
-    """Compute the inverse determinant of Phi_d of every lane."""
+    """Compute the inverse determinant of the closure derivatives by the dependent coordinates (Phi_d), for every
+    lane."""
     out[:] = plan.sign
     for pivot in plan.pivots:
         for t in range(LANES):

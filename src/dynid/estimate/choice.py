@@ -214,8 +214,8 @@ def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
 def compare_left_out(
     seen: Mapping[str, BlockCrossValidation], judged: Mapping[str, Array]
 ) -> dict[str, MethodCandidate]:
-    """Return each method with its errors (blocks,) compared, block by block, with the method of the smallest geometric
-    mean."""
+    """Return each method with its excess error over the best method. Errors (blocks,) are compared block by block with
+    those of the method with the smallest geometric mean."""
     losses = {name: _logarithms(errors) for name, errors in judged.items()}
     best = min(losses.values(), key=np.nanmean)
     return {name: MethodCandidate(name, one, judged[name], *_behind(losses[name] - best)) for name, one in seen.items()}

@@ -148,7 +148,7 @@ class DirectInverse:
 
     @staticmethod
     def of(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> DirectInverse:
-        """Return the procedure with everything that is constant over the iterations."""
+        """Return the iteration procedure of a problem, with all data that are constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         speeds = tuple(smoothed_velocity(log.samples) for log in loop.logs)
         return DirectInverse(name, problem, loop, options, solver, speeds, options.dropped(loop.settling))
@@ -356,7 +356,8 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
 
 
 def _many(loop: Loop, log: Log, law_of: LawOf, thetas: Array, threads: int | None) -> list[Simulation]:
-    """Simulate a log for each row of thetas (many, parameters), each with its own law and reference."""
+    """Simulate the closed loop of a log for each parameter vector in thetas (many, parameters), with its own control
+    law and reference."""
     laws = [law_of(theta) for theta in thetas]
     if not log.from_positions:
         return simulate_many(loop.model, thetas, laws, log.reference, step=loop.step, threads=threads)

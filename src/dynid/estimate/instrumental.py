@@ -168,7 +168,7 @@ class Instrumental:
 
     @staticmethod
     def of(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Instrumental:
-        """Return the procedure with everything that is constant over the iterations."""
+        """Return the iteration procedure of a problem, with all data that are constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         dropped = options.dropped(loop.settling)
         return Instrumental(name, problem, source, loop, options, solver,

@@ -283,7 +283,8 @@ def _columns(torques: Array, rows: slice) -> Array:
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:
-    """Return the bias of the solved parameters (base,) due to noise of the positions, in the symbols of this module."""
+    """Return the bias of the parameters (base,) by position noise and unseen motion; normal: H, noise: M, see the
+    module."""
     kept = solution.excited & (np.diag(normal) > 0.0)
     scale = np.sqrt(np.diag(normal)[kept])
     values, vectors = np.linalg.eigh(normal[np.ix_(kept, kept)] / np.outer(scale, scale))

@@ -3,7 +3,7 @@
 The errors of a nominal body affect the whole body: it is scaled, sheared, shifted, or too heavy. Its pseudo-inertia P
 is that of the true body under an affine map, with a first-order error A P + P A', A (4, 4) in units of the body's size.
 Entries near zero, such as a product of inertia, thus have errors relative to the body and not to themselves. The shape
-of each body, the masses of all bodies, and each kind of the other parameters have separate error amounts.
+of each body, the masses of all bodies, and each kind of the other parameters have separate error magnitudes.
 
 With s = X' W^2 (tau - X K nominal) the score of the nominal values, H = X' W^2 X and M its noise covariance,
 
@@ -144,8 +144,8 @@ def _affine_moves(pseudo: Array) -> Array:
 
 
 def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, noise: Array) -> tuple[Array, Array]:
-    """Return the means v_g (groups,), first common to all groups of a kind, then individually; and the likely
-    relative errors (groups,) of the kinds."""
+    """Return the mean squared relative errors v_g (groups,) of nominal values, and the likely relative errors (groups,)
+    of their kinds. Errors are estimated first for all groups of a kind together, then for each group."""
     # In units of unit noise, so that added variances keep the matrix positive definite.
     size, direction = np.linalg.eigh(noise)
     whiten = (direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T

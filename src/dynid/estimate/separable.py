@@ -297,8 +297,12 @@ class Point:
     """An accepted shape of the search, with its regressions and solutions, without and with derivatives by the shape.
 
     Attributes:
-        beta: (base,), the best parameters for the shape, without constraints those of the solution.
-        step: (shapes,), Gauss-Newton step in log s.
+        log_shape: logarithms of the shape parameters s (shapes,).
+        plain, plain_solution: regression without derivatives, and its solution.
+        model, regression, solution: model, regression and solution with derivatives by the shape.
+        weights: weights of the joints (dof,).
+        beta: best base parameters for this shape (base,), under constraints if there are any.
+        step: Gauss-Newton step in log s (shapes,).
     """
 
     log_shape: Array

@@ -117,8 +117,9 @@ def _plain(value: Any) -> Any:
 
 
 def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
-    """Return arrays by name: numbers (steps, 4), values, standard errors (steps, base), errors (steps, dof), and for
-    steps with a motion its curves, in single precision, and errors (motions, 7, dof); nan for unknown values."""
+    """Return the iterations of a method as arrays by name, for a file: scalars (steps, 4), values and standard errors
+    (steps, base), torque errors (steps, dof), and simulated motions with their errors (motions, 7, dof). Unknown values
+    are nan."""
     if not iterations:
         return {}
     base, moving = len(iterations[0].values), [(k, one.motion) for k, one in enumerate(iterations) if one.motion]

@@ -315,7 +315,8 @@ def _contour(name: str, table: Mapping[str, Any], where: str) -> CentreLimit:
             raise ModelError(f"{where}: the radius of a contour must be a number, in m, got {radius!r}")
         return Ellipsoid(table["centre"], np.full(3, float(radius)))
     if not isinstance(table, Mapping):
-        raise ModelError(f"{where}: a contour is a table: centre and radius, low and high, points, or centre and axes")
+        raise ModelError(f"{where}: a contour must be a table with centre and radius, low and high, points, or centre "
+                         "and axes")
     return limits_from_tables({name: table}, ())[0][name]
 
 
@@ -344,7 +345,7 @@ def _check_numbers(value: Any, where: str) -> None:
 def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     found = table.get(key, {})
     if not isinstance(found, Mapping):
-        raise ModelError(f"{where}: '{key}' is a table, got {found!r}")
+        raise ModelError(f"{where}: '{key}' must be a table, got {found!r}")
     return found
 
 

@@ -102,7 +102,8 @@ _OFF_DIAGONAL = 1e-30  # squared off-diagonal entries relative to the squared ma
 
 @njit(**INNER_BORROWING)
 def has_positive_pivots(a: Array, floor: float, work: Array) -> bool:
-    """Return whether a (4, 4) minus floor times the identity is positive definite. work: (4, 4), is overwritten."""
+    """Return whether the matrix a (4, 4) minus floor times the identity is positive definite. work (4, 4): work
+    space."""
     for i in range(4):
         for j in range(i, 4):
             value = a[i, j]

@@ -122,7 +122,8 @@ def gained(r: Array, x: Array, w: Array, first: int) -> float:
 
 @njit(**INNER_BORROWING)
 def huber(x: Array, width: int, beta: Array, spread: Array, j: int, robust: float) -> float:
-    """Return the root of Huber's weight of a row by its innovation, whose standard deviation is tracked."""
+    """Return the square root of Huber's weight of a row from its innovation, and update the innovation's standard
+    deviation."""
     b = len(beta)
     error = x[width - 1]
     for k in range(b):
@@ -232,8 +233,8 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, space: Array
 @njit(**BORROWING)
 def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: Array, which: Ints, entries: Array,
                keep: Bools, columns: Ints, starts: Ints, scale: Array, owner: Ints) -> None:
-    """Add all samples of the last joint, then of the one before it, and so on, to the factor r; each joint's rows
-    update only its own parameters, with the gain of all of them (Ardiani, S-IDIM-RLS-B). owner (b,): joint of each."""
+    """Add all samples to the factor r, joint by joint from the last one. The rows of a joint update only its own
+    parameters in beta, with the gain of all parameters (Ardiani, S-IDIM-RLS-B). owner (b,): joint of each parameter."""
     width, b = len(r), len(beta)
     for j in range(len(starts) - 2, -1, -1):
         for t in range(len(keep)):
@@ -266,7 +267,7 @@ def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: 
 def update_in_turn(r: Array, norms: Array, beta: Array, x: Array, space: Array, which: Ints, entries: Array,
                    keep: Bools, columns: Ints, starts: Ints, scale: Array, ring: Array, place: int, stages: Array
                    ) -> None:
-    """Add all samples of the last joint, then of the one before it, and so on, to the factor r (Ardiani, eq. 3.15).
+    """Add all samples to the factor r, joint by joint from the last one (Ardiani, eq. 3.15).
 
     stages (dof, b): receives the estimate after the samples of each joint. Other arguments are those of `update`.
     """

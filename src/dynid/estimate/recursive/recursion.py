@@ -224,8 +224,8 @@ class Recursion:
             self.learn_noise()
 
     def learn_noise(self) -> None:
-        """Update the joint weights from the stored blocks and recompute the live factor, if there are enough blocks and
-        they contain the same data."""
+        """Update the joint weights from the stored blocks, and recompute the factor of the current estimate. Nothing
+        changes if there are too few blocks, or if they do not contain the same data as this factor."""
         found = self.regression()
         if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return

@@ -193,7 +193,8 @@ def owners(base: BaseParameters) -> Ints:
 
 
 def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
-    """Add a block of samples by S-IDIM-RLS: all of them of the last joint, then of the one before it, and so on.
+    """Add a block of samples by S-IDIM-RLS: all samples of the last joint first, then those of the previous joint, and
+    so on.
 
     Args:
         recursion: Without forgetting. Weights that are to be estimated are those of the first block, if it is long

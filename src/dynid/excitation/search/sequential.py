@@ -94,11 +94,8 @@ class QuadraticModel:
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             orders: tuple[float, ...] = _SMOOTHING_ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
-    """Yield improving motions from z on, until no step reduces the objective or stop() returns True.
-
-    z must satisfy the linear limits. The objective is the smooth approximation of the current order, so it may increase
-    between orders.
-    """
+    """Yield improving motions from z on, until no step reduces the objective or stop() returns True. z must satisfy the
+    linear limits. The objective is the smooth approximation of the current order, so it may increase between orders."""
     model, values = QuadraticModel(np.eye(z.size)), problem.nonlinear_values(z)
     nonsmooth = problem.criterion.nonsmooth
     for order in orders if nonsmooth else (None,):

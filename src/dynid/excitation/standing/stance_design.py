@@ -144,10 +144,8 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
 
 def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, nominal: ArrayLike | None = None,
                seed: int = 0) -> tuple[StandingLimit, tuple[str, ...]]:
-    """Return the limits of standing feet, with a home posture that is chosen if none is given, and remarks.
-
-    Arguments are those of `excite_standing`; nominal: parameters, by default the model's own.
-    """
+    """Return the limits of standing feet, with a home posture that is chosen if none is given, and remarks. Arguments
+    are those of `excite_standing`; nominal: parameters, by default the model's own."""
     robot = complete(model).robot
     if robot is None:
         raise DynidError("a model without a robot has no feet", code="no-robot")

@@ -43,7 +43,7 @@ class Family(Protocol):
 
     @property
     def rest(self) -> bool:
-        """Whether velocity and acceleration are zero at both ends."""
+        """Whether the motions of the family have zero velocity and acceleration at both ends."""
 
     @property
     def constant(self) -> Array:
