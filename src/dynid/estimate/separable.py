@@ -283,12 +283,7 @@ class Inside(Protocol):
     """Function that returns the best base parameters (base,) of weighted equations under constraints."""
 
     def __call__(self, problem: Problem, stacked: Stacked) -> Array:
-        """Return the constrained base parameters (base,).
-
-        Args:
-            problem: problem with the model and the equations of one shape.
-            stacked: the weighted equations to fit.
-        """
+        """Return the constrained base parameters (base,) of the weighted equations `stacked` of a problem."""
         ...
 
 
@@ -297,10 +292,9 @@ class Point:
     """An accepted shape of the search, with its regressions and solutions, without and with derivatives by the shape.
 
     Attributes:
-        log_shape: logarithms of the shape parameters s (shapes,).
+        log_shape, weights: logarithms of the shape parameters s (shapes,), and weights of the joints (dof,).
         plain, plain_solution: regression without derivatives, and its solution.
         model, regression, solution: model, regression and solution with derivatives by the shape.
-        weights: weights of the joints (dof,).
         beta: best base parameters for this shape (base,), under constraints if there are any.
         step: Gauss-Newton step in log s (shapes,).
     """
