@@ -25,7 +25,7 @@ SHORT_SEARCH = 6  # iterations from each start
 def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     """Return a finding for each joint whose motion fits much better with a drive limit that the user did not give."""
     item = next((one for one in problem.law.parameters if one.name in ("torque_limit", "current_limit", "limit")), None)
-    if item is None or _is_settled(problem, item.name):
+    if item is None or _has_value(problem, item.name):
         return []
     name, weights = item.name, joint_weights(fit)
     before = float(np.sum((fit.residual * weights) ** 2))
@@ -38,7 +38,7 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
             largest = max(largest, float(min(numbers[c.KP] * error, numbers[c.U_LIMIT])))
         wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, j, item)))
         trials = [(float(np.sum((again.residual * weights) ** 2)), grows, again) for grows, own in _windups(wider)
-                  if (again := _limited(own, fit, largest, weights)) is not None]
+                  if (again := _fit_with_limit(own, fit, largest, weights)) is not None]
         if not trials:
             continue
         after, grows, again = min(trials, key=lambda one: one[0])
@@ -65,18 +65,16 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
     """Return pairs (has windup, problem): without and with integral windup, or one pair without an integral or if
     `windup` is given."""
-    is_open = any(one.name == "windup" for one in problem.law.parameters) and not _is_settled(problem, "windup")
+    is_open = any(one.name == "windup" for one in problem.law.parameters) and not _has_value(problem, "windup")
     if not is_open or all(own.get("ki", 0.0) == 0.0 for own in problem.known):
         return [(False, problem)]
     return [(grows, replace(problem, known=tuple({**own, "windup": float(grows)} for own in problem.known)))
             for grows in (False, True)]
 
 
-def _limited(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
-    """Return the fit with a drive limit as the last unknown, below `largest`; None if no limit fits the motion.
-
-    If the fit without a limit is poor, its values are a bad start, so a full search is run for each trial limit.
-    """
+def _fit_with_limit(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
+    """Return the fit with a drive limit as the last unknown, below `largest`; None if no limit fits the motion. If the
+    fit without a limit is poor, its values are a bad start, so a full search is run for each trial limit."""
     before = float(np.sum((fit.residual * weights) ** 2))
     is_poor = bool(np.any(error_shares(wider, fit.residual) > POOR_FIT))
     # A torque constant that was estimated without a limit is too low if the drive saturated:
@@ -112,7 +110,7 @@ def _is_estimated(problem: ChainProblem, name: str) -> bool:
     return any(one.name == name for one in problem.unknowns)
 
 
-def _is_settled(problem: ChainProblem, name: str) -> bool:
+def _has_value(problem: ChainProblem, name: str) -> bool:
     """Return whether a parameter is estimated, or given for at least one log."""
     return any(name in one for one in problem.known) or any(name in log.gains for log in problem.logs) \
         or _is_estimated(problem, name)
@@ -127,7 +125,7 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     """Return a finding if the motion fits much better with drives that limit the speed of their targets."""
     item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
     commanded, measured = largest_speed(problem)
-    if item is None or _is_settled(problem, item.name) or commanded < _FASTER_COMMAND * measured:
+    if item is None or _has_value(problem, item.name) or commanded < _FASTER_COMMAND * measured:
         return []
     more = tuple(Unknown(item.name, j, item) for j in problem.moving)
     is_delayed = any(one.name == "delay" for one in problem.unknowns)

@@ -46,7 +46,7 @@ class ActuatorValue:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval; None if the data do not determine the parameter."""
+        """Confidence interval of 95 % of the parameter; None if the data do not determine it."""
         if not self.identified:
             return None
         return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std
@@ -55,7 +55,7 @@ class ActuatorValue:
                    interval=list[float | None] | None, given=bool, linear=float | None,
                    linear_std=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the object as plain data for JSON."""
         return {"joint": self.joint, "name": self.name, "unit": self.unit, "value": finite(self.value),
                 "std": finite(self.std) if self.identified else None, "identified": self.identified,
                 "interval": None if self.interval is None else [finite(x) for x in self.interval],
@@ -82,7 +82,7 @@ class FrictionTrial:
 
     @output_fields(model=str, title=str, error=float | None, better=float | None, chosen=bool)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the object as plain data for JSON."""
         return {"model": self.model, "title": self.title, "error": finite(self.error), "better": finite(self.better),
                 "chosen": self.chosen}
 
@@ -105,7 +105,7 @@ class SimulatedLog:
 
     @property
     def mean_error(self) -> Array:
-        """Mean absolute position error of each joint (joints,), rad."""
+        """Mean absolute error of the simulated positions of each joint (joints,), rad."""
         return np.mean(np.abs(self.measured - self.simulated), axis=0)
 
 
@@ -181,7 +181,7 @@ class ActuatorEstimate:
                 "iterations": self.iterations, "gradient_error": finite(self.gradient_error)}
 
     def save(self, path: str | Path) -> Path:
-        """Write the estimate as JSON."""
+        """Write the actuator estimate to a JSON file."""
         write_json(Path(path), self.to_dict())
         return Path(path)
 

@@ -122,7 +122,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
                                code="no-experiment")
     chosen = _chosen(candidates, max(int(duration / part_duration + 1e-9), 1))
     labels = _Labels.of(next(iter(designs.values())))
-    return _explained(chosen, candidates, first.joint_names, rate, labels, notes)
+    return _with_purposes(chosen, candidates, first.joint_names, rate, labels, notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,15 +304,15 @@ def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
     return chosen
 
 
-def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
-               labels: _Labels, notes: list[str]) -> ActuatorExperiment:
+def _with_purposes(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
+                   labels: _Labels, notes: list[str]) -> ActuatorExperiment:
     """Return the experiment, with the parameters that each recording, several gains and several loads separate."""
     whole = _relative_std(chosen)
-    notes += _tied(chosen, labels)
+    notes += _inseparable_parameters(chosen, labels)
     parts = []
     for k, one in enumerate(chosen):
         without = _relative_std([*chosen[:k], *chosen[k + 1:]]) if len(chosen) > 1 else np.full(len(whole), PRIOR_STD)
-        parts.append(replace(one.part, separates=_grown(without / whole, labels)))
+        parts.append(replace(one.part, separates=_grown_errors(without / whole, labels)))
     for what, of in (("one setting of the gains", lambda part: tuple(part.gains.items())),
                      ("one load", lambda part: part.load)):
         first = of(chosen[0].part)
@@ -320,7 +320,7 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
             continue
         same = [next((other for other in candidates if other.part.kind == one.part.kind and of(other.part) == first
                       and _other(what, other.part) == _other(what, one.part)), one) for one in chosen]
-        grown = _grown(_relative_std(same) / whole, labels)
+        grown = _grown_errors(_relative_std(same) / whole, labels)
         if grown:
             notes.append(f"with {what} only, the expected standard errors would grow: " + ", ".join(
                 f"{name} {factor:.2g} times" for name, factor in grown.items()))
@@ -328,7 +328,7 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
                               whole * labels.sizes, labels.sizes, tuple(notes))
 
 
-def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
+def _inseparable_parameters(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
     """Return sentences on parameters that can change together without changing the motion of the chosen recordings."""
     found, start = [], 0
     for matrix in _total(chosen):
@@ -349,7 +349,7 @@ def _other(what: str, part: ExperimentPart) -> object:
     return part.load if what == "one setting of the gains" else tuple(part.gains.items())
 
 
-def _grown(ratio: Array, labels: _Labels) -> dict[str, float]:
+def _grown_errors(ratio: Array, labels: _Labels) -> dict[str, float]:
     """Return the parameters whose standard errors grow by more than NAMED_RATIO with their factors, the largest
     first."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]

@@ -66,7 +66,7 @@ class _Filtered:
     segments: Ints
 
     def low(self, x: Array) -> Array:
-        """Return signals (rows, k) after the low-pass filter."""
+        """Return signals (rows, k) filtered by the low-pass of this log."""
         return low_pass(x, self.cutoff, self.rate, _FILTER_ORDER, self.segments)
 
     @staticmethod
@@ -227,7 +227,7 @@ def first_stage(problem: ChainProblem) -> Stage:
         for late in [given] if given is not None else [share * interval for share in _STARTING_DELAYS]:
             more = {"delay": late} if limit == np.inf else {"delay": late, "speed_limit": limit}
             values = [{**fit.values, **more} for fit in linear_fit(limited, filtered, late, has_errors=False)]
-            for start in (values, _calmed(problem, values, interval)):
+            for start in (values, _damped(problem, values, interval)):
                 residual = problem.residuals(problem.start(start))
                 cost = np.inf if residual is None else float(np.mean(residual ** 2))
                 if best is None or cost < best[0]:
@@ -257,13 +257,10 @@ def largest_speed(problem: ChainProblem) -> tuple[float, float]:
     return max(one for one, _ in found), max(other for _, other in found)
 
 
-def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
+def _damped(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
     """Return first-stage values with armature and damping raised until no joint oscillates faster than the log can
-    resolve.
-
-    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. If a light
-    joint gets zero gains, it does not follow its commands; it then gets a fraction of the other joints' gains.
-    """
+    resolve. At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. If a
+    light joint gets zero gains, it does not follow its commands; it then gets a fraction of the other joints' gains."""
     found = []
     usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
              if all(name in own for own in values)}

@@ -129,7 +129,7 @@ class ChainProblem:
 
     @property
     def moving(self) -> list[int]:
-        """Indices of the joints that move."""
+        """Indices of the joints that move in at least one log."""
         return [j for j in range(self.dof) if j not in self.still]
 
     @property
@@ -146,7 +146,7 @@ class ChainProblem:
 
     @property
     def log_rows(self) -> list[int]:
-        """Number of rows of each log."""
+        """Number of rows (samples) of each log."""
         return [len(log.signals.t) for log in self.logs]
 
     def rows_of(self, k: int) -> slice:

@@ -73,7 +73,7 @@ class Refinement:
 
     @property
     def std(self) -> Array:
-        """Standard errors (unknowns,)."""
+        """Standard errors of the unknowns (unknowns,)."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def changes_by(self, error: Array) -> Array:
@@ -250,10 +250,8 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
 
 def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
     """Return a point with a significantly lower cost near a local minimum, and its residuals; None if there is none.
-
     covariance (unknowns, unknowns): covariance of the unknowns in units of their scales. Points along the longer half
-    of its principal axes are tried; along the others the cost is too steep for a second minimum.
-    """
+    of its principal axes are tried; along the others the cost is too steep for a second minimum."""
     weights, coarse = _weights(found.residual), problem.coarse
     base = found.residual if coarse is problem else coarse.residuals(found.x)
     if base is None:
@@ -297,7 +295,7 @@ def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damp
 
 
 def _weights(residual: Array) -> Array:
-    """Return 1 / RMS residual of each joint (dof,)."""
+    """Return the weight of each joint (dof,): 1 / RMS position residual, 1/rad."""
     rms = np.sqrt(np.mean(residual ** 2, axis=0))
     return 1.0 / np.maximum(rms, 1e-6 * max(float(rms.max()), 1e-9))
 

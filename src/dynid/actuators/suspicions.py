@@ -124,11 +124,9 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
 
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
-    """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay.
-
-    A wrong delay may make a stiff loop unstable. The other values of the fit are then far from those with the right
-    delay, and no step from them leads there.
-    """
+    """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay. A wrong
+    delay may make a stiff loop unstable. The other values of the fit are then far from those with the right delay, and
+    no step from them leads there."""
     free = replace(problem, known=tuple({key: value for key, value in own.items() if key != "delay"}
                                         for own in problem.known))
     first = first_stage(with_friction(free, "m1", (), None)).values
@@ -202,7 +200,7 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     if after > (1.0 - _MIN_EXPLAINED) * before:
         return []
     seconds, decrease = rows * _interval(problem), 1.0 - after / before
-    text = (f"The motion of {_moved(problem)} precedes the logged commands by about {rows} rows ({seconds:.3g} s): "
+    text = (f"The motion of {_names(problem)} precedes the logged commands by about {rows} rows ({seconds:.3g} s): "
             f"with commands that much earlier it is explained {100 * decrease:.0f} % better. Record each command when "
             f"it is sent, or shift the column of the commands by {rows} rows.")
     return [Finding("commands-late", "suspicious", "warning", text, "late commands", problem.names, ("delay",),
@@ -245,22 +243,22 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
     if np.isfinite(found.std):
         numbers["std"] = found.std
     share = 100.0 * found.decrease
-    moved = _moved(problem)
+    moved = _names(problem)
     if found.name == "torque_scale":
         text = (f"The motion of {moved} is explained {share:.0f} % better if the drive gives "
-                f"{_about(found)} times the torque that the given gains state, or if the links weigh "
+                f"{_text(found)} times the torque that the given gains state, or if the links weigh "
                 f"{1 / found.value:.3g} times what the robot file states. These data cannot distinguish the two: check "
                 "the gains and weigh a link.")
         return Finding("scale-contradicted", "suspicious", "warning", text, "gains or masses", joints,
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
     unit = _TESTED_UNITS.get(found.name, "")
     if found.name == "bias":
-        text = (f"The motion of {moved} is explained {share:.0f} % better if the encoder shows {_about(found)} "
+        text = (f"The motion of {moved} is explained {share:.0f} % better if the encoder shows {_text(found)} "
                 f"rad too much: the zero of the positions is not that of the robot file. Add --also "
                 "bias to estimate it.")
         return Finding("bias-suspected", "suspicious", "warning", text, "encoder bias", joints, ("bias",),
                        evidence=numbers, second_fit=True)
-    text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = {_about(found)}{unit} than "
+    text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = {_text(found)}{unit} than "
             f"with the given {found.given:.4g}{unit}. Check it, or leave it out so that it is estimated.")
     code = "delay-contradicted" if found.name == "delay" else "gain-contradicted"
     return Finding(code, "suspicious", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
@@ -269,11 +267,11 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
 
 def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
     """Return a finding that one of several given values is probably wrong."""
-    listed = ", or ".join(f"{one.name} = {_about(one)}{_TESTED_UNITS.get(one.name, '')} in place of the given "
+    listed = ", or ".join(f"{one.name} = {_text(one)}{_TESTED_UNITS.get(one.name, '')} in place of the given "
                           f"{one.given:.4g}{_TESTED_UNITS.get(one.name, '')}" for one in equal)
     decrease = max(one.decrease for one in equal)
     names = tuple(one.name for one in equal)
-    text = (f"The motion of {_moved(problem)} is explained {100.0 * decrease:.0f} % better with {listed}. These data "
+    text = (f"The motion of {_names(problem)} is explained {100.0 * decrease:.0f} % better with {listed}. These data "
             "cannot distinguish which of them is wrong: check each, or leave one out so that it is estimated.")
     return Finding("gain-contradicted" if set(names) & set(_TESTED_GAINS) else f"{names[0]}-contradicted",
                    "suspicious", "warning", text, f"given {' or '.join(names)}", problem.names, names,
@@ -281,12 +279,12 @@ def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
                              "decrease": tuple(one.decrease for one in equal)}, second_fit=True)
 
 
-def _moved(problem: ChainProblem) -> str:
+def _names(problem: ChainProblem) -> str:
     """Return the names of a chain's joints as text."""
     return problem.names[0] if len(problem.names) == 1 else f"{problem.names[0]} to {problem.names[-1]}"
 
 
-def _about(found: Released) -> str:
+def _text(found: Released) -> str:
     """Return an estimated value as text, with its standard error if it has one."""
     return f"{found.value:.4g}" + (f" +- {found.std:.2g}" if np.isfinite(found.std) else "")
 

@@ -23,7 +23,7 @@ class Matrices:
     """Matrices that must be positive definite, one per body or condition b: P_b = sum_k theta[places[b, k]] basis[b, k]
     - shift I.
 
-    places (b, k): parameter indices. basis (b, k, n, n). weights (b,): of the barrier. inverse_nominal (b, n, n): C_b.
+    places (b, k): parameter indices. basis (b, k, n, n). weights (b,): barrier weights. inverse_nominal (b, n, n): C_b.
     """
 
     places: Ints
@@ -38,7 +38,7 @@ class Matrices:
         return float(self.basis.shape[-1] * self.weights.sum())
 
     def along(self, step: Array) -> Array:
-        """Return the change of the matrices (b, n, n) by a step of theta."""
+        """Return the change of the matrices P_b (b, n, n) by a step (parameters,) of theta."""
         b, k, n, _ = self.basis.shape
         return (step[self.places][:, None] @ self.basis.reshape(b, k, n * n)).reshape(b, n, n)
 

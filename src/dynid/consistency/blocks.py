@@ -68,7 +68,7 @@ class ConeConstraint:
     body: str | None = None
 
     def value(self, theta: Array) -> Array:
-        """Return F theta + g (m,)."""
+        """Return the value F theta + g (m,) of the constraint at theta (parameters,)."""
         return self.rows @ theta[self.columns] + self.offset
 
     def slack(self, theta: Array) -> float:

@@ -58,7 +58,7 @@ def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: A
             weight /= 3.0
         elif nominal is not None or max(abs(np.log(np.divide(means, before)))) < 1e-3:
             break
-    moved = _no_worse(matrix, rho, best, theta, tolerance)
+    moved = _within_tolerance(matrix, rho, best, theta, tolerance)
     return moved, barrier if moved is theta else None
 
 
@@ -69,7 +69,7 @@ def barrier_size(consistency: Consistency) -> int:
         len(block.offset) for block in consistency.blocks if block.cone in ("nonnegative", "soc"))
 
 
-def _no_worse(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: float) -> Array:
+def _within_tolerance(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: float) -> Array:
     """Return the point nearest to theta on the line from best to theta whose misfit is within the tolerance."""
     before, moved = matrix @ best - rho, matrix @ (theta - best)
     # |before + x moved|^2 <= |before|^2 + tolerance

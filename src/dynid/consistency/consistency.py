@@ -98,7 +98,7 @@ class Consistency:
 
     @cached_property
     def bodies(self) -> dict[str, Ints]:
-        """Indices of the ten parameters of each body."""
+        """Indices of the ten inertial parameters of each body, by name of the body."""
         bodies = self.parameters.bodies
         for body, columns in bodies.items():
             if len(columns) != 10:

@@ -145,10 +145,8 @@ def _space(consistency: Consistency, values: ArrayLike, base: BaseParameters | N
 
 
 def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Array, Certificate]:
-    """Return the nearest consistent theta (parameters,) and the certificate of its distance.
-
-    The problem is solved repeatedly, scaled by the distance that was found, for accuracy of small distances.
-    """
+    """Return the nearest consistent theta (parameters,) and the certificate of its distance. The problem is solved
+    repeatedly, scaled by the distance that was found, for accuracy of small distances."""
     scale = scales(consistency)
     floor = 1e-8 * max(1.0, float(np.linalg.norm(given)))
     size = max(0.1, 0.01 * float(np.linalg.norm(given)))

@@ -78,12 +78,10 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
 def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size: float, misfit: float,
                       stacked: Stacked) -> None:
-    """Raise an error if a robot above the mass limit `heaviest` would fit much better: units are probably wrong.
-
-    The last constraint is this limit. Its multiplier times the limit is the decrease of half the sum of squares per
+    """Raise an error if a robot above the mass limit `heaviest` would fit much better: units are probably wrong. The
+    last constraint is this limit. Its multiplier times the limit is the decrease of half the sum of squares per
     logarithm of the limit. The fit is refused if this is large compared with the sum of squares, or with `size` squared
-    for data without noise, or if the fit explains little of the torques.
-    """
+    for data without noise, or if the fit explains little of the torques."""
     if not consistency.bodies:
         return
     gain = 2.0 * float(np.abs(solution.duals[-1]).max()) * consistency.heaviest
@@ -150,10 +148,8 @@ def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
 
 
 def _scaled_slack(block: ConeConstraint, theta: Array) -> float:
-    """Return the distance of the parameters from the boundary of a condition, in the units of its multiplier.
-
-    At the optimum the distance or the multiplier is zero; for an inexact solution the larger one decides.
-    """
+    """Return the distance of the parameters from the boundary of a condition, in the units of its multiplier. At the
+    optimum the distance or the multiplier is zero; for an inexact solution the larger one decides."""
     return slack(block.cone, block.value(theta) * block.balance)
 
 

@@ -144,10 +144,8 @@ class _Conditions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Multipliers:
-    """Multipliers of a barrier's conditions: S (b, n, n) for each group of matrices, z (k,) for the planes.
-
-    At the minimum P S = w I and s z = w'.
-    """
+    """Multipliers of a barrier's conditions: S (b, n, n) for each group of matrices, z (k,) for the planes. At the
+    minimum P S = w I and s z = w'."""
 
     barrier: Barrier
     matrices: tuple[Array, ...]
@@ -162,7 +160,8 @@ class _Multipliers:
 
     @staticmethod
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
-        """Return initial multipliers at theta, for uniform weights so large that theta is nearly the minimum."""
+        """Return initial multipliers at theta, for uniform barrier weights so large that theta is nearly the
+        minimum."""
         gradient, hessian = barrier.derivatives(theta)
         first = _Multipliers.of_minimum(barrier, theta)
         total = first.total
@@ -175,7 +174,7 @@ class _Multipliers:
 
     @property
     def total(self) -> float:
-        """Sum of the weights over all eigenvalues and planes."""
+        """Sum of the barrier weights over all eigenvalues of matrices and all planes."""
         return sum(group.total for group in self.barrier.groups) + self.barrier.other * max(len(self.planes), 1)
 
     def goals(self, at: _Conditions, length: float) -> list[float]:
@@ -199,7 +198,7 @@ class _Multipliers:
         return gradient, hessian
 
     def changes(self, at: _Conditions, step: Array, goals: list[float]) -> _Multipliers:
-        """Return the change of the multipliers by a step of theta."""
+        """Return the change of the multipliers by a step (parameters,) of theta."""
         rows, _ = self.barrier.planes
         matrices = []
         for group, inverse, own, goal in zip(self.barrier.groups, at.inverses, self.matrices, goals[:-1], strict=True):

@@ -63,7 +63,7 @@ class Contact:
                    wrench=list[float], std=list[float], link_wrench=list[float], link_std=list[float], peak=float,
                    peak_time=float, is_=str, finding=Finding)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the object as plain data for JSON."""
         return {"start": self.start, "stop": self.stop, "alarm": self.alarm, "link": self.link,
                 "probability": float(self.probabilities.max()), "probabilities": self.probabilities.tolist(),
                 "wrench": self.wrench.tolist(), "std": self.std.tolist(), "link_wrench": self.link_wrench.tolist(),

@@ -54,7 +54,7 @@ class WrenchRows:
         return len(self.t)
 
     def rows(self, which: slice | Ints) -> WrenchRows:
-        """Return the selected rows of all signals."""
+        """Return the wrenches and all other signals of the selected rows."""
         return WrenchRows(self.t[which], self.wrench[which], self.covariance[which], self.statistic[which],
                           self.touched[which], self.torques.rows(which), self.torque_covariance[which])
 
@@ -103,7 +103,7 @@ class ExternalWrench:
 
     @property
     def delay(self) -> float:
-        """Delay of a row, s; NaN before the first row is complete."""
+        """Delay between a sample and its wrench estimate, s; NaN before the first row is complete."""
         return self._observer.delay
 
     @property

@@ -100,7 +100,7 @@ class OutsideTorques(NamedTuple):
         return parts[0] if len(parts) == 1 else OutsideTorques(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
     def rows(self, which: slice | Ints) -> OutsideTorques:
-        """Return the selected rows of all signals."""
+        """Return the torques and all other signals of the selected rows."""
         return OutsideTorques(*(x[which] for x in self))
 
 
@@ -189,7 +189,7 @@ class Observer:
 
     @property
     def delay(self) -> float:
-        """Delay of a row, s; NaN before the first row is complete."""
+        """Delay between a sample and its torque estimate, s; NaN before the first row is complete."""
         return self._rows.feed.delay
 
     @property

@@ -135,7 +135,7 @@ class Dataset:
     # -- logs in memory -----------------------------------------------------------------------
     @property
     def is_held(self) -> bool:
-        """Whether all logs that can be used are in memory."""
+        """Whether all usable logs are in memory."""
         return len(self.held) + len(self.failures) >= len(self.logs)
 
     @property

@@ -74,7 +74,7 @@ class ManifestEntry:
 
     @output_fields(own_fields=True, without=("facts",), span_s=float)
     def to_dict(self) -> dict[str, Any]:
-        """Return the public entry as plain data for JSON."""
+        """Return the entry without internal fields as plain data for JSON."""
         table = {name: value for name, value in asdict(self).items() if name != "facts"}
         return {**table, "span_s": self.span}
 

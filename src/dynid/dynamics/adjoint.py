@@ -65,10 +65,8 @@ def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m
 
 @njit(**INNER)
 def turn_tile(load: Array, axis: Array, sign: float, turn: Array, m: int) -> None:
-    """Add the products of a wrench F, N and an axis S, V to `turn` (6 rows): sign * (N x S + F x V, then F x S).
-
-    The derivative by the position of a joint k between axis and body is S_k . (first three) + V_k . (last three).
-    """
+    """Add the products of a wrench F, N and an axis S, V to `turn` (6 rows): sign * (N x S + F x V, then F x S). The
+    derivative by the position of a joint k between axis and body is S_k . (first three) + V_k . (last three)."""
     for t in range(m):
         F, N = vector(load, t, TILE), vector(load, 3 * TILE + t, TILE)
         S, V = vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE)
@@ -112,10 +110,8 @@ def motion_tile(pose: Array, axis: Array, joint: Array, up: Array, motion: Array
 @njit(**OPTIONS)
 def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Array, dq: Array, ddq: Array, place: Ints,
                    weights: Array, out: Array, start: int, stop: int) -> None:
-    """Add to out (3, samples, n) the derivatives by q, dq, ddq of sum(weights * Y) for samples start..stop.
-
-    place (n, 10 n): row of weights (rows, samples) of each entry of Y, -1 for none, as in `regressor_columns_kernel`.
-    """
+    """Add to out (3, samples, n) the derivatives by q, dq, ddq of sum(weights * Y) for samples start..stop. place (n,
+    10 n): row of weights (rows, samples) of each entry of Y, -1 for none, as in `regressor_columns_kernel`."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     ten, load, joints = np.empty(TEN * TILE), np.empty(WRENCH * TILE), np.empty((n, JOINT * TILE))

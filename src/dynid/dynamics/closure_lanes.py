@@ -24,10 +24,8 @@ FRAME, MOTION, EQUATION, END = 18, 12, 7, 12
 
 @njit(**INNER_BORROWING)
 def turns_lanes(x, joint, lanes):
-    """Compute cosine, sine and value of a joint position x (LANES,) in the rows of a joint (3).
-
-    lanes: LANES as a run-time number, because the compiler would otherwise unroll this loop instead of vectorising it.
-    """
+    """Compute cosine, sine and value of a joint position x (LANES,) in the rows of a joint (3). lanes: LANES as a
+    run-time number, because the compiler would otherwise unroll this loop instead of vectorising it."""
     largest = 0.0
     for t in range(lanes):
         joint[2 * LANES + t] = x[t]
@@ -228,10 +226,8 @@ def solve_lanes(steps, store, sides, first, stop):
 
 @njit(**INNER_BORROWING)
 def motion_lanes(body, d, up, here):
-    """Compute the twist of a body, and its rate without acceleration of the coordinates, dS/dt = V_parent x S.
-
-    d (LANES,): velocity of its joint.
-    """
+    """Compute the twist of a body, and its rate without acceleration of the coordinates, dS/dt = V_parent x S. d
+    (LANES,): velocity of its joint."""
     for t in range(LANES):
         s, v = vector(body, 12 * LANES + t, LANES), vector(body, 15 * LANES + t, LANES)
         w, u = vector(up, t, LANES), vector(up, 3 * LANES + t, LANES)

@@ -146,10 +146,8 @@ def equation_count(kinds):
 
 @njit(**INNER_BORROWING)
 def closure_bias(kind, e, pair, wrench, ends, length, V, A):
-    """Return the velocity-dependent second derivative of equation e of a closure.
-
-    V, A: twists of the bodies and their rates without acceleration of the coordinates; the last row is the base (zero).
-    """
+    """Return the velocity-dependent second derivative of equation e of a closure. V, A: twists of the bodies and their
+    rates without acceleration of the coordinates; the last row is the base (zero)."""
     V1, V2, A1, A2 = V[pair[0]], V[pair[1]], A[pair[0]], A[pair[1]]
     total = 0.0
     for x in range(6):

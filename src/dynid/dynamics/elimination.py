@@ -90,10 +90,8 @@ def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution]
 
 
 def _pivots(pattern: Bools, values: Array) -> tuple[Bools, list[tuple[int, int]]]:
-    """Return the nonzero entries, including fill-in, and the pivots (equation, coordinate) in order.
-
-    Among the sufficiently large entries, the one with the least fill-in is the pivot (Markowitz).
-    """
+    """Return the nonzero entries, including fill-in, and the pivots (equation, coordinate) in order. Among the
+    sufficiently large entries, the one with the least fill-in is the pivot (Markowitz)."""
     n, taken = len(pattern), pattern.copy()
     rows, columns, order = list(range(n)), list(range(n)), []
     for _ in range(n):

@@ -82,10 +82,8 @@ class ClosedChain(NamedTuple):
 
 def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | None = None, *,
                 threads: int | None = None) -> TreeMotion:
-    """Return the motion of all joints of the tree from the motion of the independent joints (samples, dof).
-
-    dq and ddq default to zero. An error is raised for a sample in which the loops cannot be closed.
-    """
+    """Return the motion of all joints of the tree from the motion of the independent joints (samples, dof). dq and ddq
+    default to zero. An error is raised for a sample in which the loops cannot be closed."""
     followers = robot.followers
     assert followers is not None
     still = np.zeros_like(q)
@@ -132,7 +130,7 @@ def closure_conditions(robot: Robot, q: Array) -> Array:
 
 def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
     """Return random positions (count, dof) of the independent joints at which the loops close, within joint limits or
-    one turn, and closer to the initial posture if the loops close at few of them."""
+    one turn, and closer to the initial posture if the loops close at few positions."""
     low, high = (np.clip(robot.limit(which), -np.pi, np.pi) for which in ("lower", "upper"))
     followers = robot.followers
     if followers is None or followers.loops is None:
@@ -191,10 +189,8 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
 
 
 def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
-    """Return wrenches (joints, 6) as force and moment in each joint's frame.
-
-    wrenches (joints, 6): moment about the base origin and force, base frame. poses (joints, 12): poses of the bodies.
-    """
+    """Return wrenches (joints, 6) as force and moment in each joint's frame. wrenches (joints, 6): moment about the
+    base origin and force, base frame. poses (joints, 12): poses of the bodies."""
     out = np.empty_like(wrenches)
     for j, joint in enumerate(tree.joints):
         turn = poses[j, :9].reshape(3, 3) @ joint.after[:3, :3].T

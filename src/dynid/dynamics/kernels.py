@@ -74,10 +74,8 @@ def last_base_row(parent):
 
 @njit(**INNER)
 def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
-    """Compute the motion of all links and the axes of all joints for the tile of m samples from lo.
-
-    Empty dq and ddq mean zero. The six coordinates of a free base have one link, that of the last coordinate.
-    """
+    """Compute the motion of all links and the axes of all joints for the tile of m samples from lo. Empty dq and ddq
+    mean zero. The six coordinates of a free base have one link, that of the last coordinate."""
     first = 0
     if parent[0] == FREE_ROOT:
         root_tile(base, q, dq, ddq, lo, m, bodies[5])
@@ -140,9 +138,7 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest
 @njit(**OPTIONS)
 def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
     """Compute the regressor (n, 10 n) of one sample q, dq, ddq (n,), n < TILE; return False if a number is not finite.
-
-    The SIMD lanes are bodies instead of samples: lane i is body i, and lane n is the base.
-    """
+    The SIMD lanes are bodies instead of samples: lane i is body i, and lane n is the base."""
     n = len(parent)
     for i in range(n):
         if not (math.isfinite(q[i]) and math.isfinite(dq[i]) and math.isfinite(ddq[i])):
@@ -181,10 +177,8 @@ def place_rows(source, first, step, places, start, count, out, lo, m):
 
 @njit(**OPTIONS)
 def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out, start, stop):
-    """Compute selected entries of the regressor, each contiguous over the samples: out (rows, samples).
-
-    place (n, 10 n): row of `out` for the entry of joint j and parameter c, -1 for none.
-    """
+    """Compute selected entries of the regressor, each contiguous over the samples: out (rows, samples). place (n, 10
+    n): row of `out` for the entry of joint j and parameter c, -1 for none."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     ten, columns = np.empty(TEN * TILE), np.zeros((COLUMNS + 1) * TILE)  # the last row remains zero
@@ -345,9 +339,7 @@ def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau,
 @njit(**OPTIONS)
 def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
     """Compute out (samples, 2): kinetic and potential energy (zero if all centres of mass are at the base origin).
-
-    Velocities in the base frame add along the tree: V_i = V_p + axis_i dq_i; T = V.momentum / 2, U = -g.H.
-    """
+    Velocities in the base frame add along the tree: V_i = V_p + axis_i dq_i; T = V.momentum / 2, U = -g.H."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     inertia, momentum, row = np.empty(TEN * TILE), np.empty(WRENCH * TILE), np.empty(TILE)

@@ -49,10 +49,8 @@ def frame_pose(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = 
 
 
 def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Return the Jacobian (samples, 6, joints) of a frame in axes of the base.
-
-    The first three rows are the velocity of the frame's origin, the last three its angular velocity.
-    """
+    """Return the Jacobian (samples, 6, joints) of a frame in axes of the base. The first three rows are the velocity of
+    the frame's origin, the last three its angular velocity."""
     single = np.ndim(q) == 1
     (_, found), = frame_jacobians(robot, (frame,), q, threads=threads)
     return found[0] if single else found
@@ -89,10 +87,8 @@ def frame_jacobians(robot: Robot, frames: Sequence[str], q: ArrayLike, *, thread
 
 def wrench_torques(robot: Robot, wrenches: Sequence[Wrench], q: ArrayLike, t: ArrayLike | None = None, *,
                    threads: int | None = None) -> Array:
-    """Return the joint torques (samples, joints) of external wrenches, the sum of J' F (Ardiani, eq. 1.18).
-
-    t (samples,): times, s, for wrenches that depend on them.
-    """
+    """Return the joint torques (samples, joints) of external wrenches, the sum of J' F (Ardiani, eq. 1.18). t
+    (samples,): times, s, for wrenches that depend on them."""
     single, (q,) = check_motion(robot, q=q)
     times = None if t is None else np.atleast_1d(np.asarray(t, dtype=float))
     if times is not None and times.shape != (len(q),):

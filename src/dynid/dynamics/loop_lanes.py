@@ -78,7 +78,7 @@ class Work(NamedTuple):
 
 @njit(**INNER)
 def working_space(joints, coordinates, n, closures, equations, rows):
-    """Return the work arrays, with the base initialised."""
+    """Return the work arrays for parallel closure solutions, with the rows of the base initialised."""
     dependent = coordinates - n
     bodies = np.zeros((joints + 1, FRAME * LANES))
     for k in (0, 4, 8):
@@ -214,7 +214,8 @@ def slope_rows(plan, work, out):
 
 @njit(**INNER_BORROWING)
 def inverse_determinants(plan, store, out):
-    """Compute the inverse determinant of Phi_d of every lane."""
+    """Compute the inverse determinant of the closure derivatives by the dependent coordinates (Phi_d), for every
+    lane."""
     out[:] = plan.sign
     for pivot in plan.pivots:
         for t in range(LANES):
@@ -223,11 +224,8 @@ def inverse_determinants(plan, store, out):
 
 @njit(**INNER_BORROWING)
 def predict(k, work):
-    """Predict the coordinates at the targets of step k.
-
-    Derivatives are extrapolated linearly (Adams-Bashforth). Prediction errors of the last three steps are extrapolated
-    by a parabola.
-    """
+    """Predict the coordinates at the targets of step k. Derivatives are extrapolated linearly (Adams-Bashforth).
+    Prediction errors of the last three steps are extrapolated by a parabola."""
     n, dependent, guess = len(work.target), len(work.guess), work.guess
     new, old = work.slopes[(k - 1) % 2], work.slopes[k % 2]
     last, middle, first = work.corrections[(k - 1) % 3], work.corrections[(k - 2) % 3], work.corrections[k % 3]

@@ -59,10 +59,8 @@ def rooted(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array], RootP
 
 
 def regressor_motion(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> tuple[bool, Tree, list[Array]]:
-    """Check inputs by `check_motion`; return (is_single, tree, motion) as arguments of `regressor_kernel`.
-
-    The kernel converts configurations of a free base itself, which takes a tenth of the time of `rooted`.
-    """
+    """Check inputs by `check_motion`; return (is_single, tree, motion) as arguments of `regressor_kernel`. The kernel
+    converts configurations of a free base itself, which takes a tenth of the time of `rooted`."""
     single, motion = check_motion(robot, q=q, dq=dq, ddq=ddq)
     tree = tree_of(robot)
     if is_configuration(robot, motion[0]):

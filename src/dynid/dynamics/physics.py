@@ -48,10 +48,7 @@ __all__ = [
 def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out: Array | None = None,
               threads: int | None = None) -> Array:
     """Return the regressor Y (samples, joints, 10 joints) with tau = Y theta, for the ten inertial parameters of each
-    body.
-
-    out: output array, to avoid an allocation.
-    """
+    body. out: output array, to avoid an allocation."""
     if out is None and threads is None:  # fast path for controllers: the checks take longer than the regressor
         one = _regressor_of_one(robot, q, dq, ddq)
         if one is not None:
@@ -147,10 +144,8 @@ def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array
 
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
                       out: Array) -> None:
-    """Compute selected entries of the regressor, each contiguous over the samples, in one thread.
-
-    place (joints, 10 joints) int64: row of out (rows, samples) of each entry, -1 for none.
-    """
+    """Compute selected entries of the regressor, each contiguous over the samples, in one thread. place (joints, 10
+    joints) int64: row of out (rows, samples) of each entry, -1 for none."""
     followers = robot.followers
     if followers is None or not followers.carrying:
         kernels.regressor_columns_kernel(*tree_of(robot), q, dq, ddq, place, out, 0, len(q))
@@ -164,10 +159,8 @@ def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints
 def inverse_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
                      wrenches: Sequence[Wrench] = (), t: ArrayLike | None = None,
                      threads: int | None = None) -> Array:
-    """Return the torques (samples, joints) for accelerations ddq under external wrenches (Ardiani, eq. 1.11).
-
-    t (samples,): times, s, for wrenches that depend on them.
-    """
+    """Return the torques (samples, joints) for accelerations ddq under external wrenches (Ardiani, eq. 1.11). t
+    (samples,): times, s, for wrenches that depend on them."""
     at = np.atleast_2d(np.asarray(q, dtype=float)) if wrenches else None
     single, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
     found = _torques(robot, inertias_of(robot, inertias), (q, dq, ddq), False, threads)
@@ -321,10 +314,7 @@ def potential_energy(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
 def total_momentum(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
                    threads: int | None = None) -> Array:
     """Return the momentum of a robot with a free base (samples, 6): linear, kg m/s, and angular about the centre of
-    mass.
-
-    Components are along the axes of the base. Without external forces the angular momentum is constant.
-    """
+    mass. Components are along the axes of the base. Without external forces the angular momentum is constant."""
     if not robot.has_free_base:
         raise ModelError(f"robot '{robot.name}' has a fixed base, so its total momentum is not "
                          f"defined", code="fixed-base")

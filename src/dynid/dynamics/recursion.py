@@ -103,5 +103,5 @@ def turned(matrix: Matrix, vector: Vector) -> Vector:
 
 
 def turned_back(matrix: Matrix, vector: Vector) -> Vector:
-    """Return the transpose of the matrix times the vector."""
+    """Return the product of the transposed matrix (3, 3) and a vector (3,)."""
     return [matrix[0][k] * vector[0] + matrix[1][k] * vector[1] + matrix[2][k] * vector[2] for k in range(3)]

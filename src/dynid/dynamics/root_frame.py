@@ -136,7 +136,5 @@ def world_acceleration(robot: Robot, pose: RootPose, dq: Array, ddq: Array) -> A
 
 def mass_moments(inertia: Array) -> tuple[Array, Array]:
     """Return mass (samples,), kg, and first moment (samples, 3), kg m, of the whole robot in the axes of its root.
-
-    inertia: joint-space inertia matrices (samples, 6 + n, 6 + n), whose base block contains both.
-    """
+    inertia: joint-space inertia matrices (samples, 6 + n, 6 + n), whose base block contains both."""
     return inertia[:, 0, 0], np.stack([inertia[:, 1, 5], inertia[:, 2, 3], inertia[:, 0, 4]], axis=1)

@@ -63,10 +63,7 @@ def pack(tree: Tree, ten: Array) -> Array:
 @njit(**BORROWING)
 def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, mass: Array, bias: Array) -> None:
     """Compute the lower triangle of the inertia matrix (n, n) and the bias torques c(q, dq) + g(q) (n,). q and dq may
-    have more than n entries.
-
-    w: see `pack`.
-    """
+    have more than n entries. w: see `pack`."""
     n = len(parent)
     blocks = (n + LANES - 1) // LANES
     joint = w[blocks * BLOCK:]
@@ -153,10 +150,8 @@ def _poses(w: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _start_free(w: Array, dq: Array) -> None:
-    """Compute the rows of the root link of a free base and its six axes, the unit twists in the root frame.
-
-    The root frame is the base frame at this instant (see `tiles.root_tile`). Only its angular velocity affects forces.
-    """
+    """Compute the rows of the root link of a free base and its six axes, the unit twists in the root frame. The root
+    frame is the base frame at this instant (see `tiles.root_tile`). Only its angular velocity affects forces."""
     for i in range(6):
         x = (i // LANES) * BLOCK + i % LANES
         for k in range(6):
@@ -197,10 +192,8 @@ def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
 @njit(**INNER_BORROWING)
 def _loads(w: Array) -> None:
     """Compute the ten inertial parameters of each body about the base origin, and the wrench that its motion requires.
-
-    L, K is the momentum for the velocity V = (w, u), and F, N that for the acceleration as velocity. The wrench is
-    F + w x L and N + w x K + u x L.
-    """
+    L, K is the momentum for the velocity V = (w, u), and F, N that for the acceleration as velocity. The wrench is F +
+    w x L and N + w x K + u x L."""
     for t in range(LANES):
         R, P = _frame(w, _FRAME + t)
         M = w[_TEN + 9 * LANES + t]

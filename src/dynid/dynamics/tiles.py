@@ -53,10 +53,8 @@ EXACT_ANGLE = 1.0e6  # rad; beyond it the library's sine is used
 
 @njit(**INLINED)
 def cos_sin(x: float) -> tuple[float, float]:
-    """Return cosine and sine of |x| <= EXACT_ANGLE, accurate to the last one or two digits, without branches.
-
-    The angle is reduced to |r| <= pi/4 in quadrant k, then the minimax polynomials of the Cephes library are used.
-    """
+    """Return cosine and sine of |x| <= EXACT_ANGLE, accurate to the last one or two digits, without branches. The angle
+    is reduced to |r| <= pi/4 in quadrant k, then the minimax polynomials of the Cephes library are used."""
     k = math.floor(x * 0.6366197723675814 + 0.5)
     r = ((x - k * _HALF_PI_1) - k * _HALF_PI_2) - k * _HALF_PI_3
     z = r * r

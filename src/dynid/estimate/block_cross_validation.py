@@ -1,4 +1,4 @@
-"""Cross-validation over blocks of time: fits without each block in turn, and their errors on it."""
+"""Cross-validation over blocks of time: fits without each block in turn, and their errors on the excluded block."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from dynid.threads import side_by_side
 
 @dataclass(frozen=True, eq=False)
 class BlockCrossValidation:
-    """Fits of one method without each block of time, and their errors on it.
+    """Fits of one method without each block of time in turn, and their prediction errors on the excluded block.
 
-    `blocks` are the excluded blocks of the regression (from 0). `errors` (blocks,) and `errors_per_joint` (blocks,
-    dof) are relative errors in percent, nan if there is no torque. `fits` are the estimates without each block.
+    Attributes:
+        method, options: name and options of the method.
+        blocks: indices of the excluded blocks of the regression, from 0.
+        errors, errors_per_joint: relative errors (blocks,) and (blocks, dof), percent; nan if there is no torque.
+        fits: the estimates without each block.
     """
 
     method: str
@@ -35,12 +38,12 @@ class BlockCrossValidation:
 
     @property
     def known(self) -> Array:
-        """Errors (blocks with a torque,) in percent, without the blocks that have no torque."""
+        """Errors in percent of the blocks that have a torque."""
         return self.errors[np.isfinite(self.errors)]
 
     @property
     def mean(self) -> float:
-        """Mean of the errors over the blocks, percent."""
+        """Mean cross-validation error over the blocks, percent."""
         return float(self.known.mean())
 
     @property
@@ -51,14 +54,14 @@ class BlockCrossValidation:
 
 def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, Any] | None = None,
                    estimate: Estimate | None = None) -> BlockCrossValidation:
-    """Fit without each block of time and predict it.
+    """Fit a method without each block of time in turn, and predict the torques of the excluded block.
 
-    A method that works on the factors receives those of the other blocks; one that needs the data receives them
-    without the block's rows. `estimate`: of the same method from all data, which may have a faster `Estimate.refit`.
+    A method that works on compressed regressions receives those of the other blocks; one that needs the data receives
+    them without the block's rows. `estimate`: estimate from all data, which may have a faster `Estimate.refit`.
     """
     problem = problem.whole() if "data" in find_method(method).needs else problem
     regression = problem.regression
-    chosen = {name: value for name, value in (options or {}).items() if name != "cov_type"}  # fits that only predict
+    chosen = {name: value for name, value in (options or {}).items() if name != "cov_type"}  # for prediction only
     blocks = tuple(k for k, block in enumerate(regression.blocks) if block.rows)
     if len(blocks) < 2:
         raise NotPossibleError("cross-validation needs at least two blocks of time; use blocks=10",
@@ -74,7 +77,7 @@ def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, A
 
 
 def _refitted(estimate: Estimate, fewer: Regression) -> Estimate | None:
-    """Return the estimate without a block by the method's `refit`; None if it has none or refuses these data."""
+    """Return the estimate without a block by the method's `refit`; None if the method has none or if it fails."""
     if estimate.refit is None or estimate.base is not fewer.base:
         return None
     try:
@@ -91,7 +94,7 @@ def fit_without(problem: Problem, fewer: Regression, k: int, method: str, option
     needs = find_method(method).needs
     if needs & {"data", "excerpt"}:
         less = replace(problem, regression=fewer, data=masked(problem, problem.regression.blocks[k], inside=False))
-    else:  # one block: how sure the values are is not asked
+    else:  # one block: standard errors are not needed
         less = replace(problem, regression=fewer if "blocks" in needs else fewer.joined(1), data=(), recordings=())
     return identify(replace(less, dataset=None), method=method, **options)
 
@@ -101,7 +104,7 @@ def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[f
     block = problem.regression.only(k)
     if fit.model is problem.model and fit.base is problem.base and problem.filtered is None:
         power, misfit = np.array([factor.power for factor in block.factors]), block.misfits(fit.values)
-    else:  # of filtered rows, or of a model whose shape the method changed, only the data tell how torques are met
+    else:  # torque errors of filtered rows, or of a model whose shape was estimated, need the data
         data = masked(problem, problem.regression.blocks[k], inside=True)
         sums = np.sum([torque_sums(one) for one in fit.residuals(data)], axis=0)
         power, misfit = sums[:, 0], sums[:, 2]

@@ -1,7 +1,8 @@
-"""Covariance of a constrained estimate, reduced along the directions that the constraints exclude.
+"""Covariance of a constrained estimate: the unconstrained covariance, reduced along directions that constraints
+exclude.
 
-A constraint has an effect according to its distance from the estimate, in standard errors. Whether it is active is not
-used, because with weak data that depends on rounding.
+The effect of a constraint depends on its distance from the estimate in standard errors. Whether it is active is not
+used, because for weak data that depends on rounding.
 
 If the unconstrained estimate changes by d beta, an estimate with a barrier of weight w changes by K d theta. Here d
 theta minimises |R (K d theta - d beta)|^2 + w sum over bodies and pairs a, b of (v_a' dP v_b)^2 / (s_a s_b) + w sum
@@ -22,12 +23,12 @@ from dynid.consistency.blocks import ConeConstraint, smat, svec, triangle
 from dynid.estimate.problem import Problem
 from dynid.regression import Stacked
 
-_SIGNIFICANT_STD = 2.0  # deviations by which the unconstrained estimate must break an equality before it counts
-# share of the barrier's weight: a condition that is broken by about four deviations then counts half
+_SIGNIFICANT_STD = 2.0  # standard errors by which the unconstrained estimate must violate an equality before it counts
+# of the barrier's weight: a condition that is violated by about four standard errors then counts half
 _BARRIER_SOFTNESS = 0.03
-_ONE_SIDED = 0.5  # share of the variance that is left of errors of which one side is cut off
-_VANISHED_VARIANCE_SHARE = 1e-6  # share of the unconstrained variance about which a constrained one has vanished
-BORDER_TOLERANCE = 1e-9  # share of a row, or of the largest eigenvalue or slack
+_ONE_SIDED = 0.5  # share of the variance of one-sided errors
+_VANISHED_VARIANCE_SHARE = 1e-6  # of the unconstrained variance: a smaller constrained variance counts as zero
+BORDER_TOLERANCE = 1e-9  # relative to a row, or to the largest eigenvalue or slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class _Conditions:
 
 def constrained_covariance(problem: Problem, consistency: Consistency, theta: Array, weight: float, stacked: Stacked,
                            free: Array, covariance: Array) -> Array:
-    """Return the covariance (base, base) of a constrained estimate theta (parameters,) inside the set.
+    """Return the covariance (base, base) of a constrained estimate theta (parameters,) inside the consistent set.
 
     `weight` is the weight of the barrier, relative to half the sum of squares. A bound on a parameter that the data
     determine, such as friction at zero, does not reduce its variance. An equality that the unconstrained estimate
@@ -51,7 +52,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     base = problem.base.matrix
     found = _conditions(consistency, theta, _BARRIER_SOFTNESS * weight)
     seen = np.linalg.lstsq(base.T, found.rows.T, rcond=None)[0].T
-    unseen = np.linalg.norm(seen @ base - found.rows, axis=1)  # share that is no function of the base parameters
+    unseen = np.linalg.norm(seen @ base - found.rows, axis=1)  # part that is not a function of the base parameters
     equal = np.isinf(found.strength)
     spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
     held = equal & ((unseen > BORDER_TOLERANCE) | (np.abs(seen @ free) > _SIGNIFICANT_STD * spread))
@@ -80,7 +81,7 @@ def _free_moves(rows: Array) -> Array:
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
     """Return the directions that the constraints of the consistent set restrict at theta, for a barrier of the given
     weight."""
-    parts = [_held(block, block.value(theta), weight) for block in consistency.blocks]
+    parts = [_constrained_directions(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0
     for block, (own, strength) in zip(consistency.blocks, parts, strict=True):
@@ -92,7 +93,7 @@ def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Condi
     return _Conditions(rows / size[:, None], strength * size)
 
 
-def _held(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
+def _constrained_directions(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
     """Return the constrained directions of a cone constraint as rows (k, columns), and their strengths (k,)."""
     if block.cone == "psd":
         values, vectors = np.linalg.eigh(smat(value * block.balance))

@@ -1,4 +1,4 @@
-"""Least squares between bounds, on a triangular factor."""
+"""Least squares with bounds on a triangular factor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.lapack import solve_triangular
 
-MIN_BOUND_SLOPE = 1e-10  # of the largest slope: a bound that gains less is kept
+MIN_BOUND_SLOPE = 1e-10  # relative to the largest gradient: with a smaller one, a parameter stays at its bound
 
 
 def bounded_least_squares(r: Array, rho: Array, low: Array, high: Array, start: Array | None = None) -> Array:
@@ -23,7 +23,8 @@ def bounded_least_squares(r: Array, rho: Array, low: Array, high: Array, start: 
     right = q.T @ rho
     x = np.empty(len(order))
     own = order[open_:]
-    x[own] = _held(upper[open_:, open_:], right[open_:], low[own], high[own], None if start is None else start[own])
+    guess = None if start is None else start[own]
+    x[own] = _active_set(upper[open_:, open_:], right[open_:], low[own], high[own], guess)
     if open_:
         x[order[:open_]] = solve_triangular(upper[:open_, :open_], right[:open_] - upper[:open_, open_:] @ x[own])
     return x
@@ -40,7 +41,7 @@ def nearest_within(values: Array, covariance: Array, low: Array, high: Array) ->
     return moved
 
 
-def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) -> Array:
+def _active_set(r: Array, rho: Array, low: Array, high: Array, start: Array | None) -> Array:
     """Return the bounded least-squares solution (k,) for the case that every column has a bound."""
     if not r.shape[1]:
         return np.empty(0)
@@ -52,14 +53,14 @@ def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) ->
     at_low, at_high = x <= low, x >= high
     for _ in range(20 * len(x) + 20):
         x, at_low, at_high = _free_best(a, rho, low, high, x, at_low, at_high)
-        slope = a.T @ (rho - a @ x)  # what a step up gains
+        slope = a.T @ (rho - a @ x)  # negative gradient
         least = MIN_BOUND_SLOPE * max(float(np.abs(a.T @ rho).max()), 1e-300)
         gain = np.where(at_low, slope, np.where(at_high, -slope, -np.inf))
         best = int(np.argmax(gain))
         if not gain[best] > least:
             break
         at_low[best] = at_high[best] = False
-    return np.clip(x / scale, floor, ceiling)  # what scaling rounded
+    return np.clip(x / scale, floor, ceiling)  # against rounding errors of the scaling
 
 
 def _free_best(a: Array, rho: Array, low: Array, high: Array, x: Array, at_low: Bools,

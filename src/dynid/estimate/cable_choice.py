@@ -1,4 +1,4 @@
-"""Torques that depend on the position of a joint, for machines whose data contradict every physically consistent robot.
+"""Position-dependent torques of joints, for robots whose data contradict every physically consistent model.
 
 Cables, hoses and torque sensors cause such torques. Unconstrained bodies imitate them, so that their cross-validation
 error does not show them. Physically consistent bodies cannot: the constraints then increase the misfit by more than
@@ -22,12 +22,12 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
 from dynid.recording import Samples
 
-FREE, CONSISTENT = "wls", "pc-wls"  # the methods that are compared
+FREE, CONSISTENT = "wls", "pc-wls"  # names of the compared methods
 POSITION_BINS = 8  # equal parts of a joint's range: fine enough for the two periods per turn of the torques
-# Blocks of time that visit each part of the range: without one of them two are left, which show a torque of the
-# position twice, beside other motion of the other joints.
+# Blocks of time that visit each part of the range: without one of them, two others still show a torque of the
+# position, with different motion of the other joints.
 MIN_VISITS = 3
-CONTRADICTED = 1.0  # excess misfit in units of that which the noise gives the true robot
+CONTRADICTED = 1.0  # excess misfit, relative to the expected excess of the true robot by noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class CableFit:
     """An identified problem with torques that depend on position.
 
     Attributes:
-        problem: with these torques in its model.
-        estimate: of it.
-        worths: benefit of the torques at each joint, over unconstrained least squares without them.
+        problem: identification problem with these torques in its model.
+        estimate: estimate of this problem.
+        worths: error reduction by the torques at each joint, relative to unconstrained least squares without them.
     """
 
     problem: Problem
@@ -46,11 +46,11 @@ class CableFit:
 
 
 def identify_with_cables(problem: Problem, with_cables: Callable[[Sequence[int]], Problem]) -> CableFit | Estimate:
-    """Return the estimate of method `auto`, or the fit with torques that depend on position where data show them.
+    """Return the estimate of method `auto`, or a fit with position-dependent torques if the data show such torques.
 
     Args:
-        problem: without these torques, with chosen friction.
-        with_cables: returns the same problem with these torques on some joints, counted from 0.
+        problem: problem without these torques, with chosen friction.
+        with_cables: function that returns the same problem with these torques on given joints, counted from 0.
     """
     names = default_candidates(problem)
     first = [name for name in names if name in (FREE, CONSISTENT)]
@@ -85,7 +85,7 @@ def revisiting_joints(logs: Sequence[Samples], blocks: int) -> tuple[int, ...]:
 
 def _explained(problem: Problem, free: Estimate, with_cables: Callable[[], Problem],
                joints: Sequence[int]) -> CableFit | None:
-    """Return the fit with torques that depend on position; None if they do not explain the contradiction."""
+    """Return the fit with position-dependent torques; None if they do not explain the contradiction."""
     try:
         richer = with_cables()
         consistent = identify(richer, method=CONSISTENT)
@@ -93,22 +93,22 @@ def _explained(problem: Problem, free: Estimate, with_cables: Callable[[], Probl
             return None
         before = cross_validate_blocks(problem, FREE, None, free)
         after = cross_validate_blocks(richer, CONSISTENT, None, consistent)
-    except DynidError:  # then the method is chosen without them
+    except DynidError:  # the method is then chosen without them
         return None
     if before.blocks != after.blocks:
         return None
     compared = compare_left_out({FREE: before, CONSISTENT: after}, {FREE: before.errors, CONSISTENT: after.errors})
-    if compared[FREE].behind <= compared[FREE].deviation:  # the best method is not behind
+    if compared[FREE].behind <= compared[FREE].deviation:  # the best method has no excess error
         return None
-    reason = ("the data contradict every physically consistent robot without torques that depend on the positions of "
-              "joints, and with them it has the best error in cross-validation")
+    reason = ("without position-dependent torques the data contradict every physically consistent model, and with "
+              "them this method has the smallest error in cross-validation")
     choice = Choice(CONSISTENT, reason, tuple(compared.values()))
     worths = {j: _worth(problem, before, after, j) for j in joints}
     return CableFit(richer, choice.estimate_among({CONSISTENT: consistent}), worths)
 
 
 def _worth(problem: Problem, before: BlockCrossValidation, after: BlockCrossValidation, j: int) -> Worth:
-    """Return the reduction of the cross-validation error of joint j by torques that depend on position."""
+    """Return the reduction of the cross-validation error of joint j by position-dependent torques."""
     power = np.array([problem.regression.blocks[k].factors[j].power for k in before.blocks])
     errors = [np.nan_to_num(0.01 * one.errors_per_joint[:, j]) ** 2 * power for one in (before, after)]
     return worth_of_gains("cable", errors[0] - errors[1], float(errors[0].sum()), float(power.sum()))

@@ -1,4 +1,5 @@
-"""`auto`: the best method in cross-validation, or a physically consistent one that is not significantly worse."""
+"""Method `auto`: the best method in cross-validation, or a physically consistent one that is not significantly
+worse."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ AUTO = "auto"
 # extrapolates better, and of two such the one that does not depend on the nominal model unless it is clearly worse.
 PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
 CHOICE_CONFIDENCE = 0.95  # of the paired test between two methods
-_MATERIAL_DIFFERENCE = 0.01  # share of the smaller error: a difference below it is none, however sure
+_MATERIAL_DIFFERENCE = 0.01  # of the smaller error: smaller differences do not matter, even if they are significant
 _EXACT_ERROR = 0.01  # percent of the torque: smaller errors are those of rounding in simulated data
 # Share of the error by which pc-ridge must be better than pc-wls to be used instead, however unsure: it depends on the
 # nominal model, which is worth it only where the data leave much open.
@@ -34,10 +35,11 @@ class MethodCandidate:
     """One candidate method of a choice, with its errors in cross-validation.
 
     Attributes:
-        left_out: its fits without each block of time, or None.
-        judged: (blocks,), the errors that are compared, percent: on the blocks, or along the references if positions
-            are noisy.
-        behind: excess over the best method's error in the geometric mean over the blocks, percent of it.
+        method: name of the method.
+        left_out: fits without each block of time, or None.
+        judged: errors that are compared (blocks,), percent: on the blocks, or along the references if positions are
+            noisy.
+        behind: excess error relative to the best method, as a geometric mean over the blocks, percent.
         deviation: standard error of that excess, percent.
         apart: whether the excess is significant.
         failure: the reason if the method gave no estimate.
@@ -55,7 +57,7 @@ class MethodCandidate:
                    judged=list[float | None] | None, behind=float | None, deviation=float | None,
                    told_apart=bool | None, failure=str | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; None for unknown values."""
+        """Return the object as plain data for JSON; None for unknown values."""
         seen = self.left_out
         return {"method": self.method, "error": None if seen is None else seen.mean,
                 "spread": None if seen is None else seen.spread,
@@ -86,7 +88,7 @@ class Choice:
 
     @output_fields(method=str, reason=str, candidates=list[MethodCandidate])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the object as plain data for JSON."""
         return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}
 
 
@@ -97,15 +99,16 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
 
     Each candidate is fitted without each block of the regression in turn and tested on it. Candidates are compared by
     the geometric mean of the relative error in a paired test over the blocks, so that one block that no method predicts
-    does not decide. A difference is significant if the mean logarithm of the ratio is above a hundredth and beyond its
-    standard error times Student's t of 95 %, with the variance s^2 (1/n + 1/(n-1)), since the fits share most of their
-    data (Nadeau and Bengio, 2003). Among those that do not differ significantly from the best, a physically consistent
-    one is preferred, because other motions extrapolate: pc-wls, or pc-ridge where its errors are smaller by more than a
-    tenth in the geometric mean over the blocks. If pc-wls is significantly worse than the best, the data contradict its
-    constraints, and no other method with these constraints is chosen either. A candidate that fails is listed with its
-    reason. candidates: methods by name, by default wls, for models with bodies pc-wls, pc-ridge if the robot file has
-    inertias, and iv with a known control law and noisy positions; with iv, errors are compared along the references
-    (`dynid.estimate.reference_validation`). options: of candidates, by name. The choice is in diagnostics["choice"].
+    does not dominate. A difference is significant if the mean logarithm of the ratio is above a hundredth and beyond
+    its standard error times Student's t of 95 %, with the variance s^2 (1/n + 1/(n-1)), since the fits share most of
+    their data (Nadeau and Bengio, 2003). Among those that do not differ significantly from the best, a physically
+    consistent one is preferred, because other motions extrapolate: pc-wls, or pc-ridge where its errors are smaller by
+    more than a tenth in the geometric mean over the blocks. If pc-wls is significantly worse than the best, the data
+    contradict its constraints, and no other method with these constraints is chosen either. A candidate that fails is
+    listed with its reason. candidates: methods by name, by default wls, for models with bodies pc-wls, pc-ridge if the
+    robot file has inertias, and iv with a known control law and noisy positions; with iv, errors are compared along the
+    references (`dynid.estimate.reference_validation`). options: of candidates, by name. The choice is in
+    diagnostics["choice"].
     """
     names = default_candidates(problem) if candidates is None else tuple(candidates)
     given = {name: dict(table) for name, table in (options or {}).items()}
@@ -142,7 +145,7 @@ def best_of(problem: Problem, fits: Mapping[str, Estimate], failures: Mapping[st
 
 
 def default_candidates(problem: Problem) -> tuple[str, ...]:
-    """Return the default candidates for a problem, depending on its model."""
+    """Return the names of the methods that are compared by default for a problem, depending on its model."""
     parameters = problem.model.parameters
     if not parameters.bodies:
         return ("wls", *_closed_loop(problem))
@@ -187,13 +190,13 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
 
         try:
             judged = reference_errors(problem, seen)
-        except NotPossibleError as error:  # then blocks do not judge it
+        except NotPossibleError as error:  # it has no cross-validation then
             failed["iv"] = str(error)
             del seen["iv"], judged["iv"]
     compared = compare_left_out(seen, judged)
     best = min(compared, key=lambda name: compared[name].behind)
     close = [name for name, one in compared.items() if not one.apart]
-    if "pc-wls" in compared and "pc-wls" not in close:  # the data contradict what every consistent method asks for
+    if "pc-wls" in compared and "pc-wls" not in close:  # the data contradict physical consistency
         close = [name for name in close if not name.startswith("pc-")] or close
     chosen = preferred(close)
     if chosen == "pc-wls" and "pc-ridge" in close:
@@ -204,15 +207,15 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
 
 
 def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
-    """Return the first method by preference; methods without a preference come last, in the order given."""
+    """Return the preferred method of several; methods without a preference are last, in the given order."""
     return min(names, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
 
 
 def compare_left_out(
     seen: Mapping[str, BlockCrossValidation], judged: Mapping[str, Array]
 ) -> dict[str, MethodCandidate]:
-    """Return each method with its errors (blocks,) compared, block by block, with the method of the smallest geometric
-    mean."""
+    """Return each method with its excess error over the best method. Errors (blocks,) are compared block by block with
+    those of the method with the smallest geometric mean."""
     losses = {name: _logarithms(errors) for name, errors in judged.items()}
     best = min(losses.values(), key=np.nanmean)
     return {name: MethodCandidate(name, one, judged[name], *_behind(losses[name] - best)) for name, one in seen.items()}
@@ -238,11 +241,11 @@ def student_quantile(freedom: int, share: float) -> float:
     """Return the quantile of Student's distribution with an integer number of degrees of freedom, for a share of at
     least 0.5.
 
-    It avoids the import of scipy.special, which takes 0.1 s: the distribution function is a finite sum over the angle
-    atan(t / sqrt(freedom)) (Abramowitz and Stegun, 26.7.3 and 26.7.4), which is bisected.
+    The distribution function is a finite sum in the angle atan(t / sqrt(freedom)) (Abramowitz and Stegun, 26.7.3 and
+    26.7.4), which is found by bisection. This avoids the slow import of scipy.special.
     """
     low, high = 0.0, 0.5 * np.pi
-    for _ in range(60):  # to the last digit of an angle
+    for _ in range(60):  # to full accuracy of the angle
         angle = 0.5 * (low + high)
         is_odd = freedom % 2
         power = np.cos(angle) if is_odd else 1.0

@@ -1,4 +1,4 @@
-"""The friction chosen for each joint of a machine, with the benefit of each kind of term."""
+"""Friction terms chosen for each joint of a robot, with the error reduction by each term."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from dynid.output_fields import map_of, output_fields, record
 
 @dataclass(frozen=True)
 class JointChoice:
-    """Friction terms chosen for a joint with the benefit of each, rejected terms with the benefit each would add, and
-    the names of its standard friction terms."""
+    """Friction terms of one joint.
+
+    Attributes:
+        joint: name of the joint.
+        taken: chosen terms, with the error reduction by each.
+        left: rejected terms, with the error reduction that each would add.
+        usual: names of the standard friction terms."""
 
     joint: str
     taken: tuple[Worth, ...]
@@ -36,11 +41,11 @@ class FrictionChoice:
     """The friction chosen for every joint.
 
     Attributes:
-        joints: benefit of each kind of term, joint by joint.
+        joints: chosen and rejected terms of each joint.
         tables: the terms in the format of run files, with rotor inertia.
         model: model with these terms.
         blocks: number of cross-validation blocks.
-        ridges: ridge of each kind that was taken.
+        ridges: ridge penalty of each chosen kind of term.
     """
 
     joints: tuple[JointChoice, ...]

@@ -1,4 +1,4 @@
-"""Cross-validation over blocks of time for many sets of columns of one joint, from one compressed regression."""
+"""Cross-validation over blocks of time for many subsets of columns, from one compressed regression."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from dynid.recording import Samples
 from dynid.regression import Block, Regression
 from dynid.regression.factor import Factor, triangular
 
-_RIDGE_TRACE = 1e-14  # share of a column's squares
-EXACT_SHARE = 1e-8  # share of a joint's squared torques below which errors are rounding
-MAX_STRETCHES_OF_A_BLOCK = 8  # of time, dealt out to each block
-MIN_ROWS_OF_A_STRETCH = 10  # filtered rows share their noise with their neighbours
+_RIDGE_TRACE = 1e-14  # relative to a column's squared norm
+EXACT_SHARE = 1e-8  # of a joint's squared torques: smaller errors are rounding errors
+MAX_STRETCHES_OF_A_BLOCK = 8  # intervals of time per block
+MIN_ROWS_OF_A_STRETCH = 10  # filtered rows have correlated noise
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Weighted triangular equations r, rho of the data without one block, and the equations of the block.
 
-    `tests` are the block's equations per joint; the squared norms (k,) are those of the columns of r.
+    tests: the block's equations per joint. squares (k,): squared norms of the columns of r.
     """
 
     r: Array
     rho: Array
-    tests: tuple[tuple[Array, Array], ...]  # of each joint
+    tests: tuple[tuple[Array, Array], ...]  # one per joint
     squares: Array
 
 
@@ -38,7 +38,8 @@ class Columns:
 class ColumnsLeftOut:
     """Compressed data in columns (k,), each a combination of base parameters, for cross-validation over blocks.
 
-    low, high, ridge (k,): bounds and ridge penalty of each column, as in `Parameter`.
+    blocks: equations without each block. low, high, ridge (k,): bounds and ridge penalty of each column, see
+    `Parameter`.
     """
 
     blocks: tuple[Columns, ...]
@@ -90,10 +91,8 @@ class ColumnsLeftOut:
                          for block, values in zip(self.blocks, fits, strict=True)])
 
     def reduced(self, used: Bools, own: Ints, fits: Sequence[Array]) -> list[Reduced]:
-        """Return, for each block, the problem in the columns `own`.
-
-        The other used columns are eliminated, or fixed at a bound that is active in `fits`.
-        """
+        """Return, for each block, the least-squares problem in the columns `own`. The other used columns are
+        eliminated, or fixed at a bound that is active in `fits`."""
         return [self._reduced(block, used, own, values) for block, values in zip(self.blocks, fits, strict=True)]
 
     def _reduced(self, block: Columns, used: Bools, own: Ints, values: Array) -> Reduced:
@@ -113,13 +112,16 @@ class ColumnsLeftOut:
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """The problem without one block in the columns of one joint, all others eliminated: |inner x - right|^2.
+    """Least-squares problem |inner x - right|^2 without one block, in the columns x of one joint; all others are
+    eliminated.
 
     Attributes:
-        rest, own: eliminated columns, and those of the joint.
-        upper: (rest, rest), triangular, and across (rest, own + 1): upper values[rest] = across (-x, 1).
-        inner, right: (own, own) and (own,).
-        fixed: (k,), values of the columns at an active bound, zero for all others.
+        whole, block: data of all blocks, and equations without this block.
+        rest, own: indices of the eliminated columns, and of the joint's columns.
+        upper, across: triangular matrix (rest, rest) and matrix (rest, own + 1) with upper values[rest] = across (-x,
+            1).
+        inner, right: matrix (own, own) and right-hand side (own,).
+        fixed: values of the columns at an active bound, zero for all others (k,).
     """
 
     whole: ColumnsLeftOut = field(repr=False)
@@ -163,10 +165,7 @@ def _solved(r: Array, rho: Array, low: Array, high: Array, before: Array | None)
 
 @dataclass(frozen=True)
 class Worth:
-    """Benefit of a term on a joint.
-
-    `gain` is the reduction of the joint's cross-validation error, percent, with its standard error.
-    """
+    """Reduction `gain` of a joint's cross-validation error by a term, percent, with its standard error."""
 
     term: str
     gain: float
@@ -177,14 +176,15 @@ class Worth:
 
 
 def worth_of_gains(term: str, gains: Array, size: float, power: float) -> Worth:
-    """Return the benefit of a term from its gains (blocks,) in squared error and the squared errors without it."""
+    """Return the error reduction by a term from its gains (blocks,) in squared error and the squared errors without
+    it."""
     size = max(size, EXACT_SHARE * max(power, 1e-300))
     error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
     return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)
 
 
 def stretches_of(logs: Sequence[Samples], count: int) -> int:
-    """Return into how many intervals of time each of `count` blocks is divided, so that an interval has enough rows."""
+    """Return the number of intervals of time for each of `count` blocks, with enough rows per interval."""
     rows = sum(sum(len(range(int(a), int(b), 1 if log.decimation is None else log.decimation.total))
                    for a, b in log.segments) for log in logs)
     return int(np.clip(rows // (count * MIN_ROWS_OF_A_STRETCH), 1, MAX_STRETCHES_OF_A_BLOCK))
@@ -193,20 +193,21 @@ def stretches_of(logs: Sequence[Samples], count: int) -> int:
 def dealt(regression: Regression, count: int) -> Regression:
     """Return the same data divided into `count` blocks, each made of interleaved intervals of time.
 
-    Interleaving makes the data without one block excite every parameter.
+    With interleaved blocks, the data without one block still excite every parameter.
     """
     hands = [regression.blocks[k::count] for k in range(count)]
     return replace(regression, blocks=tuple(_together(hand) for hand in hands if hand))
 
 
 def _together(blocks: Sequence[Block]) -> Block:
-    """Return the sum of blocks that are no neighbours, by one triangular factor for each joint."""
+    """Return the sum of several blocks, as one triangular factor for each joint."""
     return Block(tuple(span for block in blocks for span in block.spans), tuple(
         Factor(own[0].columns, triangular(*(one.r[:max(one.rows, 1)] for one in own)), sum(one.rows for one in own),
                sum(one.power for one in own)) for own in zip(*(block.factors for block in blocks), strict=True)))
 
 
 def worth_of(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
-    """Return the benefit of a term on joint j from the squared errors (blocks, joints) without it and with it."""
+    """Return the error reduction by a term on joint j from the squared errors (blocks, joints) without and with the
+    term."""
     power = sum(float(block.tests[j][1] @ block.tests[j][1]) for block in left_out.blocks)
     return worth_of_gains(term, (without - with_).sum(axis=1), float(without[:, j].sum()), power)

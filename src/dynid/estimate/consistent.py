@@ -1,4 +1,4 @@
-"""Least squares inside the set of consistent robots: pc-ols and pc-wls."""
+"""Methods pc-ols and pc-wls: least squares constrained to physically consistent parameters."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from dynid.regression import Regression, Stacked
 from dynid.threads import one_blas_thread
 
 Fill = Literal["auto", "central", "nominal"]
-# Share of the misfit (half of it in relative error) that may be given up for links of sensible size: the very best fit
-# is often only approached as masses that motion hardly shows grow without end.
+# Accepted relative increase of the misfit (half of it in relative error) for links of plausible size: the best fit is
+# often approached only with unbounded masses that have little effect on the torques.
 _FILL_TOLERANCE = 1e-2
-_SOLVER_TOLERANCE = 1e-13  # share of the torques' squares, 3e-7 of a torque, that the solver leaves open
-_MAX_MASS_RATIO = 10.0  # times its file's masses: more than any robot weighs
-_LARGEST_LOSS = 10.0  # times the measured torque: more than friction or an offset can be
-# Standard errors of independent rows by which constraints may move a value. Residuals that are correlated in time make
-# true standard errors several times larger.
+_SOLVER_TOLERANCE = 1e-13  # of the squared torques (3e-7 of a torque): accuracy of the solver
+_MAX_MASS_RATIO = 10.0  # relative to the masses of the robot file: upper bound
+_LARGEST_LOSS = 10.0  # relative to the measured torque: upper bound of friction and offset
+# Change of a value by constraints in standard errors for independent rows. With autocorrelated residuals the true
+# standard errors are several times larger.
 _MAX_STANDARD_ERRORS_MOVED = 10.0
-# Share of the largest mass below which a robot is clearly not one that only a greater mass would fit.
+# Of the largest allowed mass: below it, the upper bound of the mass has no effect.
 _CLEARLY_LIGHTER = 0.5
-_ZERO_COLUMN = 1e-12  # share of the largest column below which a column is rounding
+_ZERO_COLUMN = 1e-12  # of the largest column: smaller columns are rounding errors
 
 
 def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
@@ -53,9 +53,9 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
         problem: the identification problem.
         form: formulation of consistency.
         margin: distance from the boundary of the set.
-        shapes: limit centres of mass to the robot's collision shapes.
-        centres: by link, a limit or a table (low, high | points | centre, axes).
-        masses: limits, or tables (bodies, low, high), kg.
+        shapes: whether to limit centres of mass to the robot's collision shapes.
+        centres: limits on centres of mass by link, or tables (low, high | points | centre, axes).
+        masses: limits on masses, or tables (bodies, low, high), kg.
         intervals: lower and upper value by combination of parameters, from other estimates (Sousa, s. 2.6.3).
     """
     found = {}
@@ -112,7 +112,7 @@ def dissipating_rows(problem: Problem) -> dict[str, Array]:
 
 
 def _add_row(problem: Problem, found: dict[str, Array], row: Array) -> None:
-    """Add a row (parameters,) to those of its joint, unless all of its parameters are known."""
+    """Add a row (parameters,) to the rows of its joint, unless all of its parameters are known."""
     items = problem.model.parameters.items
     own = np.flatnonzero(row)
     if not all(items[c].name in problem.base.known for c in own):
@@ -121,7 +121,7 @@ def _add_row(problem: Problem, found: dict[str, Array], row: Array) -> None:
 
 
 def upper_bounds(problem: Problem) -> dict[str, float]:
-    """Upper bounds by name of the parameters that have one in every method."""
+    """Return upper bounds of parameters by name, for parameters that have an upper bound in every method."""
     return {item.name: item.bounds[1] for item in problem.model.parameters
             if np.isfinite(item.bounds[1]) and item.name not in problem.base.known}
 
@@ -174,7 +174,7 @@ def unseen(problem: Problem) -> dict[str, float]:
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:
     """Return prior rows (k, parameters) and their values (k,); None if there are none.
 
-    They contain known values with a standard deviation and ridge penalties, scaled for the weighted equations
+    The rows are known values with a standard deviation, and ridge penalties, scaled for the weighted equations
     `stacked`.
     """
     base, prior = problem.base, problem.regression.prior
@@ -225,11 +225,9 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
 
 
 def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with: Fill, earlier: Inside) -> Array:
-    """Return theta (parameters,) of a constrained fit, with the barrier of an earlier fit of similar equations.
-
-    Its weight is scaled by the misfit. The minimum is unique, and a few steps of Newton's method from the earlier one
-    find it. It raises an error if the equations lack a parameter of the earlier fit.
-    """
+    """Return theta (parameters,) of a constrained fit, with the barrier of an earlier fit of similar equations. The
+    weight of the barrier is scaled by the misfit. A few Newton steps from the earlier minimum find the unique minimum.
+    An error is raised if the equations lack a parameter of the earlier fit."""
     if unseen(problem).keys() - consistency.known.keys():
         raise NotPossibleError("without some of the data a parameter does not affect any torque")
     with one_blas_thread():
@@ -250,8 +248,8 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
 
 def constrained_fit(problem: Problem, regression: Regression, weights: Array | None,
                     consistency: Consistency) -> tuple[Fit, Stacked, tuple[Array, Array] | None]:
-    """Return the constrained fit of weighted equations, these equations, and the rows of known values."""
-    # Values known with a deviation are of standard parameters: base parameters can take in only a part of them.
+    """Return the constrained fit of weighted equations, the equations, and prior rows of known values."""
+    # Known values with a standard deviation are standard parameters, which base parameters include only in part.
     measured = regression.stack(weights, prior=False)
     prior = prior_rows(problem, weights, measured)
     return fit(consistency, problem.base, measured, prior=prior), measured, prior
@@ -259,7 +257,7 @@ def constrained_fit(problem: Problem, regression: Regression, weights: Array | N
 
 def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: Array | None,
                    consistency: Consistency, fill_with: Fill = "auto") -> Estimate:
-    """Return the estimate of a constrained fit, with undetermined parameters filled in, and its diagnostics.
+    """Return the estimate of a constrained fit with all standard parameters, and its diagnostics.
 
     The diagnostic `given_up` is the relative increase of the misfit over the smallest misfit in the set. In
     `excess_over_noise` the increase by the constraints is divided by the expected increase of the true robot: a value
@@ -267,9 +265,9 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
 
     Args:
         free: the unconstrained fit.
-        name: of the method.
+        name: name of the method.
         regression: the fitted equations.
-        weights: (dof,), of the joints, or None.
+        weights: weights of the joints (dof,), or None.
         consistency: the consistent set.
         fill_with: criterion for undetermined parameters.
     """
@@ -279,7 +277,7 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
 
 def _constrained_estimate(free: LinearFit, name: str, regression: Regression, weights: Array | None,
                           consistency: Consistency, found: Inside) -> Estimate:
-    """Return the estimate of a constrained fit that was found; arguments as in `inside_the_set`."""
+    """Return the estimate object of a constrained fit `found`; the other arguments are those of `inside_the_set`."""
     problem, solution = free.problem, free.solution
     best, measured, theta, stacked = found.best, found.measured, found.theta, regression.stack(weights)
     beta = problem.base.matrix @ theta
@@ -296,7 +294,7 @@ def _constrained_estimate(free: LinearFit, name: str, regression: Regression, we
     weight = 0.5 * _tolerance(best, found.noise_misfit, measured) / max(barrier_size(consistency), 1)
 
     def uncertain(cov_type: CovType | None) -> Uncertainty:
-        found = held.uncertainty(cov_type)  # its covariance is that of the fit without conditions
+        found = held.uncertainty(cov_type)  # its covariance is that of the unconstrained fit
         return replace(found, covariance=constrained_covariance(problem, consistency, theta, weight, stacked,
                                                                 solution.beta, found.covariance))
 
@@ -306,11 +304,15 @@ def _constrained_estimate(free: LinearFit, name: str, regression: Regression, we
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """A constrained fit.
+    """A constrained fit with all standard parameters.
 
-    It has the optimum, its equations without known values, the weighted sum of squares of the noise, theta
-    (parameters,) with undetermined parameters filled in, and the criterion by which these were chosen. `barrier` is
-    the one whose minimum theta is; None if there is none.
+    Attributes:
+        best: the optimum.
+        measured: the equations without prior rows.
+        noise_misfit: weighted sum of squares of the noise.
+        theta: standard parameters (parameters,), including undetermined ones.
+        source: criterion by which undetermined parameters were chosen.
+        barrier: barrier that theta minimises, or None.
     """
 
     best: Fit
@@ -323,10 +325,10 @@ class Inside:
 
 def _best_inside(free: LinearFit, regression: Regression, weights: Array | None, consistency: Consistency,
                  fill_with: Fill) -> Inside:
-    """Return the best fit of weighted equations inside the consistent set, with undetermined parameters filled in."""
+    """Return the best fit of weighted equations inside the consistent set, with all standard parameters."""
     stacked = regression.stack(weights)
     best, measured, prior = constrained_fit(free.problem, regression, weights, consistency)
-    # Expected excess of the true robot's misfit over the least one: smaller differences are noise.
+    # Expected excess of the true robot's misfit over the smallest misfit: smaller differences are noise.
     noise_misfit = float(np.sum((stacked.r @ free.noise(None).covariance(free.solution)) * stacked.r))
     return Inside(best, measured, noise_misfit, *filled(free.problem, consistency, measured, best, noise_misfit,
                                                         fill_with, prior))
@@ -355,14 +357,14 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
 
 
 def _rows(problem: Problem, stacked: Stacked, prior: tuple[Array, Array] | None) -> tuple[Array, Array]:
-    """Return the equations of the standard parameters (k, parameters) and their values (k,), with those of a prior."""
+    """Return matrix (k, parameters) and values (k,) of the equations for standard parameters, including prior rows."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     return (matrix, rho) if prior is None else (np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]]))
 
 
 def _tolerance(best: Fit, noise_misfit: float, stacked: Stacked) -> float:
-    """Return the sum of squares that may be given up to choose parameters inside the set: less than the noise, but
-    not less than the solver's accuracy, which matters for data without noise."""
+    """Return the accepted increase of the sum of squares for the choice of undetermined parameters: less than the
+    noise, but at least the solver's accuracy, which matters for data without noise."""
     torque = float(np.sum(stacked.rho ** 2)) + stacked.rest
     return max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, _SOLVER_TOLERANCE * torque, 1e-300)
 

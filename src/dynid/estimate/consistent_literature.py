@@ -1,5 +1,4 @@
-"""Constrained methods of the literature, for comparison: pc-points, pc-sqp, pc-virtual, pc-logchol, pc-reduce,
-pc-box."""
+"""Published constrained methods for comparison: pc-points, pc-sqp, pc-virtual, pc-logchol, pc-reduce, pc-box."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand
 from dynid.regression import BaseParameters, Stacked
 
-# how many times the size of a known value's torque its own row weighs in a search without equalities
+# weight of a known value's row relative to its torque, in a search without equality constraints
 _KNOWN_VALUE_WEIGHT = 1e3
 
 _FIT_FUNCTIONS: dict[str, tuple[Callable[..., Fit], str]] = {
@@ -30,7 +29,7 @@ _FIT_FUNCTIONS: dict[str, tuple[Callable[..., Fit], str]] = {
     "pc-virtual": (fit_virtual, "squared virtual parameters by nonlinear least squares"),
     "pc-logchol": (fit_log_cholesky, "log-Cholesky coordinates by nonlinear least squares"),
     "pc-reduce": (fit_reduced, "parameters removed until least squares is physically consistent"),
-    "pc-box": (fit_box, "limits on each parameter alone")}
+    "pc-box": (fit_box, "bounds on single parameters")}
 
 
 def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
@@ -58,10 +57,8 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
 
 
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
-    """Return base parameters and equations with one more row for every known value.
-
-    Searches without equality constraints use them.
-    """
+    """Return base parameters and equations with one more row for every known value, for searches without equality
+    constraints."""
     base, stacked = problem.base, problem.regression.stack(weights, prior=False)
     rows, values = prior_rows(problem, weights, stacked) or (np.empty((0, len(base.parameters))), np.empty(0))
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
@@ -79,7 +76,7 @@ def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stack
 
 
 def _inside(consistency: Consistency, values: Array) -> Array | None:
-    """Return nominal values as the start of a search if they are strictly feasible."""
+    """Return nominal values as the start of a search; None if they are not strictly feasible."""
     return values if consistency.slack(values) > 0 else None
 
 
@@ -126,8 +123,7 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
 
 
 def _nominal(problem: Problem, name: str, deviation: float) -> Array:
-    """Return the nominal model (parameters,) that a method is regularised toward, NaN for parameters such as
-    friction without one."""
+    """Return the nominal parameters (parameters,) toward which a method is regularised; NaN without a nominal value."""
     if not (deviation > 0 and np.isfinite(deviation)):
         raise ModelError(f"prior_deviation of method '{name}' must be a number above zero, got {deviation}",
                          code="bad-prior-deviation")
@@ -155,14 +151,15 @@ def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
 
 @method("pc-reduce", _FIT_FUNCTIONS["pc-reduce"][1], gives={"theta"})
 def reduced(problem: Problem, *, every: int = 1) -> Estimate:
-    """Return least squares with base parameters removed until the result is consistent (Diaz-Rodriguez et al. 2010;
+    """Return a least-squares estimate with base parameters removed until it is consistent (Diaz-Rodriguez et al. 2010;
     Sousa, s. 6.4). every: number of removals between consistency tests."""
     return _estimate("pc-reduce", problem, {"every": every})
 
 
 @method("pc-box", _FIT_FUNCTIONS["pc-box"][1], gives={"theta"})
 def boxed(problem: Problem) -> Estimate:
-    """Return least squares with masses, diagonal inertias and friction constrained to be non-negative, each separately.
+    """Return a least-squares estimate with separate non-negativity constraints on masses, diagonal inertias and
+    friction.
 
     See Lomakin and Deutscher, s. VI.
     """

@@ -1,4 +1,4 @@
-"""Ridge regression toward a nominal model inside the set of consistent robots: pc-ridge."""
+"""Method pc-ridge: ridge regression toward a nominal model, constrained to physically consistent parameters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dynid.regression.autocorrelation import correlation
 from dynid.threads import one_blas_thread
 
 Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
-_PRIOR_ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
+_PRIOR_ROUNDS = 4  # alternating estimates of noise and prior strength
 
 
 @method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward "
@@ -94,8 +94,11 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
 class Fitted:
     """A fit with the chosen prior strength.
 
-    It has the equations with joint weights (dof,) in units of independent noise, the regularisation of friction, and
-    the other prior rows.
+    Attributes:
+        chosen: the fit.
+        stacked, weights: equations, and joint weights (dof,) in units of independent noise.
+        pull: regularisation of friction.
+        prior: other prior rows.
     """
 
     chosen: PriorFit
@@ -108,14 +111,12 @@ class Fitted:
 def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodies: Mapping[str, Array], metric: Metric,
              weights: Array, strength: float | None) -> Fitted:
     """Return the fit after alternating estimates of the noise, the regularisation of friction and the prior strength.
-
-    weights (dof,): those of `wls`, for the first fit.
-    """
+    weights (dof,): joint weights of `wls`, for the first fit."""
     regression = problem.regression
     stacked = regression.stack(weights, prior=False)
     known = prior_rows(problem, weights, stacked)
-    fit(consistency, problem.base, stacked, prior=known)  # refuses limits that contradict the data
-    # The first noise is that of the consistent fit with hardly any prior.
+    fit(consistency, problem.base, stacked, prior=known)  # raises an error for limits that contradict the data
+    # Initial noise: residuals of the consistent fit with a very weak prior.
     chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, known, min(STRENGTHS)))
     rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
     for _ in range(_PRIOR_ROUNDS):
@@ -134,11 +135,9 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
 
 def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPull, fits: Iterable[PriorFit]) -> PriorFit:
     """Return the fit of greatest evidence, or the strongest weaker one whose expected error is not above that of wls.
-
-    The evidence assumes errors of one size for all bodies. If some bodies are far off, its strength biases parameters
-    that the data determine well. The expected torque error contains the noise and the estimated errors of the nominal
-    model; without regularisation every base parameter adds one unit of noise.
-    """
+    The evidence assumes equal relative errors of all nominal bodies. If some bodies are very wrong, its strength biases
+    parameters that the data determine well. The expected torque error contains the noise and the estimated errors of
+    the nominal model; without regularisation every base parameter adds one unit of noise."""
     fits, weaker = tee(fits)
     best = best_strength(fits)
     error = _Parts.of(problem, best, stacked, pull).torque_error(problem.base, stacked, pull)
@@ -156,12 +155,12 @@ def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPull, f
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Parts of the error of a fit.
+    """Matrices for the expected error of a regularised fit.
 
     Attributes:
-        gain: (base, parameters), the change of the base parameters by a score of the parameters.
-        curvature: (parameters, parameters), of the regularisation toward nominal values.
-        stated: (parameters, parameters), of values with a given standard error, and of limits.
+        gain: change of the base parameters per score of the parameters (base, parameters).
+        curvature: Hessian of the regularisation toward nominal values (parameters, parameters).
+        stated: Hessian of known values with a standard error, and of limits (parameters, parameters).
     """
 
     gain: Array
@@ -181,7 +180,7 @@ class _Parts:
         return _Parts(base.matrix @ chosen.spread, curvature, other - curvature)
 
     def torque_error(self, base: BaseParameters, stacked: Stacked, pull: FrictionPull) -> float:
-        """Expected square of the error of all torques, in units of the noise of one independent row."""
+        """Return the expected squared error of all torques, in units of the noise of one independent row."""
         through = stacked.r @ self.gain
         noise = np.sum((through @ (stacked.r @ base.matrix).T) ** 2)
         return float(noise + np.trace(through @ self.stated @ through.T)
@@ -190,8 +189,8 @@ class _Parts:
 
 def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, found: Fitted,
            near: Array) -> Array:
-    """Return theta (parameters,) with the noise, strength and friction regularisation of an earlier fit with a
-    similar theta. Refuses equations that lack a parameter of the earlier fit."""
+    """Return theta (parameters,) with noise, strength and friction regularisation of an earlier fit, starting near it.
+    An error is raised if the equations lack a parameter of the earlier fit."""
     stacked = problem.regression.stack(found.weights, prior=False)
     if unseen(problem).keys() - consistency.known.keys():
         raise NotPossibleError("without some of the data a parameter does not affect any torque")
@@ -214,7 +213,7 @@ def _euclidean(problem: Problem, consistency: Consistency, nominal: Nominal, sta
 
 def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: Fitted,
                  cov_type: CovType | None) -> Uncertainty:
-    """Return the mean square error of a fit; weights (dof,): of `wls`.
+    """Return the mean square error of a fit as its uncertainty; weights (dof,): joint weights of `wls`.
 
     To first order the error is J^-1 (noise - L e), J = H + L with the prior's curvature L and the errors e of the
     nominal bodies and friction (`nominal_errors`). It exceeds the posterior's J^-1 if these errors exceed the prior's
@@ -234,7 +233,7 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     score = stacked.r.T @ (stacked.rho - columns @ pull.nominal)
     errors = NominalErrors.of(pull.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
                               found.middle[np.ix_(seen, seen)])
-    # Values known with a deviation, and limits that are near, are as uncertain as they say.
+    # Known values with a standard deviation, and nearby limits, have their stated uncertainty.
     by_noise = gain @ (base.matrix.T @ found.middle @ base.matrix + parts.stated) @ gain.T
     without = solve(problem.regression, stacked)
     by_nominal = at_most_the_difference(errors.covariance(gain @ parts.curvature), by_noise, found.covariance(without),
@@ -249,9 +248,7 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
 
 def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
     """Return the fit with the curvature of data and regularisation only, without that of the barrier at zero friction.
-
-    columns (k, parameters): of the data; rows (k, parameters): of the regularisation.
-    """
+    columns (k, parameters): equations of the data. rows (k, parameters): equations of the regularisation."""
     pulled = np.flatnonzero(np.any(rows != 0.0, axis=0))
     own, pull = columns[:, pulled], rows[:, pulled]
     information = chosen.information.copy()
@@ -260,13 +257,13 @@ def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
 
 
 def _with(prior: Rows | None, rows: Array, values: Array) -> Rows:
-    """Return a prior with additional rows and values."""
+    """Return prior equations (rows and values), extended by additional ones."""
     return (rows, values) if prior is None else (np.vstack([prior[0], rows]), np.concatenate([prior[1], values]))
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
                 prior: Rows | None, strength: float | None, near: Array | None = None) -> Iterable[PriorFit]:
-    """Return the fits of all strengths, or of one. near (parameters,): a fit to similar equations."""
+    """Return the fits for all prior strengths, or for one. near (parameters,): solution of similar equations."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])

@@ -1,4 +1,4 @@
-"""Robust least squares and maximum likelihood inside the set of consistent robots: pc-irls and pc-ml."""
+"""Methods pc-irls and pc-ml: robust least squares and maximum likelihood for physically consistent parameters."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class Reweighted:
 
 def reweighted_inside(problem: Problem, consistency: Consistency, beta: Array, weights: Array,
                       equations: Callable[[Array], Regression], steps: Steps) -> Reweighted:
-    """Repeat constrained fits of equations that depend on the previous one, until they converge. beta (base,): the
-    start. weights (dof,): of the joints in these equations."""
+    """Repeat constrained fits of equations that depend on the previous one, until they converge. beta (base,): initial
+    values. weights (dof,): joint weights of these equations."""
     for step in range(1, steps.most + 1):
         regression = equations(beta)
         before, beta = beta, constrained_fit(problem, regression, weights, consistency)[0].beta

@@ -1,4 +1,4 @@
-"""Separable least squares inside the set of consistent robots: pc-sls."""
+"""Method pc-sls: separable least squares constrained to physically consistent parameters."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: in
                          form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                          centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                          intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
-    """Return weighted least squares inside the consistent set that also estimates the free shape parameters of the
-    model.
+    """Return weighted least squares over the consistent set, with estimation of the free shape parameters of the model.
 
     The criterion is the smallest misfit of a consistent robot as a function of the shape (Ardiani, perspectives, and
     eq. 2.23 with the constraints of eq. 1.47). Each Gauss-Newton step is a cone programme in the parameters, from which

@@ -1,8 +1,8 @@
-"""Couplings between neighbouring joints as candidates for the model of a machine.
+"""Motor couplings between neighbouring joints as candidate terms of a robot model.
 
-A motor can turn with two joints, as in many wrists and parallel drives (`CoupledWrist`). Robot files seldom state it.
-Its inertia and friction then act on both joints, which no term of one joint can represent. A coupling is a property of
-the mechanism, either present or absent, so it is either selected or not, and never regularised.
+A motor can be coupled to two joints, as in many wrists and parallel drives (`CoupledWrist`). Robot files rarely state
+it. Its inertia and friction then act on both joints, which no term of one joint can represent. A coupling is a property
+of the mechanism, either present or absent, so it is either selected or not, and never regularised.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dynid.robot import Robot
 
 # Of all tests for couplings together: the quantile is that of Student's t at 1 - 0.05 / candidates (Bonferroni).
 FALSE_COUPLINGS = 0.05
-# Share of the squared error of the two joints that must go on a typical block: a mechanism that is left out dominates
-# their errors. On machines without a coupling no candidate took a significant third of them.
+# Smallest relative reduction of the squared error of both joints on a typical block: a missing coupling dominates
+# their errors. On robots without a coupling no candidate reduced them significantly by a third.
 LEAST_COUPLING_GAIN = 0.5
-SYMBOLS = ("Iam", "Fvm", "Fcm", "Fcn")  # the last is dry friction where the joints count in opposite directions
+SYMBOLS = ("Iam", "Fvm", "Fcm", "Fcn")  # the last is dry friction for joints with opposite directions
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def choose_couplings(candidates: Sequence[Coupling], losses: Callable[[Sequence[
     """Return the couplings that clearly reduce the cross-validation errors of their joints.
 
     Args:
-        candidates: to choose from.
-        losses: function that returns squared errors (blocks, dof) in cross-validation for a set of couplings.
-        exact: (dof,), squared error of a block below which errors are rounding.
+        candidates: candidate couplings.
+        losses: function that returns squared cross-validation errors (blocks, dof) for a set of couplings.
+        exact: squared error of a block below which errors are rounding errors (dof,).
     """
     found: tuple[Coupling, ...] = ()
     while True:

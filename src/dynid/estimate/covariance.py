@@ -1,9 +1,9 @@
-"""Covariance of estimates under autocorrelated noise, of a named type or the best that the data allow.
+"""Covariance of estimates under autocorrelated noise, by a given method or the best one that the data allow.
 
 - "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.autocorrelation`).
 - "blocks": from the variation between blocks of time of a compressed regression. With H^-1 = L L', H = sum w^2 X'X,
-  and G_b = L' H_b L and s_b a block's share of it and of the score, delta_b = L (I - G_b)^-1/2 L' s_b, and C = sum_b
-  delta_b delta_b'.
+  and G_b = L' H_b L and s_b the contributions of block b to H and to the score, delta_b = L (I - G_b)^-1/2 L' s_b, and
+    C = sum_b delta_b delta_b'.
   The fit absorbs a part G_b of a block's noise, which the root restores, so that C is unbiased for independent rows.
   Intervals use Student's t, with the degrees of freedom of this sum (Bell and McCaffrey 2002, "bias reduced
   linearization").
@@ -35,14 +35,14 @@ from dynid.regression import BaseParameters, Equations, Factor, Regression, fold
 from dynid.regression.autocorrelation import Correlation, correlation
 from dynid.regression.derived import Selected
 
-FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
-_MATERIAL_SHARE = 0.7  # share of the whole deviation: as much as all other noise
+FEWEST_BLOCKS = 5  # smallest number of blocks for a covariance
+_MATERIAL_SHARE = 0.7  # share of the total standard error: as much as all other noise
 _MAX_NAMED_PARAMETERS = 6  # parameters of a note
-REVERSAL_SHARE = 0.05  # of a joint's top speed, below which the sign of a velocity from positions may be wrong
-STEP_ROWS = 20_000  # of a log that are looked at for steps of its encoders
-REPEATED_SHARE = 0.01  # of positions equal to the one before: about a reversal alone, more than noise without steps has
-REVERSAL_LEFT = 0.3  # share of what is known of a direction that rows away from reversals must show
-_MIN_REMAINING_SHARE = 1e-9  # share of what is known of a direction that must be left without a block
+REVERSAL_SHARE = 0.05  # of a joint's top speed: below it, the sign of a velocity from positions may be wrong
+STEP_ROWS = 20_000  # rows of a log that are searched for encoder steps
+REPEATED_SHARE = 0.01  # share of repeated positions near a reversal, more than noise without encoder steps causes
+REVERSAL_LEFT = 0.3  # share of the information on a direction that rows away from reversals must contain
+_MIN_REMAINING_SHARE = 1e-9  # share of the information on a direction that must remain without a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,12 @@ class ScoreNoise:
     """Noise of the weighted equations, from which the covariance H^-1 middle H^-1 of the estimate follows.
 
     Attributes:
-        middle: (base, base), covariance of the score.
+        middle: covariance of the score (base, base).
         cov_type: type of the covariance.
         freedom: degrees of freedom of Student's t, infinite for a normal distribution.
-        freedoms: (base,), of the variance of each parameter, if `freedom` is their median.
+        freedoms: degrees of freedom of each parameter's variance (base,), if `freedom` is their median.
         correlation: autocorrelation of the residuals, if it was computed.
-        motion: bias by errors of the motion, whose square is included in `middle`, or None.
+        motion: bias by errors of the measured motion, whose square is included in `middle`, or None.
     """
 
     middle: Array
@@ -66,11 +66,11 @@ class ScoreNoise:
     freedoms: Array | None = None
 
     def covariance(self, solution: Solution) -> Array:
-        """Covariance (base, base) of a solution under this noise."""
+        """Return the covariance (base, base) of a least-squares solution under this noise."""
         return solution.inverse @ self.middle @ solution.inverse
 
     def shifted(self, motion: MotionShift | None) -> ScoreNoise:
-        """Return the noise increased by the square of a bias."""
+        """Return the noise, increased by the squared bias of errors of the motion."""
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
@@ -80,7 +80,7 @@ class ScoreNoise:
         return replace(self, middle=middle, motion=both)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
-        """Return notes on an estimate with this covariance (base, base); estimated shapes come after the base
+        """Return notes on an estimate with this covariance (base, base), in which shape parameters follow base
         parameters."""
         if self.motion is None:
             return ()
@@ -112,8 +112,8 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
 
     Args:
         problem: the identification problem.
-        solution: of its weighted equations.
-        weights: (dof,), of the joints, or None.
+        solution: solution of its weighted equations.
+        weights: weights of the joints (dof,), or None.
         equations, regression: those that were solved; by default the problem's own.
         influence: weight of each row, see `correlation`.
         cov_type: type of the covariance, or None.
@@ -168,7 +168,7 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
     middle = np.zeros((len(regression.base), len(regression.base)))
     for j, factor in enumerate(regression.factors):
         columns = found.columns[j]
-        more = factor.rows / max(found.rows[j], 1.0)  # of very long data only some stretches are looked at
+        more = factor.rows / max(found.rows[j], 1.0)  # only parts of very long data are used
         middle[np.ix_(columns, columns)] += weights[j] ** 4 * more * found.noise[j]
     for (i, j), noise in found.shared.items():
         more = regression.factors[i].rows / max(found.rows[i], 1.0)
@@ -206,11 +206,9 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> S
 
 def _block_freedoms(own: Array, spread: Array) -> Array:
     """Return the degrees of freedom (excited,) of the variances from blocks, as those of a chi-square distribution with
-    the same mean and variance for independent rows (Satterthwaite).
-
-    own (blocks, excited): variance of each block's move. spread (blocks, excited, excited): per block and direction, by
-    which moves of two blocks are correlated, since both have residuals of one fit.
-    """
+    the same mean and variance for independent rows (Satterthwaite). own (blocks, excited): variance of each block's
+    contribution. spread (blocks, excited, excited): terms by which the contributions of two blocks are correlated,
+    because both use residuals of one fit."""
     by = spread.transpose(2, 0, 1)
     between = -(by @ by.transpose(0, 2, 1))
     each = np.arange(len(own))
@@ -219,7 +217,7 @@ def _block_freedoms(own: Array, spread: Array) -> Array:
 
 
 def has_encoder_steps(recordings: Sequence[Recording]) -> bool:
-    """Return whether positions repeat from row to row, as with an encoder that is coarse for the motion."""
+    """Return whether positions repeat from row to row, because the encoder is coarse relative to the motion."""
     return any(float(np.mean(np.diff(np.asarray(log.q[:STEP_ROWS]), axis=0) == 0.0)) > REPEATED_SHARE
                for log in recordings if len(log) > 1)
 
@@ -238,7 +236,7 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
     top = np.max([np.abs(samples.dq).max(axis=0, initial=0.0) for samples in problem.data], axis=0)
     fast = Selected(problem.equations, tuple(np.abs(samples.dq) >= REVERSAL_SHARE * top for samples in problem.data))
     normal, score = _share(fold(fast, threads=problem.threads).factors, solution, weights)
-    # Relative to H, in whose units the two estimates are alike: a direction that only slow rows show has no shift.
+    # Relative to H: a direction that only slow rows determine has no bias estimate.
     values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
     half = vectors * np.sqrt(np.maximum(values, 0.0))
     left, turn = np.linalg.eigh(half.T @ normal[np.ix_(known, known)] @ half)
@@ -250,7 +248,7 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
 
 
 def _share(factors: Sequence[Factor], solution: Solution, weights: Array) -> tuple[Array, Array]:
-    """Return the contribution of a block of rows to the normal matrix (base, base), and its score (base,)."""
+    """Return the contributions of a block of rows to the normal matrix (base, base) and to the score (base,)."""
     size = len(solution.beta)
     normal, score = np.zeros((size, size)), np.zeros(size)
     for weight, factor in zip(weights, factors, strict=True):
@@ -283,8 +281,8 @@ def naive_covariance(regression: Regression, solution: Solution, weights: Array,
 
 
 def textbook_covariance(regression: Regression, solution: Solution, weights: Array) -> Array:
-    """Covariance (base, base) of textbooks: `s^2 (W'W)^-1`, W the weighted rows of all joints, s^2 their squared
-    residual over the number of rows less that of identified parameters (Ardiani, eq. 1.52-1.53)."""
+    """Return the textbook covariance s^2 (W'W)^-1 (base, base), with the weighted rows W of all joints and s^2 their
+    squared residual divided by the number of rows minus identified parameters (Ardiani, eq. 1.52-1.53)."""
     squared = weights ** 2 @ regression.misfits(solution.beta)
     variance = squared / max(sum(regression.rows) - int(np.sum(solution.identified)), 1)
     return np.asarray(variance * solution.inverse)
@@ -310,12 +308,12 @@ class LinearFit:
     """A solution of weighted equations, with a function that computes its noise on demand.
 
     Attributes:
-        problem: the solved equations.
-        solution: of them.
-        weights: (dof,) of the joints, or None.
+        problem: the identification problem.
+        solution: solution of its equations.
+        weights: weights of the joints (dof,), or None.
         noise: computes the noise by a named type, None for the best available.
         naive: covariance (base, base) for independent rows under a noise, by default the weighted one.
-        facts: of the method, for the diagnostics.
+        facts: facts of the method, for the diagnostics.
     """
 
     problem: Problem
@@ -327,20 +325,20 @@ class LinearFit:
 
     @staticmethod
     def of(problem: Problem, solution: Solution, weights: Array | None, **facts: Any) -> LinearFit:
-        """Return the linear fit of a solution of the problem's own equations."""
+        """Return the fit that belongs to a least-squares solution of the problem's own equations."""
         return LinearFit(problem, solution, weights, cache(
             lambda cov_type: noise(problem, solution, weights, cov_type=cov_type)), facts=facts)
 
     def estimate(self, name: str) -> Estimate:
-        """Return the fit as an estimate by the method of this name."""
+        """Return the fit as an `Estimate` with the given method name."""
         return Estimate(name, self.problem.model, self.problem.base, self.solution.beta, self.solution.identified,
                         OnDemand(self.uncertainty),
                         diagnostics=diagnostics(self.problem, self.solution, self.weights, **self.facts))
 
     def uncertainty(self, cov_type: CovType | None, *, covariance: Array | None = None,
                     notes: Sequence[Note] = (), **facts: Any) -> Uncertainty:
-        """Return the uncertainty by a named type, None for the best available. covariance (base, base): by default
-        that of the solution under its noise. notes, facts: of the method."""
+        """Return the uncertainty by a type of covariance, None for the best available. covariance (base, base): by
+        default that of the solution under its noise. notes, facts: further ones of the method."""
         found, regression = self.noise(cov_type), self.problem.regression
         if covariance is None:
             covariance = found.covariance(self.solution)

@@ -5,14 +5,14 @@ data are compressed at octaves. At each, weighted least squares is solved withou
 
 All candidates are compared on the same torques, measured and predicted, low-passed at one reference frequency that
 contains the whole motion (`yardstick`). A higher one would favour high cut-offs: with noise N in the regressor of the
-comparison, the expected squared error of values b is |tau - X b|^2 + b' N b, which rewards values shrunk by noise,
-and N grows with the fifth power of the frequency. A lower one would favour low cut-offs. Joints are weighted by their
+comparison, the expected squared error of values b is |tau - X b|^2 + b' N b, which rewards values shrunk by noise, and
+N grows with the fifth power of the frequency. A lower one would favour low cut-offs. Joints are weighted by their
 residuals, since relative errors would be dominated by joints with little torque.
 
 The search starts at the reference frequency and goes up by octaves until a cut-off is clearly worse. Only where the
 first octave above is clearly worse is one below tried: noise of the positions then reaches into the band of the motion.
 Elsewhere a lower cut-off removes motion and reversals of friction, and on real machines it predicted other logs worse,
-even where it was the best in cross-validation.
+even if it was the best in cross-validation.
 
 Candidates within a standard error or 2 % of the best, or with errors far below one percent of the torques, are
 considered equal. The middle one of these is chosen, since it changes least if the log is halved. Of two the higher is
@@ -44,17 +44,17 @@ from dynid.recording.sample_preparation import prepare
 from dynid.regression import Regression
 
 TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher
-LOWEST_YARDSTICK_HZ = 4.0  # however slow the motion is: torques of friction change faster than the motion
-CANDIDATES_BY_YARDSTICK = (1.0, 2.0, 4.0)  # beyond four times the yardstick a cut-off only adds noise
-BELOW_YARDSTICK = 0.5  # of the candidate where noise reaches down to the yardstick
+LOWEST_YARDSTICK_HZ = 4.0  # lower bound for slow motion, because friction torques change faster than the motion
+CANDIDATES_BY_YARDSTICK = (1.0, 2.0, 4.0)  # beyond four times the reference frequency a cut-off only adds noise
+BELOW_YARDSTICK = 0.5  # lower candidate, relative to the reference frequency, if noise reaches down to it
 LEAST_TIMES_MOTION_BAND = 1.77  # of any candidate: a filter of fourth order there leaves 99 % of motion in the band
-NEGLIGIBLE_ERROR = 0.005  # of the torques: no machine is modelled so well that less would matter
+NEGLIGIBLE_ERROR = 0.005  # of the torques: smaller errors do not matter
 SHARE_OF_RATE = 0.125  # highest candidate: beyond it differences of samples are no derivatives
-LARGEST_SHARE_OF_RATE = 0.25  # of a slow log, where less would leave nothing to compare
+LARGEST_SHARE_OF_RATE = 0.25  # for logs of low rate, in which a smaller share would leave nothing to compare
 EQUIVALENT_EXCESS = 0.02  # relative excess error that does not matter, whatever its significance
 CLEAR_EXCESS = 0.1  # relative difference, besides two standard errors, beyond which higher cut-offs are not tried
-PERIODS_OF_A_BLOCK = 2.0  # of the yardstick at least: a filter mixes what is nearer
-MIN_BLOCKS_FOR_CHOICE = 3  # a standard error of differences needs some
+PERIODS_OF_A_BLOCK = 2.0  # periods of the reference frequency per block, longer than the memory of a filter
+MIN_BLOCKS_FOR_CHOICE = 3  # needed for a standard error of differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +62,16 @@ class CutoffChoice:
     """A cut-off frequency and the evidence for it.
 
     Attributes:
-        cutoff: Hz.
+        cutoff: chosen cut-off, Hz.
         settings: options of the preparation with this cut-off.
-        spectrum: Hz, the cut-off that the spectra of the positions alone suggest.
-        band: Hz, of the motion, the median over joints and logs.
-        tried: (k,) Hz, ascending; empty if nothing could be compared.
-        errors: (k,) percent, torque error in cross-validation, joints weighted by their residuals; the geometric mean
-            over blocks.
-        alike: (k,) whether a candidate is as good as the best.
-        yardstick: Hz, reference frequency of the comparison; zero if nothing was compared.
+        spectrum: cut-off that the spectra of the positions alone suggest, Hz.
+        band: bandwidth of the motion, the median over joints and logs, Hz.
+        tried: candidates (k,), Hz, ascending; empty if nothing could be compared.
+        errors: torque errors in cross-validation (k,), percent, weighted over joints; geometric mean over blocks.
+        alike: mask of candidates that are as good as the best (k,).
+        yardstick: reference frequency of the comparison, Hz; zero if nothing was compared.
         folds: compressed data at each cut-off.
-        why_not: why nothing could be compared. The cut-off is then the lower of `spectrum` and the reference frequency.
+        why_not: reason why nothing could be compared. The cut-off is then the lower of `spectrum` and the reference.
     """
 
     cutoff: float
@@ -88,7 +87,7 @@ class CutoffChoice:
 
     @property
     def step(self) -> str:
-        """Sentence on how it was chosen, for `Samples.steps`."""
+        """Sentence on the choice of the cut-off, for `Samples.steps`."""
         if not len(self.tried):
             return f"cut-off {self.cutoff:g} Hz chosen from the spectra of the positions, since {self.why_not}"
         errors = ", ".join(f"{error:.3g}" for error in self.errors)
@@ -220,12 +219,12 @@ def _alike(losses: Array) -> Bools:
     _, excess, error = _excess(losses)
     near = np.flatnonzero(excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS)))
     found = np.zeros(len(losses), dtype=bool)
-    found[near[0]:near[-1] + 1] = True  # one between two that are as good as the best only had bad luck
+    found[near[0]:near[-1] + 1] = True  # a candidate between two equally good ones is equally good
     return found
 
 
 def _hopeless(losses: Array) -> bool:
-    """Return whether the last cut-off is clearly worse than one below it, so that higher ones are as well."""
+    """Return whether the last cut-off is clearly worse than a lower one, so that higher ones need not be tried."""
     if not len(losses):
         return False
     best, excess, error = _excess(losses)

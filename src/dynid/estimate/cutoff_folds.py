@@ -31,11 +31,11 @@ from dynid.regression.derived import CachedEquations, Derived
 from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts
 from dynid.regression.known import Prior, check_known
 
-_CUTOFF_BLOCKS = 8  # stretches of time in all logs together
-_SUFFICIENT_RATE = 1000.0  # Hz that is enough: torques and motion at the cut-offs tried lie far below
-_CUTOFF_ROWS = 60_000  # of all logs together, a minute at that rate; of more an excerpt is taken
-_ROWS_A_PERIOD = 12  # of a cut-off, that tell motion below it and the instants of reversals
-_UNIFORM_TOLERANCE = 0.01  # of an interval, by which stamps of a log whose rows are averaged may vary
+_CUTOFF_BLOCKS = 8  # blocks of time in all logs together
+_SUFFICIENT_RATE = 1000.0  # Hz: sufficient rate, far above the cut-offs that are tried
+_CUTOFF_ROWS = 60_000  # rows of all logs together, a minute at that rate; of more data an excerpt is used
+_ROWS_A_PERIOD = 12  # rows per period of a cut-off, needed for the motion and the instants of reversals
+_UNIFORM_TOLERANCE = 0.01  # largest relative variation of sampling intervals of a log whose rows are averaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +45,12 @@ class CutoffFolds:
     The window of filtered equations follows from the cut-off; `torques` returns the same logs as torques.
 
     Attributes:
+        model, base, prior: model, its base parameters, and prior rows.
         moving: recordings with motion.
-        logs: the parts of them that are used.
-        whole: whether these are all data.
-        settings: of the preparation, except the cut-off.
+        logs: the parts of these recordings that are used.
+        whole: whether all data are used.
+        settings: options of the preparation, except the cut-off.
+        made: compressed data that were already computed.
         starts: start times of the intervals of each log, s, from the first compression.
     """
 
@@ -65,7 +67,8 @@ class CutoffFolds:
     @staticmethod
     def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
            known: KnownValues | None = None) -> CutoffFolds:
-        """Return the data of these recordings on the base parameters of a model, some of which may be known."""
+        """Return the compressed data of recordings for the base parameters of a model; known: known parameter
+        values."""
         base = identifiable_parameters(model, recordings)
         if base is None:
             silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
@@ -81,10 +84,10 @@ class CutoffFolds:
     def like(problem: Problem) -> CutoffFolds:
         """Return the data of a problem's recordings, prepared as its data were.
 
-        The cut-off and the settings that depend on it are left open.
+        The cut-off and settings that depend on it are not fixed.
         """
         settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
-        if len({round(log.rate, 6) for log in problem.data}) > 1:  # one grid does not serve all logs
+        if len({round(log.rate, 6) for log in problem.data}) > 1:  # the logs have different rates
             settings = settings.elsewhere()
         return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
 
@@ -114,7 +117,8 @@ class CutoffFolds:
         return self._at(cutoff, self.settings.equations, finest or cutoff)
 
     def torques(self, cutoff: float) -> Regression | None:
-        """Return the compressed torques at a cut-off (Hz), whatever the kind of equations; None if there are none."""
+        """Return the compressed torque equations at a cut-off (Hz), for any kind of equations in the settings; None if
+        impossible."""
         return self._at(cutoff, "torque", cutoff)
 
     def averaged_by(self, finest: float) -> int:
@@ -149,7 +153,7 @@ class CutoffFolds:
         return tuple(found)
 
     def _fold(self, cutoff: float, equations: EquationsKind, times: int) -> Regression:
-        # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
+        # Each log by itself: blocks of the same index are the same interval of time at every cut-off.
         count = -(-_CUTOFF_BLOCKS // len(self.logs))
         logs = self.samples(cutoff, equations, times)
         if not self.starts:
@@ -181,7 +185,7 @@ def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, record
            settings: Preparation) -> CutoffFolds:
     moving = tuple(log for log in recordings if np.any(moving_joints(log.q)))
     if not moving:
-        prepare(recordings[0])  # says why nothing can be learnt from it
+        prepare(recordings[0])  # raises an error with the reason
     less = moving_excerpt([_averaged(log) for log in moving], _CUTOFF_ROWS)
     whole = sum(map(len, less)) == sum(map(len, moving))
     return CutoffFolds(model, base, prior, moving, tuple(on_grid(log, settings) for log in less), settings, whole)
@@ -205,7 +209,7 @@ def _following(settings: Preparation, rate: float) -> Preparation:
 
 def _averaged(recording: Recording) -> Recording:
     """Return a log of high rate with neighbouring rows averaged, which filters motion and torques equally."""
-    # Stamps of a log at twice the rate may give a little less.
+    # A log at twice the rate may have a slightly lower measured rate.
     times = int(recording.rate / _SUFFICIENT_RATE + _UNIFORM_TOLERANCE)
     intervals = np.diff(recording.t)
     if times < 2 or np.ptp(intervals) > _UNIFORM_TOLERANCE * float(intervals.mean()):

@@ -1,4 +1,5 @@
-"""Direct and inverse dynamic identification models, didim and pc-didim, and slopes of simulated torques."""
+"""Methods didim and pc-didim (direct and inverse dynamic identification models), and derivatives of simulated
+torques."""
 
 from __future__ import annotations
 
@@ -40,12 +41,12 @@ from dynid.regression import Regression, Stacked, TorqueEquations, fold
 from dynid.regression.equations import Layout
 from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
-_STEP_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried
-_NO_WORSE = 1.01  # times the last squared misfit of the torques that a step may have
-_PLAIN_STEP_RATIO = 0.4  # share of the last change below which an iteration needs no slopes
+_STEP_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # shares of a step that are tried
+_NO_WORSE = 1.01  # largest squared torque error of a step, relative to the previous one
+_PLAIN_STEP_RATIO = 0.4  # ratio of successive changes below which an iteration needs no derivatives
 
 Solver = Callable[[Regression, Stacked], Values]
-_STEP_REDUCTIONS = (1.0, 0.1, 0.01)  # of the step of a parameter, tried in turn until its robot can be simulated
+_STEP_REDUCTIONS = (1.0, 0.1, 0.01)  # of a finite-difference step, tried until the simulation succeeds
 
 
 @method("didim", "torques of the simulated closed loop fitted to the measured ones",
@@ -58,7 +59,7 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
     See Ardiani, app. D. Measured positions do not enter the regressor. If plain iterations converge slowly, as in a
     soft loop with much friction, the derivatives of the simulated torques turn them into Newton steps (`torque_slopes`)
     with the same fixed point. The standard errors include these derivatives. Options and stop rule are those of `iv`.
-    The simulated loop must be the machine's own.
+    The simulated loop must be that of the robot.
     """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
@@ -86,10 +87,10 @@ class DirectState:
 
     Attributes:
         run: the simulated loop.
-        theta: (parameters,), its parameters, None for the first run.
-        origin: (parameters,), start of a shortened step, or None.
-        share: fraction of the last step that was made.
-        slopes: (base, base), derivatives of the torques, None while plain iterations converge.
+        theta: parameters of the simulated robot (parameters,), None for the first run.
+        origin: start of a shortened step (parameters,), or None.
+        share: fraction of the last step that was taken.
+        slopes: derivatives of the torques (base, base), None while plain iterations converge.
         rows: valid rows (samples, dof), one array per log.
     """
 
@@ -118,7 +119,7 @@ class SimulatedEquations:
 
 @dataclass(frozen=True, eq=False)
 class DirectSolution:
-    """Solution of one iteration: its equations, the derivatives it used, and the plain least-squares solution of the
+    """Solution of one iteration: its equations, the torque derivatives, and the least-squares solution of the
     equations."""
 
     equations: SimulatedEquations
@@ -128,7 +129,7 @@ class DirectSolution:
 
 @dataclass(frozen=True, eq=False)
 class DirectInverse:
-    """The steps of `didim` and `pc-didim` for the iteration.
+    """Steps of the iterations of `didim` and `pc-didim`.
 
     Attributes:
         speeds: smoothed measured velocities (samples, dof), one array per log.
@@ -147,7 +148,7 @@ class DirectInverse:
 
     @staticmethod
     def of(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> DirectInverse:
-        """Return the procedure with everything that is constant over the iterations."""
+        """Return the iteration procedure of a problem, with all data that are constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         speeds = tuple(smoothed_velocity(log.samples) for log in loop.logs)
         return DirectInverse(name, problem, loop, options, solver, speeds, options.dropped(loop.settling))
@@ -201,8 +202,8 @@ class DirectInverse:
         return SimulatedEquations(samples, rows, regression, joint_weights(regression))
 
     def _moving_rows(self, state: DirectState) -> list[Bools]:
-        """Return valid rows (samples, dof), one per log, without the start and without rows near a standstill of the
-        simulated robot or of the machine, where dry friction has no clear sign."""
+        """Return the masks of valid rows (samples, dof), one per log: without the start, and without rows near a
+        standstill of the simulated or the real robot, where the sign of dry friction is uncertain."""
         out = []
         for log, motion, dq in zip(self.loop.logs, state.run.motions, self.speeds, strict=True):
             simulated = at_samples(log.samples, motion)
@@ -254,14 +255,15 @@ def _deviations(equations: SimulatedEquations, free: Solution) -> Array:
 
 
 def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) -> ScoreNoise:
-    """Return the noise of the equations of the simulated motion."""
+    """Return the noise of the least-squares equations along the simulated motion."""
     inner = replace(problem, regression=equations.regression, data=equations.samples)
-    # The motion is simulated: noise of positions is not in its columns.
+    # The motion is simulated, so the regressor contains no noise of positions.
     return noise(inner, solution, equations.weights, equations=inner.equations)
 
 
 def _covariance(solution: Solution, found: ScoreNoise, slopes: Array) -> Array:
-    """Return the covariance M^-1 C M^-T (base, base): C of least squares on the simulated motion, M its slopes."""
+    """Return the covariance M^-1 C M^-T (base, base) with C of least squares on the simulated motion and M of
+    `torque_slopes`."""
     kept = np.flatnonzero(solution.excited)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])
@@ -297,21 +299,21 @@ def linearised(stacked: Stacked, slopes: Array, here: Array) -> Stacked:
 
 def torque_slopes(problem: Problem, loop: Loop, law_of: LawOf, theta: Array, samples: Sequence[Samples],
                   weights: Array, sizes: Array) -> Array:
-    """Return M = (X'WX)^-1 X'WS (base, base).
+    """Return M = (X'WX)^-1 X'WS (base, base), the projected derivatives of the simulated torques.
 
-    S holds the derivatives of the simulated torques, and X is the regressor of the simulated motion. As tau(beta) =
+    S contains the derivatives of the simulated torques, and X is the regressor of the simulated motion. As tau(beta) =
     X(beta) beta, S is X plus the effect of the changed motion. If the motion hardly changes, M is the identity and a
-    plain iteration converges at once. In a soft loop with much friction, each iteration keeps the share 1 - M of an
+    plain iteration converges at once. In a soft loop with much friction, each iteration retains the share 1 - M of an
     error. The noise of the fixed point is then M^-1 times that of least squares.
 
     Args:
         problem: the identification problem.
         loop: the simulated loop of every log.
         law_of: the control law as a function of the parameters.
-        theta: (parameters,), about which the derivatives are computed.
+        theta: parameters at which the derivatives are computed (parameters,).
         samples: simulated motion of each log.
-        weights: (dof,), of the joints.
-        sizes: (base,), step sizes of the base parameters.
+        weights: weights of the joints (dof,).
+        sizes: finite-difference steps of the base parameters (base,).
     """
     base = problem.base
     layout = Layout.of(problem.model, base)
@@ -354,7 +356,8 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
 
 
 def _many(loop: Loop, log: Log, law_of: LawOf, thetas: Array, threads: int | None) -> list[Simulation]:
-    """Simulate a log for each row of thetas (many, parameters), each with its own law and reference."""
+    """Simulate the closed loop of a log for each parameter vector in thetas (many, parameters), with its own control
+    law and reference."""
     laws = [law_of(theta) for theta in thetas]
     if not log.from_positions:
         return simulate_many(loop.model, thetas, laws, log.reference, step=loop.step, threads=threads)

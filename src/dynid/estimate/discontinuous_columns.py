@@ -1,4 +1,4 @@
-"""Columns of the regressor that are discontinuous, or nearly so, where a velocity changes its sign."""
+"""Regressor columns that are (nearly) discontinuous where a velocity changes its sign, such as dry friction."""
 
 from __future__ import annotations
 

@@ -23,26 +23,22 @@ from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import Problem
 from dynid.regression.known import Prior
 
-METHOD = "wls"  # which takes rows beside its equations
-_PRIOR_SCALES = np.geomspace(1.0, 1e3, 61)  # by which the prior's deviations may be larger than stated
-UNLIKE_PRIOR_SCALE = 2.0  # from which a robot is said not to be like its prior
+METHOD = "wls"  # method that accepts prior rows
+_PRIOR_SCALES = np.geomspace(1.0, 1e3, 61)  # candidate factors on the standard deviations of the prior
+UNLIKE_PRIOR_SCALE = 2.0  # from this factor on, a robot is reported as different from its prior
 
 
 @dataclass(frozen=True)
 class Weight:
-    """Weight of a prior.
-
-    Attributes:
-        scale: factor on its standard deviations, by the evidence.
-        correlation: c, the number of rows that count as one independent row.
-    """
+    """Weight of a prior: `scale` is the factor on its standard deviations that maximises the evidence, and
+    `correlation` is c, the number of rows that count as one independent row."""
 
     scale: float
     correlation: float
 
     @property
     def sentence(self) -> str:
-        """Sentence that states how strongly the prior is weighted."""
+        """Sentence that states the weight of the prior relative to the data."""
         if self.scale < UNLIKE_PRIOR_SCALE:
             return "the prior is used with its stated covariance: the data do not contradict it"
         return (f"the prior is used with {self.scale:.3g} times its stated standard deviations, which maximises the "
@@ -52,7 +48,7 @@ class Weight:
 def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
     """Return the problem with an earlier estimate of the same base parameters as prior rows, and their weight, for
     methods that solve weighted equations (`wls`)."""
-    from dynid.estimate.recursive.start import prior_rows  # with all recursive methods
+    from dynid.estimate.recursive.start import prior_rows  # imports all recursive methods
     rows = prior_rows(problem.base, earlier)
     assert rows is not None
     regression = problem.regression
@@ -63,10 +59,10 @@ def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
         solution = solve(alone.regression, stacked)
         middle = noise(alone, solution, weights).middle
         c = max(float(np.trace(solution.inverse @ middle)) / max(solution.rank, 1), 1.0)
-    except NotPossibleError:  # nothing moves: all is the prior's
+    except NotPossibleError:  # without motion the prior is the estimate
         c = 1.0
     known = np.flatnonzero(earlier.identified)
-    # What the prior does not say is left to the data: their equations without these columns.
+    # Parameters that the prior does not contain are estimated from the data alone.
     others = np.setdiff1d(np.arange(len(problem.base)), known)
     r, rho = stacked.r[:, known], stacked.rho
     if len(others):
@@ -80,7 +76,7 @@ def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
     scale = float(_PRIOR_SCALES[int(np.argmax(evidence))])
     beside = regression.prior
     matrix, values, told = rows.matrix / scale, rows.values / scale, {}
-    if beside is not None:  # what is known of single parameters stands as it is said
+    if beside is not None:  # known values of single parameters are kept unchanged
         matrix = np.vstack([matrix, beside.matrix / np.sqrt(c)])
         values, told = np.concatenate([values, beside.values / np.sqrt(c)]), dict(beside.known)
     prior = Prior(matrix, values, told, float(np.sqrt(c)))

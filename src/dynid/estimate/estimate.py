@@ -1,4 +1,4 @@
-"""Estimate: the one result of every method, and the numbers of its fit."""
+"""Result of every identification method: base parameters with their uncertainty, and diagnostics of the fit."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ class Estimate:
     to change it.
 
     Attributes:
-        values: (base,).
-        identified: (base,), False if the data do not determine a parameter or do not distinguish it from others. Its
-            value is then the method's default and its standard error is infinite.
-        uncertainty_of: computes and keeps the uncertainty.
-        theta: (parameters,), all standard parameters, if the method estimates them; the values are combinations of
-            them.
+        method: name of the method.
+        model, base: the model and its base parameters.
+        values: values of the base parameters (base,).
+        identified: mask of identified parameters (base,). The value of another parameter is the method's default, and
+            its standard error is infinite.
+        uncertainty_of: function that computes and caches the uncertainty.
+        theta: standard parameters (parameters,), if the method estimates them; `values` are combinations of these.
         diagnostics: numbers of the fit.
-        provenance: what is needed to repeat it.
+        provenance: facts that are needed to repeat the fit.
         refit: function that returns theta (parameters,) of the same method on other equations, for cross-validation.
             Choices made from all data (weights, strength of a prior) are kept. None if the method has no faster refit.
             Not saved in files.
@@ -88,7 +89,7 @@ class Estimate:
 
     @property
     def uncertainty(self) -> Uncertainty:
-        """The covariance, its type, and notes and facts about it."""
+        """Covariance of the base parameters, with its type, notes and facts."""
         return self.uncertainty_of()
 
     @property
@@ -157,19 +158,19 @@ class Estimate:
         return residuals(TorqueEquations.of(self.model, samples, self.base), self.values)
 
     def score(self, samples: Samples | Sequence[Samples]) -> float:
-        """Return R^2: the explained share of the torques' variance about each joint's mean, at most 1."""
+        """Return R^2, the explained share of the torque variance about each joint's mean; at most 1."""
         total = np.sum([torque_sums(one) for one in self.residuals(samples)], axis=0)
         variation = float(np.sum(total[:, 0] - total[:, 1] ** 2 / np.maximum(total[:, 5], 1.0)))
         return 1.0 - float(total[:, 2].sum()) / variation if variation > 0 else float("nan")
 
     def with_provenance(self, **facts: Any) -> Estimate:
-        """Return the estimate with more provenance facts."""
+        """Return the estimate with additional facts on how it was computed."""
         return replace(self, provenance={**self.provenance, **facts})
 
     def with_cov_type(self, cov_type: CovType) -> Estimate:
         """Return the same values with a covariance of a named type, computed immediately: "correlated" from
         autocorrelated residuals, "blocks" from the variation between blocks of time, "independent" for independent
-        rows. Refuses a type that the method or the data do not allow."""
+        rows. An error is raised for a type that the method or the data do not allow."""
         found = replace(self, uncertainty_of=self.uncertainty_of.by(cov_type))
         assert found.uncertainty
         return found
@@ -180,7 +181,7 @@ class Estimate:
         return replace(self, uncertainty_of=self.uncertainty_of.then(
             lambda found: replace(found, covariance=covariance, **changes)))
 
-    # -- for people ------------------------------------------------------------------------------
+    # -- display ------------------------------------------------------------------------------
     def __getitem__(self, name: str) -> float:
         """Return the value of a base parameter by name, or of a standard one if the method estimates these."""
         if name in self.names:
@@ -253,10 +254,9 @@ class Estimate:
 
         Args:
             count: number of draws.
-            seed: of the random numbers.
-            spread: relative standard deviation of what the data do not determine, by default 0.2.
-            regression: compressed regression of the estimate; the spread of torques is kept along its data where
-                consistency restricts the draws.
+            seed: seed of the random numbers.
+            spread: relative standard deviation of undetermined parameters. Default: 0.2.
+            regression: compressed regression of the estimate, along whose data the spread of torques is preserved.
         """
         from dynid.estimate.draws.posterior import PRIOR_SPREAD, posterior_draws
         return posterior_draws(self, count, seed, spread=PRIOR_SPREAD if spread is None else spread,
@@ -269,15 +269,15 @@ class Diagnostics(Mapping[str, Any]):
 
     Attributes:
         relative_error: 100 |tau - tau_hat| / |tau| over all joints, percent.
-        relative_error_per_joint: (dof,), percent.
+        relative_error_per_joint: the same for each joint (dof,), percent.
         residual_deviation_per_joint: (dof,), standard deviation of the residuals, N m or N.
         rank: number of excited parameters.
         rows_per_joint: (dof,), number of equations.
-        joints: their names.
+        joints: names of the joints.
         condition: condition number of the weighted and scaled regressor.
-        weights: (dof,), of the joints, or None.
-        confounded: for each parameter that is not excited, those it cannot be distinguished from.
-        notes: on the fit; those on standard errors are in `Uncertainty`.
+        weights: weights of the joints (dof,), or None.
+        confounded: parameters from which each parameter without excitation cannot be distinguished.
+        notes: notes on the fit; those on standard errors are in `Uncertainty`.
     """
 
     relative_error: float
@@ -310,7 +310,7 @@ class Diagnostics(Mapping[str, Any]):
         return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
 
     def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:
-        """Return the diagnostics with further or changed facts."""
+        """Return the diagnostics of a fit with added or changed facts."""
         return Diagnostics.of({**self, **facts})
 
     # -- as a mapping: what is there, by name ------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Export of an estimate as a robot file: the user's own URDF with the identified values, or MJCF."""
+"""Write an estimate as a robot file: the user's URDF with the identified values, or MJCF."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], field
     if text is None:
         raise RobotError(f"robot '{robot.name}' does not come from a URDF ({robot.source}); give one of "
                          "the same links and joints as `source`, or write MJCF", code="no-urdf")
-    if isinstance(text, bytes):  # one call for each, since text comes back as what it was given as
+    if isinstance(text, bytes):  # separate calls, because the result has the type of the text
         return urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, tell=tell)
     made = urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, tell=tell)
     return made.encode(encoding_of(made), "xmlcharrefreplace")

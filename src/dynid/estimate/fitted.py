@@ -1,4 +1,4 @@
-"""Data-dependent settings of terms, determined before compression: top speeds of joints, and a first estimate."""
+"""Set terms of a model from data before the regression is compressed: top speeds of joints, and a first estimate."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dynid.regression import BaseParameters, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
 
 # Rows after decimation:
-_ENOUGH_ROWS = 20000  # for the second estimate: the torque of a gear need not be known as well as its friction
-_FIRST_ROWS = 5000  # for the first, which is only what the second begins with
+_ENOUGH_ROWS = 20000  # for the second estimate: transmitted torques need less accuracy than friction
+_FIRST_ROWS = 5000  # for the first estimate, which is only the start of the second
 _ROWS_AT_ONCE = 65536
 _FREE_WIDTH = 100.0
 
@@ -42,8 +42,8 @@ def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParamete
 
 def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
                    threads: int | None = None) -> Array | None:
-    """Return parameters (parameters,) to linearise load-dependent terms about: estimated without these terms, then with
-    them. None for a model without such terms."""
+    """Return the parameters (parameters,) about which load-dependent terms are linearised, estimated first without and
+    then with these terms; None for a model without such terms."""
     own = robot_model(model)
     if own is None or not own.loaded.any():
         return None
@@ -55,7 +55,7 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
     weights = joint_weights(first)
     beta = solve(first, first.stack(weights)).beta
     tried = []
-    for split in (False, True):  # of two ways to share out what torques cannot tell apart, the one that fits better
+    for split in (False, True):  # the better one of two distributions of undetermined inertia
         theta = split_values(first.base, beta) if split else first.base.expand(beta)
         if split and np.array_equal(theta, first.base.expand(beta)):
             continue
@@ -82,7 +82,7 @@ def split_values(base: BaseParameters, beta: Array) -> Array:
     start = np.array([item.nominal or 0.0 for item in parameters])
     known = base.known_vector
     start[[name in base.known for name in parameters.names]] = known[[name in base.known for name in parameters.names]]
-    # What is no body's may be anything: a hundred times the largest value that it is part of.
+    # Parameters without a body have a wide prior: a hundred times the largest value that contains them.
     scale = _FREE_WIDTH * (np.abs(base.matrix) > 0).T @ np.abs(beta) + 1e-9
     for places in parameters.bodies.values():
         xx, _, _, yy, _, zz, _, _, _, mass = start[places]

@@ -1,19 +1,19 @@
-"""Choice of the friction terms of a machine, and of its rotor inertia, by cross-validation over blocks of time.
+"""Choice of the friction terms of a robot, and of its rotor inertia, by cross-validation over blocks of time.
 
-Every machine has viscous and Coulomb friction and an offset at each joint, and rotor inertia. Three kinds of terms can
+Every robot has viscous and Coulomb friction and an offset at each joint, and rotor inertia. Three kinds of terms can
 be added to all of its joints: a free friction curve over speed (which includes Stribeck friction), friction that grows
 with the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero
-by a ridge. The strength of each ridge is one choice for the whole machine, since a single joint has too few independent
-rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where it wins
-by the same margin.
+by a ridge penalty. The strength of each ridge is one choice for the whole robot, since a single joint has too few
+independent rows; an infinite strength removes the kind. Only a difference between directions is decided per joint, by
+the same margin.
 
 Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. Every
 combination of kinds and strengths is compared with the best one, since two kinds may predict well only together. A
-simpler one is taken unless it is worse by a standard error over the blocks. Differences are logarithms of ratios of
-squared errors, so that one block that no model predicts does not decide. A function of position alone is not a
+simpler one is chosen unless it is worse by a standard error over the blocks. Differences are logarithms of ratios of
+squared errors, so that one block that no model predicts does not dominate. A function of position alone is not a
 candidate: with one pass over each position it cannot be distinguished from other causes.
 
-A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
+Couplings of a motor to two neighbouring joints (`coupling_choice`) are decided first, with plain friction. A joint
 whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
 speeds, it keeps Coulomb friction alone. Offsets have ridges of their own (`offset_regularisation`).
 
@@ -57,14 +57,14 @@ from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
 
-BLOCKS = 8  # contiguous stretches of time that are left out in turn
-FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
-RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
+BLOCKS = 8  # contiguous blocks of time, excluded in turn
+FEWEST_BLOCKS = 4  # smallest number of blocks with rows for a comparison
+RIDGES = (0.1, 0.01, 0.001)  # relative to a column's squared norm: three strengths, each ten times the previous one
 # Standard errors by which a model must win over the usual one: without rotor inertia, since a motor has a rotor, and
 # with richer friction, which is the best of many and may lose terms on single joints.
 CLEAR_ERRORS = 2.0
-STANDARD_ERRORS = 1.0  # by which more kinds must win: the usual rule; `dynid bench defaults` tries half and twice
-SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
+STANDARD_ERRORS = 1.0  # by which a model with more kinds of terms must be better: the usual rule
+SMALLEST_GAIN = 1e-3  # of the squared error in cross-validation: smaller changes do not matter
 # Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
 # machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
 IMMATERIAL_GAIN = 0.002 ** 2
@@ -77,16 +77,16 @@ OFFSET = "Fo"  # symbol
 # Of joints that turn back, at most: it takes a ten-thousandth of an offset that the motion determines. Where the noise
 # is small against offsets, even that biases an offset which is hard to distinguish from gravity.
 MAX_OFFSET_RIDGE = 1e-4
-_EXCLUDED_RIDGE = np.inf  # ridge of a kind that is left out
+_EXCLUDED_RIDGE = np.inf  # ridge of an excluded kind
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
             "stribeck", "curve", "load", "cable", "delay", "ripple")
-_HAVE_ROTORS = ("rotor", "motor-side")  # kinds of terms beside which rotor inertia is not added
+_HAVE_ROTORS = ("rotor", "motor-side")  # kinds of terms that include rotor inertia
 
 
 def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: KnownValues | None = None,
                  threads: int | None = None) -> FrictionChoice:
-    """Choose the friction of a machine and whether it has rotor inertia.
+    """Choose the friction terms of a robot, and whether its model has rotor inertia.
 
     Args:
         model: bodies and other certain terms; its joint friction is replaced.
@@ -108,7 +108,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     top, joints_of_robot = top_speeds(moving), range(model.robot.free_coordinates, model.dof)
     sign = Sign("tanh", tuple(float(f"{SIGN_SHARE * speed:.3g}") for speed in top))
     rotors = () if has_rotor else (RotorInertia(),)
-    neighbours = (NeighbourCouplings(sign, tuple(range(model.dof))) if is_mixed  # they are compared joint by joint
+    neighbours = (NeighbourCouplings(sign, tuple(range(model.dof))) if is_mixed  # couplings are compared joint by joint
                   else NeighbourCouplings.beside(Model(model.robot, core), sign))
     wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign),
                               Offset(ridge=MAX_OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
@@ -135,10 +135,10 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
     gone = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
-    if _kinds(ridges) and not search.wins(ridges, gone):  # the joints without these terms needed them most
+    if _kinds(ridges) and not search.wins(ridges, gone):  # the joints that lost these terms needed them most
         ridges, dropped = search.with_rotor({**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), ROTOR: 0.0}), set()
         kept, fitted = dict.fromkeys(GROUPS, ()), search.fitted(regression, ridges)
-    if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
+    if not len(groups[ROTOR]):  # already in the model, or combined with the bodies
         ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
     falling = falling_joints(wide, base, search.fitted(regression, ridges, gone), top)
     kept[VISCOUS] = tuple(j for j in joints_of_robot if j in kept[CURVE] or j not in falling)
@@ -178,17 +178,17 @@ def _exceeds(gains: Array, errors: float) -> bool:
 
 
 def _kinds(ridges: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the kinds of terms that are not excluded."""
+    """Return the kinds of friction terms whose ridge is finite, that is, which are not excluded."""
     return tuple(kind for kind in GROUPS if ridges[kind] < _EXCLUDED_RIDGE)
 
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
-    """Return the ridge of each kind of term for a machine with plain friction, rotor inertia and some couplings."""
+    """Return the ridge of each kind of term for a robot with plain friction, rotor inertia and given couplings."""
     return {ROTOR: 0.0, **{name: 0.0 for one in couplings for name in one.names}}
 
 
 def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence[Coupling]) -> tuple[Coupling, ...]:
-    """Return the couplings of a machine with plain friction, if their values are passive (they dissipate energy)."""
+    """Return the couplings of a robot with plain friction whose estimated values dissipate energy."""
     found = choose_couplings(candidates, lambda some: search.losses(_with(some)),
                              EXACT_SHARE * search.powers / len(search.parts) + np.finfo(float).tiny)
     items, base = regression.base.parameters.items, regression.base.independent
@@ -201,11 +201,11 @@ def _tables(names: Sequence[str], every: Sequence[int], ridges: Mapping[str, flo
     """Yield tables of the chosen terms in the format of run files.
 
     Args:
-        names: of all joints.
+        names: names of all joints.
         every: joints with friction, counted from 0.
-        ridges: by kind of term.
-        sign: of dry friction.
-        kept: joints of each kind, counted from 0.
+        ridges: ridge by kind of term.
+        sign: sign function of dry friction.
+        kept: joints with each kind of term, counted from 0.
     """
     def where(some: Sequence[int]) -> dict[str, Any]:
         return {} if len(some) == len(every) else {"joints": [names[j] for j in some]}
@@ -249,14 +249,14 @@ def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, f
 
 @dataclass(frozen=True, eq=False)
 class RidgeSearch:
-    """Cross-validation of ridges, one for each kind of term.
+    """Cross-validation of ridge penalties, one for each kind of friction term.
 
     Attributes:
-        parts: one for each block that has rows.
-        columns: by kind, places among the columns of the parts.
-        places: (k,), the columns among the base parameters.
-        owners: (k,), the joint of each column of the parts, counted from 0.
-        powers: (dof,), weighted squares of the torques of all blocks.
+        parts: normal equations of each block with rows.
+        columns: indices of the candidate columns in the parts, by kind of term.
+        places: indices of the candidate columns among the base parameters (k,).
+        owners: joint of each candidate column, counted from 0 (k,).
+        powers: weighted squared torques of all blocks (dof,).
         is_mixed: whether rows are combinations of joints; each joint then has an equal share of losses and powers.
         found: losses (blocks, dof) by ridges.
     """
@@ -299,7 +299,7 @@ class RidgeSearch:
         """Return the weighted squared errors (blocks, dof) of fits without each block on that block.
 
         Args:
-            ridges: by kind of term.
+            ridges: ridge by kind of term.
             without: kinds and joints, counted from 0, that are excluded.
         """
         ridge = self.ridge(ridges, without)
@@ -313,9 +313,9 @@ class RidgeSearch:
     def dropped(self, ridges: Mapping[str, float], dof: int) -> set[tuple[str, int]]:
         """Return the joints, counted from 0, where a difference between directions does not predict clearly better.
 
-        It can help the machine as a whole but not a joint whose residual has another cause.
+        A difference between directions may improve the whole robot but not a joint whose residual has another cause.
         """
-        exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # errors below it are none
+        exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # smaller errors count as zero
         gone = set[tuple[str, int]]()
         for j in range(dof if ridges[DIFFERENCE] < _EXCLUDED_RIDGE else 0):
             losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (DIFFERENCE, j)}, gone))
@@ -340,7 +340,7 @@ class RidgeSearch:
         return values
 
     def run(self, couplings: Sequence[Coupling] = ()) -> dict[str, float]:
-        """Return the ridge of each kind of term, infinite for excluded ones, for a machine with some couplings.
+        """Return the ridge of each kind of term, infinite for excluded ones, for a robot with given couplings.
 
         Every combination of ridges is compared with the best one. Of those that are not significantly or materially
         worse, one with the fewest kinds of terms is taken; if there are several, the best.
@@ -372,7 +372,7 @@ class RidgeSearch:
         return np.asarray(np.log(np.maximum(self.losses(ridges, without).sum(axis=1), 0.0) + exact))
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the values of a kind's columns, in the mean over the fits."""
+        """Return the values of the columns of a kind of term, averaged over the fits."""
         ridge = self.ridge(ridges, without)
         return np.asarray(np.mean([part.values(ridge) for part in self.parts], axis=0)[self.columns[name]])
 

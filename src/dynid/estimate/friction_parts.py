@@ -1,4 +1,4 @@
-"""Compressed data without one block of time, for many ridge solutions in a few columns."""
+"""Compressed data without one block of time, for fast ridge solutions in a few candidate columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynid.lapack import solve_positive, solve_triangular
 from dynid.regression import Block, Regression
 from dynid.regression.factor import triangular
 
-SMALLEST_RIDGE = 1e-14  # share of a column's squares that is added where the data may not determine a column
+SMALLEST_RIDGE = 1e-14  # relative to a column's squared norm, for columns that the data may not determine
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Part:
 
     @staticmethod
     def of(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
-        """Return the part of a block; columns: indices of the candidate columns."""
+        """Return the normal equations of a block; columns: indices of the candidate columns."""
         certain = np.setdiff1d(np.arange(len(others.base)), columns)
         stacked = others.stack(weights)
         squares = np.sum(stacked.r ** 2, axis=0)
@@ -69,6 +69,6 @@ class Part:
         return found
 
     def losses(self, ridge: Array) -> Array:
-        """Return the weighted squared errors (dof,) on the excluded block for given values of the columns."""
+        """Return the weighted squared errors (dof,) on the excluded block of the fit with ridges (k,)."""
         x = self.values(ridge)
         return np.asarray(self.powers - 2.0 * self.sides @ x + (self.grams @ x) @ x)

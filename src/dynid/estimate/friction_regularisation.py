@@ -14,17 +14,18 @@ from dynid.estimate.ridge_regression import parameter_scales
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
 
-_UNINFORMATIVE_ERROR = 0.5  # share of itself by which a nominal value errs that says no more than zero does
+_UNINFORMATIVE_ERROR = 0.5  # relative error of a nominal value above which zero is a better target
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionPull:
-    """The prior |rows theta - values|^2 of friction, with rows (k, parameters) and values (k,).
+    """Regularisation |rows theta - values|^2 of friction, with rows (k, parameters) and values (k,).
 
     Attributes:
-        nominal: (parameters,), reference values.
-        errors: their estimated errors.
-        scale: (parameters,), their scales.
+        rows, values: matrix and right-hand side.
+        nominal: target values (parameters,).
+        errors: estimated errors of the target values.
+        scale: scales of the parameters (parameters,).
         shares: estimated relative error by symbol of friction.
         to_zero: symbols that are regularised toward zero although they have a nominal value.
     """
@@ -52,13 +53,13 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
 
     def tried(to_zero: tuple[str, ...]) -> tuple[NominalErrors, Array, Array]:
         nominal, scale = _nominal_and_scale(problem, stacked, bodies, to_zero)
-        # What a file gives errs by a share of itself, what nobody gives by one of the torques: other orders of size.
+        # Errors are relative to a value of the robot file, or relative to the torques without one.
         groups = [replace(one, kind="ungiven") if one.kind == "other" and not np.any(nominal[one.half.any(axis=1)])
                   else one for one in nominal_groups(base.parameters, bodies, scale)]
         score = (stacked.r.T @ (stacked.rho - columns @ nominal))[seen]
         return NominalErrors.of(groups, effect, score, noise), nominal, scale
 
-    pulled = _pulled(problem)
+    pulled = _regularised_friction(problem)
     errors, nominal, scale = tried(())
     wrong = _off(errors, pulled) > _UNINFORMATIVE_ERROR * np.abs(nominal)
     to_zero = tuple(dict.fromkeys(item.symbol for item, useless, value in zip(items, wrong, nominal, strict=True)
@@ -80,15 +81,15 @@ def _off(errors: NominalErrors, pulled: Bools) -> Array:
     return np.where(pulled, np.sqrt(square), 0.0)
 
 
-def _pulled(problem: Problem) -> Bools:
-    """Return which parameters (parameters,) are friction without a known value and without a ridge of their own."""
+def _regularised_friction(problem: Problem) -> Bools:
+    """Return the mask (parameters,) of friction parameters without a known value and without their own ridge."""
     prior = problem.regression.prior
     known = {*problem.base.known, *(() if prior is None else prior.known)}
     return np.array([item.kind.group == "friction" and item.ridge == 0.0 and item.name not in known
                      for item in problem.base.parameters])
 
 
-def _given(problem: Problem) -> Array:
+def _nominal_values(problem: Problem) -> Array:
     """Return the nominal values (parameters,) of the problem or its robot file; zero if there are none."""
     values = [item.nominal or 0.0 for item in problem.base.parameters]
     return np.array(values if problem.nominal is None else problem.nominal, dtype=float)
@@ -100,7 +101,7 @@ def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, 
     the value itself, or the value that alone would explain the torques."""
     parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
     nominal = np.array([value if own and item.symbol not in to_zero else 0.0 for item, value, own
-                        in zip(parameters, _given(problem), _pulled(problem), strict=True)])
+                        in zip(parameters, _nominal_values(problem), _regularised_friction(problem), strict=True)])
     for name, places in parameters.bodies.items():
         nominal[places] = ten.from_pseudo_inertia(bodies[name])
     alone = np.where(size > 0.0, np.linalg.norm(stacked.rho) / np.where(size > 0.0, size, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""Instrumental variables: iv, and pc-iv inside the set of consistent robots."""
+"""Methods iv and pc-iv: instrumental variables, unconstrained and for physically consistent parameters."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from dynid.simulation import Controller
 
 Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
-# share of the squares that noise is worth which may be spent on a robot well inside the set
+# of the squared noise: accepted increase of the misfit for a robot well inside the consistent set
 _INTERIOR_COST_SHARE = 0.003
 _NEAREST = Note("simulated-consistent",
                 "where the unconstrained estimate could not be simulated, the nearest physically consistent robot was "
@@ -120,11 +120,11 @@ class InstrumentalState:
 
     Attributes:
         motions: noise-free motions, one per log, at the rows of its samples.
-        run: the simulation that gave them, None for references.
-        theta: (parameters,), its parameters, or None.
-        weights: (dof,), of the joints, None before the first estimate.
+        run: the simulation of these motions, None for references.
+        theta: parameters of the simulation (parameters,), or None.
+        weights: weights of the joints (dof,), None before the first estimate.
         moving: weight of each equation (samples, dof), one array per log.
-        notes: for the user.
+        notes: notes on the simulation.
     """
 
     motions: tuple[Samples, ...]
@@ -147,7 +147,7 @@ class InstrumentalSolution:
 
 @dataclass(frozen=True, eq=False)
 class Instrumental:
-    """The procedure of `iv` and `pc-iv`.
+    """Steps of the iterations of `iv` and `pc-iv`.
 
     Attributes:
         measured: equations of all logs at the rate of the regression.
@@ -168,7 +168,7 @@ class Instrumental:
 
     @staticmethod
     def of(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Instrumental:
-        """Return the procedure with everything that is constant over the iterations."""
+        """Return the iteration procedure of a problem, with all data that are constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         dropped = options.dropped(loop.settling)
         return Instrumental(name, problem, source, loop, options, solver,
@@ -178,8 +178,8 @@ class Instrumental:
 
     @property
     def tolerance(self) -> float:
-        """Tolerance of the iterations; instruments from references do not depend on the estimate and converge at
-        once."""
+        """Tolerance of the iterations; it is infinite for instruments from references, which do not depend on the
+        estimate."""
         return self.options.tolerance if self.source == "simulation" else np.inf
 
     def start(self) -> InstrumentalState:
@@ -219,8 +219,8 @@ class Instrumental:
                      state.notes or notes)
 
     def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
-        """Return the squared bias (base, base) by motion that is missing in the dry friction columns; zero if it is
-        unknown."""
+        """Return the squared bias (base, base) by fast motion that the smoothed velocities of dry friction do not
+        contain; zero if unknown."""
         beta, detail = end.found.values.beta, end.found.detail
         unseen = unseen_velocities(self.problem, beta)
         if unseen is None:
@@ -235,11 +235,10 @@ class Instrumental:
 
     def _moving(self, state: InstrumentalState) -> list[Array]:
         """Return weights of the equations (samples, dof), one array per log, which decrease to zero where the sign of
-        dry friction is unclear. While the machine sticks, its dry friction is undetermined, and such rows would bias
-        the inertia of light joints. The weights decrease towards such an interval over half the smoothing window, and
-        are zero at its border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they
-        separate dry from viscous friction.
-        """
+        dry friction is unclear. While the robot sticks, its dry friction is undetermined, and such rows would bias the
+        inertia of light joints. The weights decrease towards such an interval over half the smoothing window, and are
+        zero at its border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they
+        separate dry from viscous friction."""
         out = []
         for log, steady, motion in zip(self.loop.logs, self.measured.steady, state.motions, strict=True):
             unclear = self.loop.friction_sign_unclear(log, state.theta, [motion.dq, steady.dq])
@@ -250,7 +249,7 @@ class Instrumental:
         """Return a simulated run, its parameters and notes.
 
         The loop is simulated with the last estimate. If that robot cannot be simulated, a consistent robot of about the
-        same error is used. Any robot close to the machine gives valid instruments.
+        same error is used. Any model close to the robot gives valid instruments.
         """
         theta = values.parameters(self.problem.base)
         try:
@@ -290,7 +289,7 @@ def _inside(problem: Problem, consistency: Consistency, projected: Projected) ->
 
 
 def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
-    """Return the estimate from the requested start, or with "auto" from the first that succeeds."""
+    """Return the estimate from the requested start, or with "auto" from the first start that succeeds."""
     if source not in ("simulation", "transfer", "reference"):
         raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'",
                          code="unknown-instruments")
@@ -342,7 +341,7 @@ class Attempt:
 
 
 def _attempts(problem: Problem, options: LoopOptions) -> Iterator[Attempt]:
-    """Yield sources of instruments in the order of trial, those with most knowledge of the machine first."""
+    """Yield sources of instruments in the order of trial; those with the most knowledge of the robot are first."""
     yield Attempt("from unit inertias", problem, "simulation", replace(options, start="regular"))
     yield Attempt("from least squares on filtered data", problem, "simulation", replace(options, start="filtered"))
     if problem.nominal is not None:
@@ -360,7 +359,7 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
     procedure = Instrumental.of(problem, name, source, options, solver)
     end = iterate(procedure, procedure.tolerance, options.max_iterations)
     values, detail = end.found.values, end.found.detail
-    # Of measured equations alone, the noise of second differences may well leave more unexplained than there is torque.
+    # In measured equations, noise of second differences may exceed the torque.
     if detail.low.unexplained > 1.0 and detail.low.relative_error > 100.0:
         raise NotPossibleError(f"method '{name}' converged to parameters that explain the torques worse than "
                                "zero torque", "the simulated loop does not match that of the robot: check its "

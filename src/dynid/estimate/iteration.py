@@ -1,6 +1,6 @@
-"""Iteration of the closed-loop methods: simulate a robot and solve the equations of its motion, until convergence.
+"""Iterations of closed-loop methods: simulate the robot and solve the equations of its motion, until convergence.
 
-A method implements the three steps of a `Procedure`; stop rule, damping and refusals are common.
+A method implements the three steps of a `Procedure`; stopping rule, damping and error handling are common.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dynid.regression import BaseParameters
 from dynid.signals import at_times
 from dynid.simulation import Reference, TorqueDriven, simulate
 
-_SMALL_STEP = 0.1  # stated deviations by which the last iteration may still move a parameter
-# Of the tolerance: torques that change less than this have settled, however good the data are.
+_SMALL_STEP = 0.1  # largest change of a parameter in the last iteration, in standard errors
+# Relative to the tolerance: with smaller changes of the torques, the iteration has converged for any data.
 SETTLED_SHARE_OF_TOLERANCE = 1e-3
-_UNDAMPED_RATIO = 0.7  # share of the last change below which iterations need no damping
+_UNDAMPED_RATIO = 0.7  # ratio of successive changes below which iterations need no damping
 
 State = TypeVar("State")
 Detail = TypeVar("Detail")
@@ -40,7 +40,7 @@ class Values:
     theta: Array | None = None
 
     def parameters(self, base: BaseParameters) -> Array:
-        """Return all parameters (parameters,)."""
+        """Return all standard parameters (parameters,): theta, or a vector with the base values beta."""
         return base.expand(self.beta) if self.theta is None else self.theta
 
     def halfway(self, other: Values) -> Values:
@@ -82,7 +82,8 @@ class Solved(Generic[Detail]):
     """Solution of one iteration.
 
     Attributes:
-        move: (base,), change from the last values before damping.
+        values: the values after damping.
+        move: change from the last values before damping (base,).
         change: relative change of the torques, infinite at first.
         covariance: (base, base), None while the torques change by more than the tolerance.
         seen: the record of the step.
@@ -102,7 +103,7 @@ class Solved(Generic[Detail]):
         return np.inf if self.covariance is None else step_size(self.move, self.covariance)
 
     def iteration(self) -> Iteration:
-        """Return the record of the step that the estimate keeps."""
+        """Return the record of this iteration for the estimate."""
         step = self.step
         std = None if self.covariance is None else np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return replace(self.seen, change=self.change if np.isfinite(self.change) else None,
@@ -113,8 +114,8 @@ class Procedure(Protocol[State, Detail]):
     """The steps of a closed-loop method.
 
     Attributes:
-        name: of the method.
-        advice: sentence on what to do if it does not converge.
+        name: name of the method.
+        advice: sentence on how to reach convergence.
     """
 
     @property
@@ -124,13 +125,13 @@ class Procedure(Protocol[State, Detail]):
     def advice(self) -> str: ...
 
     def start(self) -> State:
-        """Return the first simulated run, with the data of the first solution."""
+        """Return the first simulated run of the robot, with the data for the first solution."""
 
     def solve(self, state: State, past: Past) -> Solved[Detail]:
         """Return the solution of the equations of a simulated run."""
 
     def advance(self, state: State, found: Solved[Detail]) -> State:
-        """Return the next run, simulated with the solution."""
+        """Return the next simulated run, with the parameters of the solution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,7 @@ class Settled(Generic[State, Detail]):
 
 
 def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iterations: int) -> Settled[State, Detail]:
-    """Iterate until convergence (`has_settled`) and return the last iteration. Refuses if it does not converge.
+    """Iterate until convergence (`has_settled`) and return the last iteration; raise an error without convergence.
 
     tolerance: relative change of the torques; infinite for equations that do not depend on the estimate.
     """
@@ -196,8 +197,8 @@ def refusals_of(method: str, iteration: int) -> Iterator[None]:
                                error.code) from None
 
 
-_RESTART_SECONDS = 0.5  # s that a robot moves under measured torques before it starts anew from the measured state
-_MAX_STEP = 1e-3  # s, of the integrator at most
+_RESTART_SECONDS = 0.5  # s of simulation under measured torques before a restart from the measured state
+_MAX_STEP = 1e-3  # s, largest integration step
 
 
 def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float, *, torques: bool) -> StepMotion:
@@ -229,7 +230,7 @@ def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array)
     every half second; None if it cannot be simulated."""
     theta = problem.base.expand(beta)
     try:
-        motions = [_driven(problem, log, theta) for log in logs]
+        motions = [_under_torques(problem, log, theta) for log in logs]
     except (ModelError, NotPossibleError):
         return None
     measured, simulated = ([[log.q, log.dq, log.ddq] for log in logs], motions)
@@ -237,7 +238,7 @@ def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array)
     return StepMotion(*found[:4], None, None, found[4])
 
 
-def _driven(problem: Problem, log: Samples, theta: Array) -> list[Array]:
+def _under_torques(problem: Problem, log: Samples, theta: Array) -> list[Array]:
     """Return positions, velocities and accelerations (rows, dof) of a robot driven by a log's torques."""
     out = [log.q.copy(), log.dq.copy(), log.ddq.copy()]
     length = max(round(_RESTART_SECONDS * log.rate), 3)
@@ -245,7 +246,7 @@ def _driven(problem: Problem, log: Samples, theta: Array) -> list[Array]:
         for first in range(int(start), int(stop) - 2, length):
             rows = slice(first, min(first + length, int(stop)))
             path = Reference(log.q[rows], log.dq[rows], log.ddq[rows], log.rate, float(log.t[first]))
-            torque = log.tau[rows].copy()  # sampled at the ticks, it acts between them as the mean of its two ends
+            torque = log.tau[rows].copy()  # between two samples, the mean of both acts
             torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
             run = simulate(problem.model, theta, TorqueDriven(torque), path, step=min(_MAX_STEP, 1.0 / log.rate))
             out[0][rows], out[1][rows] = run.q, run.dq

@@ -1,4 +1,4 @@
-"""Record of one step of an iterative method and of its simulated motion."""
+"""Records of the steps of an iterative method and of their simulated motions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.output_fields import map_of, output_fields, record
 
-POINTS = 400  # rows of the first log that a motion is kept at, for pictures
+POINTS = 400  # rows of the first log that are kept for figures
 QUANTITIES = ("position", "velocity", "acceleration")
 
 
@@ -26,11 +26,11 @@ class StepMotion:
     Attributes:
         t: (points,), s, times of selected rows of the first log.
         measured, q: (points, dof), measured and simulated positions at these rows.
-        errors: (3, dof), of position, velocity and acceleration over all logs, in percent of the measured ones,
-            positions about their mean; nan for a joint at rest.
+        errors: errors of position, velocity and acceleration over all logs (3, dof), percent of the measured motion
+            about its mean position; nan for a joint at rest.
         from_reference: (3, dof), the same relative to the references, or None (Janot, Vandanjon, Gautier, fig. 8-9).
-        torque_error: (dof,), of the simulated controller's torques, percent, or None.
-        tracking_error: of all positions, percent.
+        torque_error: errors of the simulated controller's torques (dof,), percent, or None.
+        tracking_error: error of all positions, percent.
     """
 
     t: Array
@@ -62,14 +62,14 @@ class Iteration:
     """One step of an iterative method.
 
     Attributes:
-        values: (base,).
+        values: base parameters (base,).
         std: (base,), standard errors, None if they were not computed.
         relative_error_per_joint: (dof,), torque error on the data, percent.
-        number: of the step, from 1; for a filter the number of passes so far.
+        number: number of the step, from 1; for a filter the number of passes so far.
         change: relative change of the torques in this step, None if unknown.
         step: largest change of a parameter in standard errors, None if unknown.
         simulated_relative_error: torque error in the equations of this step, percent.
-        motion: of the simulated robot, or None.
+        motion: motion of the simulated robot, or None.
     """
 
     values: Array
@@ -85,7 +85,7 @@ class Iteration:
                    relative_error_per_joint=list[float | None], simulated_relative_error=float | None,
                    motion=StepMotion | None)
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return plain data for JSON; names: of the base parameters."""
+        """Return the object as plain data for JSON; names: names of the base parameters."""
         std = [None] * len(names) if self.std is None else _plain(self.std)
         return {"number": self.number, "change": self.change, "step": self.step,
                 "values": {name: {"value": float(value), "std": deviation}

@@ -1,4 +1,4 @@
-"""Kalman filters for states and parameters: ekf and ukf, both in square-root form.
+"""Methods ekf and ukf: Kalman filters for states and parameters in square-root form.
 
 The state is (q, dq, beta): positions and velocities driven by the measured torques, and constant base parameters.
 Positions are measured. Both filters propagate a triangular factor S of the covariance P = S S', which keeps P positive.
@@ -30,13 +30,13 @@ from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.factor import triangular
 
 Start = Literal["wls", "nominal"]
-_DIFFERENCE_STEP = 1e-6  # by which a position or velocity is moved for a derivative
-_SIGMA_DISTANCE = 1.0  # distance of the sigma points in deviations, times the root of the number of states
-# times the relative error of least squares, plus one percent, above which the filter went astray
+_DIFFERENCE_STEP = 1e-6  # finite-difference step of positions and velocities
+_SIGMA_DISTANCE = 1.0  # distance of the sigma points in standard deviations, times the root of the number of states
+# relative to the error of least squares plus one percent: with a larger error the filter has diverged
 _DIVERGED_ERROR_RATIO = 3.0
 _SMOOTH_SIGN = 1e-2  # share of the top speed over which the sign of dry friction is smoothed
-_STORED_MOMENTS = 20  # moments of a pass at which values and deviations are kept
-_START_SHARES = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too large for a light arm
+_STORED_MOMENTS = 20  # times of a pass at which values and standard errors are recorded
+_START_SHARES = (1.0, 0.3, 0.1)  # of the initial standard deviation, which may be too large for a light arm
 
 
 @method("ekf", "extended Kalman filter on state and parameters", needs={"data", "exact", "torques"},
@@ -48,7 +48,8 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: 
     Args:
         problem: the identification problem.
         start: initial parameters.
-        start_deviation: their standard deviation, relative to the value that alone would explain the torques.
+        start_deviation: standard deviation of the initial parameters, relative to the value that alone explains the
+            torques.
         passes: number of passes through the log.
         position_noise, torque_noise: standard deviations; by default from the third differences of the positions and
             from the residuals of the start.
@@ -63,8 +64,8 @@ def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation:
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Return the estimate of an unscented Kalman filter, which propagates sigma points without derivatives.
 
-    It suits robots with few parameters, because each step needs two points per state and parameter. Options are those
-    of `ekf`.
+    The method suits robots with few parameters, because each step needs two points per state and parameter. Options are
+    those of `ekf`.
     """
     options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
     return _estimate(problem, "ukf", _unscented_step, options)
@@ -124,7 +125,7 @@ class Dynamics:
         joint k (points, k, n, columns); columns are the base parameters and, if parameters are known, their torque
         (`with_known`).
 
-        The first are averaged over slightly lower and higher velocities, since a filter needs continuous friction.
+        The former are averaged over slightly lower and higher velocities, since a filter needs continuous friction.
         """
         points = len(q)
         moving = self.model.regressor(np.vstack([q, q]), np.vstack([dq - self.sign_width, dq + self.sign_width]),
@@ -206,10 +207,8 @@ def _unscented_step(
 
 
 def _process_noise(states: int, speed: Array, h: float) -> Array:
-    """Return the effect (states, dof) of torque noise on the state during h seconds.
-
-    speed (dof, dof): the effect on the velocities.
-    """
+    """Return the effect (states, dof) of torque noise on the state during h seconds. speed (dof, dof): the effect on
+    the velocities."""
     n = len(speed)
     out = np.zeros((states, n))
     out[n:2 * n] = speed
@@ -232,8 +231,8 @@ def _measure(state: Gaussian, position: Array, noise: FilterNoise) -> tuple[Gaus
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """A filter for a problem: its step, the dynamics, the unfiltered logs, and the base values of weighted least
-    squares (base,) for comparison."""
+    """A Kalman filter for an identification problem: its step function, the dynamics, the unfiltered logs, and the base
+    values of weighted least squares (base,) for comparison."""
 
     name: str
     problem: Problem
@@ -245,7 +244,7 @@ class Filter:
 
     def run(self, first: Array, deviation: float) -> Estimate:
         """Return the estimate after all passes, from base values first (base,) and their relative standard deviation.
-        Refuses a result with a much larger error than least squares."""
+        An error is raised if the torque error is much larger than that of least squares."""
         problem, beta = self.problem, first
         regression, alone = problem.regression, problem.lone_values()
         scale = deviation * np.maximum(np.abs(first), 0.1 * alone)
@@ -266,7 +265,7 @@ class Filter:
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
         """Return the record of a pass through the logs: parameter values at some times, and the final simulated motion
         under the measured torques.
-        power: of the innovations, which scales the standard errors; before: number of earlier passes."""
+        power: power of the innovations, which scales the standard errors. before: number of earlier passes."""
         found = []
         for k, one in enumerate([*trail, end], start=1):
             std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))
@@ -297,7 +296,7 @@ class Filter:
         factor[n:2 * n, n:2 * n] = np.diag(0.01 + 0.1 * np.abs(part.dq).max(axis=0))
         factor[2 * n:, 2 * n:] = parameters.factor
         state = Gaussian(np.concatenate([part.q[first], part.dq[first], parameters.mean]), factor)
-        torque = 0.5 * (part.tau[first:last - 1] + part.tau[first + 1:last])  # what acted between two rows
+        torque = 0.5 * (part.tau[first:last - 1] + part.tau[first + 1:last])  # mean torque between two rows
         innovations, trail = np.zeros((last - first - 1, n)), list[Gaussian]()
         for k in range(len(innovations)):
             interval = Interval(torque[k], part.q[first + k + 1], 1.0 / part.rate)

@@ -1,4 +1,4 @@
-"""Ordinary and weighted least squares."""
+"""Methods ols and wls: ordinary and weighted least squares."""
 
 from __future__ import annotations
 

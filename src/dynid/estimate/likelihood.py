@@ -1,4 +1,4 @@
-"""Maximum likelihood with the full covariance of the joints' residuals."""
+"""Method ml: maximum likelihood with the full covariance of the joints' residuals."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dynid.regression import Regression, fold
 from dynid.regression.derived import Mixed
 from dynid.regression.residual_series import residuals
 
-_EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
-# least eigenvalue of the correlation between joints: two may not be one and the same
+_EXACT_RESIDUAL = 1e-10  # of a joint's torque: smaller residuals are rounding errors
+# smallest eigenvalue of the correlation matrix of joints, which excludes perfect correlation
 _MIN_CORRELATION_EIGENVALUE = 1e-6
 
 
@@ -40,7 +40,8 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
 
 def likelihood_fit(problem: Problem, solution: Solution, regression: Regression, spread: Array,
                    **more: Any) -> LinearFit:
-    """Return a solution of whitened equations with its noise and more facts; spread: S (dof, dof)."""
+    """Return the fit of a solution of whitened equations, with its noise; spread: covariance S (dof, dof) of the
+    joints."""
     ones, deviations, rows = np.ones(problem.regression.dof), np.sqrt(np.diag(spread)), regression.rows[0]
     facts = {"residual_correlation": (spread / np.outer(deviations, deviations)).tolist(), "common_rows": rows,
              "log_likelihood": _log_likelihood(spread, rows, regression.misfits(solution.beta).sum()), **more}
@@ -88,7 +89,7 @@ def _residual_covariance(problem: Problem, beta: Array) -> Array:
     torque = np.sqrt([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
     least = np.maximum(_EXACT_RESIDUAL * torque, 1e-9 * np.sqrt(np.diag(spread)).max())
     deviations = np.maximum(np.sqrt(np.diag(spread)), np.where(least > 0, least, 1.0))
-    # Rounding is not noise and joints are never quite alike: both would make a matrix that cannot be inverted.
+    # Rounding errors and perfectly correlated joints would make the matrix singular.
     values, vectors = np.linalg.eigh(spread / np.outer(deviations, deviations))
     together = (vectors * np.maximum(values, _MIN_CORRELATION_EIGENVALUE)) @ vectors.T
     size = deviations / np.sqrt(np.diag(together))
@@ -96,8 +97,6 @@ def _residual_covariance(problem: Problem, beta: Array) -> Array:
 
 
 def _log_likelihood(spread: Array, rows: int, misfit: float) -> float:
-    """Return the log-likelihood of independent normal residuals with covariance S.
-
-    misfit: sum of squared whitened residuals.
-    """
+    """Return the log-likelihood of independent normal residuals with covariance S. misfit: sum of squared whitened
+    residuals."""
     return float(-0.5 * (rows * np.linalg.slogdet(2.0 * np.pi * spread).logabsdet + misfit))

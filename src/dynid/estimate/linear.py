@@ -14,8 +14,8 @@ from dynid.lapack import is_full_rank, solve_triangular
 from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 
-_NOT_EXCITED = 1e-9  # share of a column that is independent of the others, below which it counts as not excited
-COLLINEAR_SHARE = 1e-7  # share of a column that another one has to make up to be like it
+_NOT_EXCITED = 1e-9  # independent share of a column below which it counts as not excited
+COLLINEAR_SHARE = 1e-7  # share of a column that another one explains, for collinear columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +23,12 @@ class Solution:
     """Solution of one weighted least-squares problem.
 
     Attributes:
-        beta: (base,), values.
-        inverse: (base, base), inverse of R'R, with zeros for parameters that are not excited.
-        excited: (base,), the solved columns; all others are zero.
-        identified: (base,), parameters that no excluded column can imitate.
-        factor: (excited, excited), triangular factor of the excited columns at unit length.
+        beta: values (base,).
+        inverse: inverse of R'R, with zeros for parameters that are not excited (base, base).
+        excited: mask of the solved columns; all other values are zero (base,).
+        identified: mask of parameters that can be distinguished from all excluded ones (base,).
+        confounded: parameters with which excluded parameters are confounded.
+        factor: triangular factor of the excited columns at unit length (excited, excited).
     """
 
     beta: Array
@@ -39,7 +40,7 @@ class Solution:
 
     @cached_property
     def condition(self) -> float:
-        """Condition number of the excited columns at unit length."""
+        """Condition number of the excited regressor columns, scaled to unit length."""
         singular = np.linalg.svd(self.factor, compute_uv=False)
         return float(singular[0] / singular[-1])
 
@@ -49,13 +50,14 @@ class Solution:
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
-    """Return least squares in the excited parameters; the others are zero, with the names of those they depend on.
+    """Return the least-squares solution in the excited parameters; the others are zero, with the names of confounded
+    ones.
 
     Bounded parameters stay within bounds. The inverse is that without bounds, since an active bound does not show how
     far the unconstrained value is from it.
     """
     b = len(regression.base)
-    with np.errstate(over="ignore", invalid="ignore"):  # refused here
+    with np.errstate(over="ignore", invalid="ignore"):  # an error is raised below
         norms = np.linalg.norm(stacked.r, axis=0)
     if not (np.isfinite(norms).all() and np.isfinite(stacked.rho).all()):
         raise NotPossibleError("the equations contain values that are too large: a "
@@ -66,7 +68,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     solved = np.zeros(b, dtype=bool)
     solved[kept] = True
     matrix, scale = stacked.r[:, kept], norms[kept]
-    with np.errstate(all="ignore"):  # of columns so small that they overflow at unit length
+    with np.errstate(all="ignore"):  # very small columns overflow at unit length
         q, r = np.linalg.qr(matrix / scale)
     if not (len(kept) and np.isfinite(r).all()):
         raise NotPossibleError("the equations contain values that are too small", "check units, rate and known values")
@@ -85,14 +87,12 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
 
 
 def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, Bools]:
-    """Return the excited columns, ascending, and which columns the excluded ones depend on.
-
-    A column is excited if it is linearly independent of those before it. alike (base, base): [k, c] is True if column c
-    was excluded and column k is part of its linear combination beyond rounding. norms (base,): of the columns.
-    """
+    """Return the excited columns, ascending, and which columns the excluded ones depend on. A column is excited if it
+    is linearly independent of those before it. alike (base, base): [k, c] is True if column c was excluded and column k
+    is part of its linear combination beyond rounding. norms (base,): norms of the columns."""
     b = len(norms)
     alike = np.zeros((b, b), dtype=bool)
-    if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # the diagonal of R is what each column adds
+    if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # independent parts of the columns
         return np.arange(b), alike
     excited = reduce_columns(stacked.r, regression.base.parameters, range(b), tolerance=_NOT_EXCITED)
     share = np.abs(excited.matrix[:, :b]) * norms[excited.independent, None] / np.where(norms > 0, norms, 1.0)
@@ -107,7 +107,7 @@ def joint_weights(regression: Regression) -> Array:
     for j, factor in enumerate(regression.factors):
         misfit, rank = _own_misfit(factor)
         free = factor.rows - rank
-        # With hardly more rows than columns a joint fits itself whatever its noise.
+        # With few more rows than columns, residuals do not show the noise.
         if 2 * free >= factor.rows and free > 0:
             deviations[j] = np.sqrt(misfit / free)
         else:
@@ -118,18 +118,16 @@ def joint_weights(regression: Regression) -> Array:
             factor = regression.factors[j]
             deviations[j] = np.sqrt(factor.misfit(shared) / max(factor.rows, 1))
     if not np.any(deviations > 0):
-        return np.ones(regression.dof)  # noise-free data: all joints alike
-    # A joint that fits to rounding must not drown the others.
+        return np.ones(regression.dof)  # noise-free data: equal weights
+    # A joint with an exact fit must not dominate the others.
     deviations = np.maximum(deviations, 1e-9 * deviations.max())
     return 1.0 / deviations
 
 
 def _own_misfit(factor: Factor) -> tuple[float, int]:
     """Return the residual sum of squares of a joint's torque on its own columns, and the number of independent columns.
-
     The last entry of the triangular factor is valid only for full column rank: rounding in a dependent column can
-    absorb part of the torque.
-    """
+    absorb part of the torque."""
     columns = factor.r[:, :-1]
     size = np.linalg.norm(columns, axis=0)
     if np.all(size > 0) and is_full_rank(columns[:-1] / size, _NOT_EXCITED):
@@ -141,7 +139,7 @@ def _own_misfit(factor: Factor) -> tuple[float, int]:
 
 
 def stack_enough(regression: Regression, weights: Array | None) -> Stacked:
-    """Return all joints' weighted equations. Refuses fewer equations than base parameters."""
+    """Return the weighted equations of all joints; raise an error for fewer equations than base parameters."""
     stacked = regression.stack(weights)
     if stacked.rows <= len(regression.base):
         raise NotPossibleError(f"{stacked.rows} equations cannot determine {len(regression.base)} base parameters; "

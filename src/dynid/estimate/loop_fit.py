@@ -1,4 +1,4 @@
-"""Identified closed loops of joints: transfer functions, controller gains, and the suitability of references."""
+"""Identification of the closed loops of joints: transfer functions, controller gains, and suitability of references."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dynid.simulation import Cascade, Controller, Reference, control_law
 from dynid.simulation.plant import per_joint
 
 Serves = Literal["as-they-are", "as-instruments", "no", "unknown"]
-_MAX_FITTED_TICKS = 6000  # of all logs together that a loop is fitted to
-# Percent of the acceleration by which references may differ to stand in for the motion itself.
+_MAX_FITTED_TICKS = 6000  # control periods of all logs together to which a loop is fitted
+# Percent of the acceleration: largest difference of references that may replace the measured motion.
 _MAX_REFERENCE_ERROR = 2.0
-_MAX_STD_GROWTH = 10.0  # percent by which deviations may grow with references as instruments
-_TIME_CONSTANTS_TO_SKIP = 5.0  # time constants of the slowest pole until a loop no longer knows how the log began
-# percent of fit below which other joints, gravity or friction move a joint too much to see its loop
+_MAX_STD_GROWTH = 10.0  # percent: largest increase of standard errors with references as instruments
+_TIME_CONSTANTS_TO_SKIP = 5.0  # time constants of the slowest pole after which the initial state has decayed
+# percent of fit below which disturbances hide the loop of a joint
 _MIN_FIT_PERCENT = 95.0
-# Share of the references' own misfit that a loop with poles has to stay below for these to be seen.
+# Largest misfit of a loop with poles, relative to that of the references, for determined poles.
 _MAX_POLE_MISFIT = 0.95
 
 
@@ -49,22 +49,22 @@ class LoopFit:
 
     @property
     def linear(self) -> bool:
-        """Whether a linear loop explains the response of the joint."""
+        """Whether a linear closed loop explains the response of the joint to its reference."""
         return self.fit >= _MIN_FIT_PERCENT and self.forgets
 
     @property
     def seen(self) -> bool:
-        """Whether the log determines the poles of the loop."""
+        """Whether the log determines the poles of the closed loop."""
         return self.linear and self.told
 
     @property
     def natural_frequency(self) -> float:
-        """Natural frequency, rad/s (Janot, Vandanjon, Gautier, eq. 42)."""
+        """Natural frequency of the closed loop, rad/s (Janot, Vandanjon, Gautier, eq. 42)."""
         return self.a2 ** -0.5
 
     @property
     def damping(self) -> float:
-        """Damping ratio; 1 is critical damping."""
+        """Damping ratio of the closed loop; 1 is critical damping."""
         return 0.5 * self.a1 * self.natural_frequency
 
     @property
@@ -84,7 +84,7 @@ class LoopFit:
                    growth=float | None, references_serve=str, natural_frequency=float | None, damping=float | None,
                    transfer=dict[str, float])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; poles are None if the log does not determine them."""
+        """Return the object as plain data for JSON; poles are None if the log does not determine them."""
         return {"joint": self.joint, "fit": self.fit, "reference_fit": self.reference_fit,
                 "acceleration_gap": self.acceleration_gap, "growth": self.growth if np.isfinite(self.growth) else None,
                 "references_serve": self.serves,
@@ -174,7 +174,8 @@ class ControllerFit:
 
     @output_fields(LoopFit, pole_ratio=float | None, kp=float | None, kd=float | None, feedforward=float | None)
     def to_dict(self, controller: Controller | None = None) -> list[dict[str, Any]]:
-        """Return plain data for JSON, one entry per joint; controller: the given law, for the ratio of poles."""
+        """Return the fit as plain data for JSON, one entry per joint; controller: the given law, for the ratio of
+        poles."""
         ratio = None if controller is None else self.pole_ratio(controller)
         ratios = [None] * len(self.loops) if ratio is None else [float(x) if np.isfinite(x) else None for x in ratio]
         return [{**loop.to_dict(), "pole_ratio": one, "kp": float(kp) if loop.seen else None,

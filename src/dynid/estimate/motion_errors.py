@@ -1,4 +1,4 @@
-"""Errors of the motion in the regressor, and the resulting bias of least squares.
+"""Errors of the measured motion in the regressor, and the resulting bias of least squares.
 
 Least squares assumes an exact regressor. Two errors do not average out:
 
@@ -7,10 +7,10 @@ Least squares assumes an exact regressor. Two errors do not average out:
   M)^-1 M b. With D = X_e - X, M is D' D and X' D of the dry columns; X' D of the others is linear in the noise with
   zero mean.
 - Motion above the cut-off. Columns that are linear in it are filtered like the torques; dry friction is not: the sign
-  of a filtered velocity is not the filtered sign for a machine that vibrates around a reversal, for example due to
+  of a filtered velocity is not the filtered sign for a robot that vibrates around a reversal, for example due to
   encoder noise in its control loop. With X_w the columns with dry friction of the whole motion, the bias is -H^-1 X'
   W^2 (X - X_w) b. Positions do not show this motion, since a loop follows the noise within its bandwidth. The
-  high-frequency part of the torque residuals divided by the inertia is its acceleration, as far as it is coherent
+  high-frequency part of the torque residuals divided by the inertia is its acceleration, provided that it is coherent
   with the positions and not far above the motion they show or their noise.
 
 Friction below the smallest speed of a fit is not known either. Rows at these speeds are dropped, but filters mix them
@@ -43,14 +43,14 @@ from dynid.regression.residual_series import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side
 
-_ENOUGH_ROWS = 131072  # rows at full rate that are filtered; of longer data some whole stretches all along
-_SAME_INERTIA = 0.02  # s, over which the inertia is taken for constant
+_ENOUGH_ROWS = 131072  # rows at full rate that are filtered; of longer data some intervals are used
+_SAME_INERTIA = 0.02  # s, over which the inertia is assumed constant
 SPECTRUM_NEIGHBOURS = 12  # neighbouring frequencies on each side over which spectra are averaged
-_LOOP_PEAK = 3.0  # greatest motion of a machine against the noise of its positions: the peak of a loop's response
-_BY_CHANCE = 0.01  # how often series that have nothing to do with each other may be taken for coherent at a frequency
-_LEAST_INERTIA = 0.02  # smallest eigenvalue of an inertia matrix scaled to ones that is believed
-_MOST_NOISE = 0.95  # share of a direction's columns that may be noise before nothing can be said of it
-_RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue of the scaled normal equations
+_LOOP_PEAK = 3.0  # largest ratio of motion to position noise: the resonance peak of a control loop
+_BY_CHANCE = 0.01  # probability that independent series appear coherent at a frequency
+_LEAST_INERTIA = 0.02  # smallest plausible eigenvalue of an inertia matrix with unit diagonal
+_MOST_NOISE = 0.95  # largest share of noise in the columns of a direction
+_RANK_TOLERANCE = 1e-10  # relative to the largest eigenvalue of the scaled normal equations
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,9 @@ class MotionShift:
     """Bias of weighted least squares by errors of the motion.
 
     Attributes:
-        shift: (base,), bias of the values.
-        score: (base,), that of the normal equations of all data.
-        slow: (base,), bias of the normal equations by friction at speeds below those of a fit.
+        shift: bias of the values (base,).
+        score: bias of the normal equations of all data (base,).
+        slow: bias of the normal equations by friction at speeds below those of a fit (base,).
     """
 
     shift: Array
@@ -74,11 +74,11 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
     It is None if the logs are not available or their preparation cannot be repeated. Long data are sampled in
     intervals.
     """
-    if any(log.base_width for log in problem.recordings):  # their columns are not those of the samples
+    if any(log.base_width for log in problem.recordings):  # a free base changes the columns
         return None
     problem = _few_rows(problem)
     unseen = None
-    if problem.filtered is None:  # kernels of rows see the motion's own kernel; what is above it they keep out
+    if problem.filtered is None:  # filtered equations exclude motion above their band
         unseen = unseen_velocities(problem, solution.beta)
         if unseen is None:
             return None
@@ -160,7 +160,7 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
         return np.zeros(samples.q.shape)
     model, full = complete(problem.model), problem.base.expand(beta)
     q, tau = np.zeros(samples.q.shape), np.zeros(samples.q.shape)
-    for start, stop in samples.segments:  # of a long log only the rows about it are loaded
+    for start, stop in samples.segments:  # only the rows near a segment are loaded from a long log
         low, high = np.searchsorted(log.t, samples.t[[start, stop - 1]])
         rows = slice(max(int(low) - 1, 0), int(high) + 2)
         q[start:stop], tau[start:stop] = (at_times(samples.t[start:stop], log.t[rows], x[rows])
@@ -179,10 +179,10 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
         spectra = np.fft.rfft(np.einsum("mij,mj->mi", inverse[here], torque), axis=0)
         high = f > 0.5 * cutoff
         spectra = np.where(high, spectra / np.where(high, 2j * np.pi * f, 1.0), 0.0)
-        # A loop turns noise of the positions into motion of about its size. Torques that ask for more are no motion.
+        # A control loop converts position noise into motion of about the same size. Larger torques are not motion.
         floor = 0.5 * samples.rate * (stop - start) * _floors(samples)
         seen = np.maximum(_near(np.abs(np.fft.rfft(left, axis=0)) ** 2), floor) * (2.0 * np.pi * f) ** 2
-        with np.errstate(over="ignore"):  # an infinite excess where no position is seen at all: no motion
+        with np.errstate(over="ignore"):  # an infinite excess means that there is no motion
             excess = _near(np.abs(spectra) ** 2) / np.maximum(_LOOP_PEAK ** 2 * seen, 1e-300)
         out[here] = np.fft.irfft(spectra / np.sqrt(np.maximum(excess, 1.0)), stop - start, axis=0)
     return out
@@ -278,12 +278,13 @@ def _unseen_scores(problem: Problem, unseen: tuple[Array, ...], beta: Array, wei
 
 
 def _columns(torques: Array, rows: slice) -> Array:
-    """Return some rows of torques (samples, dof) as (dof, rows)."""
+    """Return selected rows of torques (samples, dof), transposed to (dof, rows)."""
     return torques[rows].T
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:
-    """Return the bias of the solved parameters (base,) due to noise of the positions, in the symbols of this module."""
+    """Return the bias of the parameters (base,) by position noise and unseen motion; normal: H, noise: M, see the
+    module."""
     kept = solution.excited & (np.diag(normal) > 0.0)
     scale = np.sqrt(np.diag(normal)[kept])
     values, vectors = np.linalg.eigh(normal[np.ix_(kept, kept)] / np.outer(scale, scale))

@@ -16,7 +16,7 @@ from dynid.estimate.problem import Problem
 from dynid.quantities import percent_text
 from dynid.threads import one_blas_thread
 
-SAME_ERROR = 0.01  # share by which the torque error may grow so that a robot counts as one with the same torques
+SAME_ERROR = 0.01  # largest relative increase of the torque error of a robot with "the same torques"
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +24,9 @@ class ConsistentRobot:
     """A physically consistent robot near an estimate.
 
     Attributes:
-        theta: (parameters,), all standard parameters.
+        theta: standard parameters (parameters,).
         error: relative torque error of this robot on the data, percent.
-        estimate_error: that of the estimate.
+        estimate_error: relative torque error of the estimate, percent.
     """
 
     theta: Array
@@ -40,7 +40,7 @@ class ConsistentRobot:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states the increase of the torque error."""
+        """Sentence that states the increase of the torque error by physical consistency."""
         if self.same:
             return ("a physically consistent robot with the same torques "
                     f"(error {percent_text(self.error)} on the fitted data)")
@@ -53,7 +53,7 @@ def consistent_robot(problem: Problem, estimate: Estimate) -> ConsistentRobot:
 
     Args:
         problem: the data and known values.
-        estimate: of that problem, by any method of base parameters.
+        estimate: estimate of the base parameters of this problem by any method.
 
     Raises:
         NotPossibleError: if the estimate has other parameters than the problem, or no robot is near.
@@ -63,7 +63,7 @@ def consistent_robot(problem: Problem, estimate: Estimate) -> ConsistentRobot:
         raise NotPossibleError("the estimate has other base parameters than the data", code="other-parameters")
     with one_blas_thread():
         stacked = problem.regression.stack(joint_weights(problem.regression), prior=False)
-        # The same equations without their noise; `rest` stays, as the scale of what noise is worth.
+        # The same equations without noise; `rest` is kept as the scale of the noise.
         target = replace(stacked, rho=stacked.r @ np.where(np.isfinite(estimate.values), estimate.values, 0.0))
         consistency = consistency_of(problem)
         best = fit(consistency, base, target)

@@ -1,10 +1,9 @@
-"""Errors of a nominal model: their structure, their size estimated from the data, and the bias of a regularised
-estimate.
+"""Errors of a nominal model, estimated from the data, and the resulting bias of a regularised estimate.
 
 The errors of a nominal body affect the whole body: it is scaled, sheared, shifted, or too heavy. Its pseudo-inertia P
 is that of the true body under an affine map, with a first-order error A P + P A', A (4, 4) in units of the body's size.
 Entries near zero, such as a product of inertia, thus have errors relative to the body and not to themselves. The shape
-of each body, the masses of all bodies, and each kind of the other parameters have separate error amounts.
+of each body, the masses of all bodies, and each kind of the other parameters have separate error magnitudes.
 
 With s = X' W^2 (tau - X K nominal) the score of the nominal values, H = X' W^2 X and M its noise covariance,
 
@@ -28,19 +27,19 @@ from dynid.model import Parameters
 from dynid.regression import BaseParameters
 from dynid.robot import inertia as ten
 
-_LENGTH_ERROR_OF_MASS_ERROR = 0.5  # error of lengths against that of masses: an inertia then errs by as much as a mass
-_ERROR_GRID = np.logspace(-3.0, 2.0, 101)  # shares of the nominal values that are considered as their error
-# numbers that the mean of its class is worth to a group: an outlier is believed, few numbers are not
+_LENGTH_ERROR_OF_MASS_ERROR = 0.5  # relative error of lengths divided by that of masses
+_ERROR_GRID = np.logspace(-3.0, 2.0, 101)  # candidate relative errors of nominal values
+# weight of the mean of its class for a group, in parameters: large groups may differ, small ones hardly
 _CLASS_MEAN_WEIGHT = 4.0
-_ERROR_ITERATIONS = 3  # as groups share what the data show, their errors are found in turn this often
-_START_ERROR = 0.1  # error that the turns begin with
+_ERROR_ITERATIONS = 3  # alternating estimates of the errors of all groups
+_START_ERROR = 0.1  # initial relative error
 _MAIN_SHARE = 0.5  # share of a parameter's variance
 NOMINAL_ERROR_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorGroup:
-    """Parameters with a common error.
+    """Group of parameters with a common relative error.
 
     half (parameters, k): half half' is their covariance for a relative error of one. kind: groups of one kind have
     similar errors.
@@ -145,9 +144,9 @@ def _affine_moves(pseudo: Array) -> Array:
 
 
 def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, noise: Array) -> tuple[Array, Array]:
-    """Return the means v_g (groups,), first common to all groups of a kind, then individually; and the likely
-    relative errors (groups,) of the kinds."""
-    # In units in which the noise is one: what is added to it then only makes it larger, and factors can be had.
+    """Return the mean squared relative errors v_g (groups,) of nominal values, and the likely relative errors (groups,)
+    of their kinds. Errors are estimated first for all groups of a kind together, then for each group."""
+    # In units of unit noise, so that added variances keep the matrix positive definite.
     size, direction = np.linalg.eigh(noise)
     whiten = (direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T
     halves, score = [whiten @ half for half in halves], whiten @ score
@@ -163,12 +162,12 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
 
     for _ in range(_ERROR_ITERATIONS):
         for kind in dict.fromkeys(kinds):
-            # Nothing is known of its order, but that a nominal model is hardly more than useless.
+            # Uninformative prior over the candidates, up to a useless nominal model.
             update(np.array([one == kind for one in kinds]), 1.0 / (1.0 + _ERROR_GRID ** 2) ** 2)
     common, likely = variances.copy(), shares.copy()
     for _ in range(_ERROR_ITERATIONS):
         for g, center in enumerate(common):
-            # Scaled inverse chi-square about the kind's: a group may be far worse than its kind, hardly far better.
+            # Scaled inverse chi-square prior about the kind's error: a group may be much worse, but hardly much better.
             share = _ERROR_GRID ** 2 / center
             update(np.arange(len(halves)) == g,
                    share ** (-0.5 * _CLASS_MEAN_WEIGHT) * np.exp(-0.5 * _CLASS_MEAN_WEIGHT / share))
@@ -176,8 +175,8 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
 
 
 def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
-    """Return probabilities (grid,) of the shares w given a score (b,) ~ N(0, rest + w^2 half half') and their prior
-    (grid,)."""
+    """Return posterior probabilities (grid,) of relative errors w given a score (b,) ~ N(0, rest + w^2 half half') and
+    a prior (grid,)."""
     whitened = _whitened(rest, np.column_stack([half, score]))
     left, singular = _left_singular(whitened[:, :-1])
     seen = (left.T @ whitened[:, -1]) ** 2
@@ -191,7 +190,7 @@ def _left_singular(matrix: Array) -> tuple[Array, Array]:
     """Return left singular vectors (b, n) and singular values (n,) of a matrix (b, k)."""
     try:
         left, singular, _ = np.linalg.svd(matrix, full_matrices=False)
-    except np.linalg.LinAlgError:  # divide and conquer does not converge on some; QR iteration does
+    except np.linalg.LinAlgError:  # the default algorithm does not converge for some matrices; QR iteration does
         from scipy.linalg import svd
 
         left, singular, _ = svd(matrix, full_matrices=False, lapack_driver="gesvd")
@@ -202,7 +201,7 @@ def _whitened(covariance: Array, columns: Array) -> Array:
     """Return columns (b, k) whitened by a covariance (b, b)."""
     try:
         factor = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:  # variances so far apart that rounding hides the smallest
+    except np.linalg.LinAlgError:  # rounding hides variances that are much smaller than others
         size, direction = np.linalg.eigh(covariance)
         return np.asarray((direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T @ columns)
     return solve_triangular(factor, columns, lower=True)

@@ -1,4 +1,4 @@
-"""Regularisation of torque offsets of joints, from the noise and the typical size of all offsets of a machine.
+"""Regularisation of torque offsets of joints, from the noise and the typical size of all offsets of a robot.
 
 If a joint hardly reverses, its offset cannot be distinguished from Coulomb friction. If it has a small range, offset
 and friction are hard to distinguish from gravity. Offsets are much smaller than both. Their size is estimated from the
@@ -23,18 +23,18 @@ from dynid.regression.factor import triangular
 # to as large as the torque itself, ten in a decade.
 SHARES_OF_TORQUE = 10.0 ** np.arange(-3.0, 0.01, 0.1)
 
-ONE_WAY_SHARE = 0.05  # of the rows, at most, in the rarer direction of a joint that hardly turns back
+ONE_WAY_SHARE = 0.05  # largest share of rows in the rarer direction of a joint that hardly reverses
 
 
 def one_way_joints(logs: Sequence[Samples]) -> tuple[int, ...]:
-    """Return the joints, counted from 0, that hardly reverse in any log."""
+    """Return the joints, counted from 0, that move almost only in one direction in all logs."""
     rows = np.array([np.sum([np.sum(log.keep & (sign * log.dq > 0.0), axis=0) for log in logs], axis=0)
                      for sign in (1.0, -1.0)])  # (2, joints)
     return tuple(int(j) for j in np.flatnonzero(rows.min(axis=0) <= ONE_WAY_SHARE * rows.sum(axis=0)))
 
 
 def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> float:
-    """Return the ridge of every offset, as a share of its column's squares.
+    """Return the ridge penalty of every offset, relative to its column's squared norm.
 
     Args:
         problem: regression with the columns of all candidates.
@@ -45,7 +45,7 @@ def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> 
     whole = problem.regression
     rows = np.maximum(np.array(whole.rows, dtype=float), 1.0)
     spread = np.sqrt(whole.misfits(beta) / rows)
-    spread = np.maximum(spread, max(1e-9 * float(spread.max()), 1e-12))  # an exact simulation has no residual
+    spread = np.maximum(spread, max(1e-9 * float(spread.max()), 1e-12))  # simulated data without noise have no residual
     seen = correlation(problem.equations, beta, matrices=False, threads=problem.threads)
     independent = np.clip(seen.effective / np.maximum(seen.rows, 1.0), 1.0 / rows, 1.0)
     stacked = whole.stack(np.sqrt(independent) / spread, prior=False)
@@ -63,13 +63,13 @@ def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> 
 
 
 def _eliminated(columns: Array, first: int) -> Array:
-    """Return equations (k, k + 1) in the columns after the first ones, which are eliminated."""
+    """Return equations (k, k + 1) in the remaining columns after elimination of the first ones."""
     return np.asarray(triangular(columns)[first:columns.shape[1] - 1, first:])
 
 
 def _likely_share(matrix: Array, target: Array) -> float:
-    """Return the likely standard deviation of x, for target = matrix x + noise of unit variance: the geometric mean,
-    weighted by evidence. A mean is used because few joints determine it poorly, and its most likely value could be
+    """Return an estimate of the standard deviation of x, for target = matrix x + noise of unit variance: the geometric
+    mean of the candidates, weighted by evidence. The most likely value is not used, because for few joints it could be
     zero."""
     left, singular, _ = np.linalg.svd(matrix)
     variance = 1.0 + (SHARES_OF_TORQUE[:, None] * singular) ** 2

@@ -15,10 +15,10 @@ _TYPE_WORDS = {float: "a number", int: "a whole number", str: "a word", bool: "t
 
 
 def check_options(method: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise an error if an option has the wrong type."""
+    """Raise an error if an option of a method has another type than in the signature of its function."""
     try:
         hints = get_type_hints(function)
-    except (NameError, TypeError):  # a method of the user's own, with types that are not there at run time
+    except (NameError, TypeError):  # a custom method with types that are not available at run time
         return
     for name, value in options.items():
         kinds = _kinds(hints.get(name, Any))

@@ -1,4 +1,4 @@
-"""Closed-loop output error (cloe) and input error (clie): the simulated loop itself is fitted to the log."""
+"""Methods cloe and clie: closed-loop output error and input error, with the simulated loop fitted to the log."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]
-_SENSITIVITY_STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitivity
-_MAX_STEP_REDUCTIONS = 12  # tries of a shorter step before an iteration gives up
+_SENSITIVITY_STEP = 1e-4  # finite-difference step relative to a parameter's scale
+_MAX_STEP_REDUCTIONS = 12  # attempts with a shorter step before an iteration ends
 
 
 @method("cloe", "output error in closed loop: simulated positions fitted to the measured ones",
@@ -61,7 +61,7 @@ def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-
 class OutputCriterion:
     """Misfit between the output of the simulated loop and the measured one, without the first `dropped` seconds.
 
-    scale (base,): a size of each base parameter.
+    scale (base,): scale of each base parameter.
     """
 
     problem: Problem
@@ -130,8 +130,8 @@ class Linearisation:
     """Errors and their derivatives at the low rate.
 
     Attributes:
-        residual: (rows, dof).
-        jacobian: (rows, dof, base).
+        residual: measured minus simulated output (rows, dof).
+        jacobian: derivatives by the base parameters (rows, dof, base).
         motions: simulated motions, one per log.
         log_rows: number of rows of each log.
     """
@@ -143,7 +143,7 @@ class Linearisation:
 
     @property
     def deviation(self) -> Array:
-        """Root mean square error of each joint (dof,)."""
+        """RMS difference of measured and simulated output of each joint (dof,)."""
         return np.sqrt(np.mean(self.residual ** 2, axis=0))
 
     @property
@@ -194,7 +194,7 @@ def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping:
 
 
 def _first(problem: Problem, options: LoopOptions) -> Array:
-    """Return the initial base parameters (base,) of the search."""
+    """Return the initial base parameters (base,) of the Gauss-Newton search."""
     start = options.start
     if start == "iv":
         return instrumental_variables(problem, controller=options.controller, step=options.step).values
@@ -208,8 +208,8 @@ def _first(problem: Problem, options: LoopOptions) -> Array:
 
 
 def _scales(problem: Problem, beta: Array) -> Array:
-    """Return a scale for each base parameter: a hundredth of the value that alone would explain the torques, or its
-    own value."""
+    """Return the scale of each base parameter (base,): its value, or a hundredth of the value that alone explains the
+    torques."""
     return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 
@@ -227,7 +227,7 @@ def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearis
         condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
         tracking_error=tracking(criterion.loop.logs, criterion.runs(beta)),
         **closed_loop_facts(criterion.loop, len(steps), criterion.dropped))
-    # A joint that stands still moves in the simulated loop; the log does not determine its friction all the same.
+    # A joint at rest may move in the simulated loop, but the log does not determine its friction.
     known = seen & solve(problem.regression, problem.regression.stack()).identified
     return Estimate(name, problem.model, problem.base, beta, known,
                     OnDemand.known(Uncertainty(covariance, "correlated")), diagnostics=facts, iterations=steps)
@@ -237,8 +237,8 @@ def _moments(here: Linearisation) -> tuple[Array, Array]:
     """Return J'W^2 J and the covariance of J'W^2 residual (base, base), for residuals that are correlated in time."""
     from scipy.signal import oaconvolve
 
-    (_, dof, b), gap = here.jacobian.shape, max(here.log_rows) // 5  # as far as autocovariances of one log reach
-    # Logs have nothing to do with each other: rows without weight between them keep their products apart.
+    (_, dof, b), gap = here.jacobian.shape, max(here.log_rows) // 5  # longest lag of the autocovariances
+    # Logs are independent: rows of zeros between them make products of different logs vanish.
     starts = np.cumsum([0, *(count + gap for count in here.log_rows[:-1])])
     at = np.concatenate([start + np.arange(count) for start, count in zip(starts, here.log_rows, strict=True)])
     rows = int(at[-1]) + 1

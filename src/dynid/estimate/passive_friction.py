@@ -8,7 +8,7 @@ from dynid.arrays import Array
 from dynid.model import Model
 from dynid.regression import BaseParameters
 
-# Shares of a joint's top speed at which its friction must take energy; the last ones are beyond the logged speeds.
+# Of a joint's top speed: speeds at which its friction must dissipate; the last ones are beyond the logged speeds.
 SPEEDS_CHECKED = np.array([sign * share for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 3.0)
                            for sign in (1.0, -1.0)])
 LOGGED_SPEEDS = SPEEDS_CHECKED[:-2]
@@ -22,9 +22,9 @@ def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array
     Args:
         model: model with the friction terms.
         base: its base parameters.
-        values: (base,), their values.
-        top: (dof,), top speed of each joint, rad/s or m/s.
-        shares: (k,), speeds to check, as shares of the top speed.
+        values: values of the base parameters (base,).
+        top: top speed of each joint (dof,), rad/s or m/s.
+        shares: speeds to check, relative to the top speed (k,).
     """
     speeds = shares * top[:, None]
     found, rest = [], np.zeros((speeds.shape[1], model.dof))

@@ -1,4 +1,4 @@
-"""Errors of estimates that are regularised toward values: nominal ones, or zero for the terms with a ridge."""
+"""Errors of estimates that are regularised toward nominal values, or toward zero by a ridge penalty."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dynid.arrays import Array
 from dynid.estimate.linear import Solution
 from dynid.regression import Regression
 
-_MIN_DATA_SHARE = 1e-9  # share of what is known of a direction that the data themselves must show
+_MIN_DATA_SHARE = 1e-9  # smallest share of the information on a direction that comes from the data
 
 
 def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, difference: Array) -> Array:
-    """Return the covariance (b, b) of an estimate due to its regularisation, limited by what the data show.
+    """Return the covariance (b, b) of an estimate due to its regularisation, with an upper bound from the data.
 
     The error of a regularised estimate is that of the unregularised one plus their difference, which is known.
     Regularisation is a contraction, so the two parts are not positively correlated, and the mean square error is at
     most the variance without regularisation plus the squared difference.
 
     Args:
-        by_penalty: (b, b), from the estimated errors of the values toward which it is regularised.
-        by_noise: (b, b), covariance of the regularised estimate due to noise.
-        without: (b, b), covariance without regularisation.
-        difference: (b,), the regularised estimate less the unregularised one.
+        by_penalty: covariance by estimated errors of the target values of the regularisation (b, b).
+        by_noise: covariance of the regularised estimate by noise (b, b).
+        without: covariance without regularisation (b, b).
+        difference: regularised minus unregularised estimate (b,).
     """
     most = np.maximum(np.diag(without) + difference ** 2 - np.diag(by_noise), 0.0)
     own = np.diag(by_penalty)
@@ -41,9 +41,9 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
 
     Args:
         regression: the equations.
-        solution: of them, with penalties.
-        weights: (dof,), of the joints, or None.
-        middle: (base, base), noise of the equations due to the data.
+        solution: solution of the equations, with penalties.
+        weights: weights of the joints (dof,), or None.
+        middle: noise covariance of the equations of the data (base, base).
     """
     base, items, known = regression.base, regression.base.parameters.items, solution.excited
     leads = [items[c] for c in base.independent]
@@ -62,7 +62,7 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
         size[same] = np.maximum(size[same], torque / norm[same])
     error = np.zeros(len(base))
     error[pulled] = pull[pulled] * size
-    # In units in which the penalised normal equations are one, the penalties are a part g of them, and the data 1 - g.
+    # With penalised normal equations scaled to the identity, the penalties are a part g, and the data are 1 - g.
     values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
     half = vectors * np.sqrt(np.maximum(values, 0.0))
     share, turn = np.linalg.eigh(half.T @ (pull[known, None] * half))

@@ -1,4 +1,4 @@
-"""The identification problem, a model with its data, and the registry of methods."""
+"""The identification problem (a model with its data), and the registry of identification methods."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from dynid.signals import at_times
 if TYPE_CHECKING:
     from dynid.simulation import Controller
 
-BOUND_TOLERANCE = 1e-9  # beyond a bound, that solvers leave
+BOUND_TOLERANCE = 1e-9  # by which solutions of solvers may exceed a bound
 KnownValues = Mapping[str, Known | float | tuple[float, float]]
 Data = Samples | Recording | Sequence[Samples] | Sequence[Recording] | Dataset
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, its compressed regression, and the data of the regression as far as they are available.
+    """A model, its compressed regression, and the available data of the regression.
 
     Attributes:
         model: model to be identified.
@@ -53,7 +53,7 @@ class Problem:
         nominal: nominal values (parameters,) given by the user, or None.
         threads: number of threads.
         recordings: the logs of the data, one each, for the references of closed-loop methods.
-        controller: the machine's control law, if known.
+        controller: the robot's control law, if known.
         dataset: the logs of the regression; None if only the data above are available.
         places: index of each of the data among the logs of the regression.
         folded: logs in the regression, and excluded ones.
@@ -160,7 +160,7 @@ class Problem:
         problem = Problem(model, regression, few, nominal, threads, behind, controller, dataset, places, folded,
                           is_excerpt=is_excerpt)
         if equations is not None and not is_excerpt:
-            vars(problem)["equations"] = equations  # their rows are at hand already
+            vars(problem)["equations"] = equations  # the rows are already in memory
         return problem
 
     def as_logged(self) -> tuple[Samples, ...]:
@@ -197,7 +197,7 @@ def _dataset_of(model: LinearModel, data: Data, recordings: Recording | Sequence
         cast(Recording | Sequence[Recording], data))
     if dataset.samples:
         return dataset
-    from dynid.estimate.cutoff_choice import prepare_dataset  # which makes problems itself
+    from dynid.estimate.cutoff_choice import prepare_dataset  # imported here because it uses this module
     return prepare_dataset(model, dataset, known=known)[0]
 
 
@@ -218,8 +218,8 @@ def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
 # -- methods by name ---------------------------------------------------------------------------------
 # Beyond the compressed regression:
 Need = Literal["data", "excerpt", "blocks", "nominal", "shape", "exact", "torques", "joints", "rigid"]
-Gift = Literal["theta", "shape"]  # beyond base parameters
-Dependence = Literal["order", "units", "prior"]  # of the result on more than the data
+Gift = Literal["theta", "shape"]  # results in addition to base parameters
+Dependence = Literal["order", "units", "prior"]  # dependence of the result on more than the data
 
 
 @dataclass(frozen=True)
@@ -227,13 +227,13 @@ class Method:
     """A method with its requirements and results.
 
     Attributes:
-        needs: "data" a second pass over all samples, "excerpt" a part of the samples, "blocks" blocks of time,
-            "nominal" nominal values of all parameters, "shape" free shape parameters, "exact" known parameters without
-            standard deviation, "torques" torque equations, "joints" one row per joint, "rigid" rigid joints.
-        gives: "theta" all standard parameters, "shape" another model.
-        depends_on: what affects the result with default options: "order" of logs in time, as for a filter; "units" of
-            length or mass, as for absolute tolerances; "prior", a standard deviation of every parameter before the
-            first sample.
+        name, title, function: name, description and function of the method.
+        needs: requirements: "data" a second pass over all samples, "excerpt" a part of the samples, "blocks" blocks of
+            time, "nominal" nominal values of all parameters, "shape" free shape parameters, "exact" known parameters
+            without standard deviation, "torques" torque equations, "joints" one row per joint, "rigid" rigid joints.
+        gives: results besides base parameters: "theta" all standard parameters, "shape" another model.
+        depends_on: further influences on the result: "order" of logs in time, as for a filter; "units" of length or
+            mass, as for absolute tolerances; "prior", an initial standard deviation of every parameter.
     """
 
     name: str
@@ -250,7 +250,7 @@ class Method:
 
 
 _METHODS: dict[str, Method] = {}
-# Modules of this folder whose methods are registered when one is asked for: they would double the time of the import.
+# Modules whose methods are registered on demand, because they would double the import time.
 MORE_METHODS = ("ridge_regression", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
                 "consistent_separable", "direct", "extraction_method", "instrumental", "kalman", "likelihood",
                 "output_error_methods", "recursive", "robust", "separable", "total")
@@ -267,7 +267,7 @@ def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collec
     """
     def register(function: Callable[..., Estimate]) -> Callable[..., Estimate]:
         if not function.__module__.startswith("dynid."):
-            _load_methods()  # so that a name which dynid has is refused here
+            _load_methods()  # names of built-in methods must be known here
         if name in _METHODS:
             raise ModelError(f"a method '{name}' exists already")
         _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives), frozenset(depends_on))
@@ -283,7 +283,7 @@ def methods() -> dict[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """Return a method by name. Refuses an unknown name with a list of methods."""
+    """Return a method by name; raise an error with a list of all methods for an unknown name."""
     for module in MORE_METHODS:
         if name in _METHODS:
             break
@@ -328,13 +328,13 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
 
     Args:
         problem: a model, or a `Problem` with model and data.
-        data: of one log or several, if the problem is a model: prepared samples, or recordings or a dataset, whose
-            cut-off is then chosen as in `dynid identify`.
+        data: one log or several, if the problem is a model: prepared samples, or recordings or a dataset, whose cut-off
+            is then chosen as in `dynid identify`.
         method: by default chosen by cross-validation over blocks of time, see `dynid.estimate.choice`.
         known: known standard parameters, see `Regression.given`.
         cov_type: type of the covariance: "correlated", "blocks" or "independent", see `dynid.estimate.covariance`; by
-            default the best that the data allow. A type that the data do not allow is refused.
-        options: of the method; unknown ones are refused with a list of those it has.
+            default the best that the data allow.
+        options: options of the method.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -384,6 +384,6 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
     estimate = _within_bounds(problem, chosen.function(problem, **options))
     if cov_type is not None:
         estimate = estimate.with_cov_type(cov_type)
-    # Where a method calls another, the options that repeat it are the other's.
+    # If a method calls another one, the recorded options are those of the inner method.
     return estimate.with_provenance(options=estimate.provenance.get("options", options),
                                     sources=list(problem.regression.sources))

@@ -31,8 +31,8 @@ from dynid.plain import finite
 from dynid.regression import Stacked, equations_of, fold
 
 ROWS = ("effective", "all")
-_EXACT_METHODS = ("ols", "wls")  # every set of parameters is solved for anew on the folded factor
-_MAX_REFITS = 5  # fits of other methods, until none of what is left has to go
+_EXACT_METHODS = ("ols", "wls")  # methods that solve every subset of parameters from the compressed regression
+_MAX_REFITS = 5  # largest number of fits of other methods
 
 
 _REMOVED = record("RemovedParameter", name=str, rel_std=float | None, f=float | None)
@@ -45,8 +45,10 @@ class Essential:
     Attributes:
         kept: the essential parameters.
         removed: the others, in the order of removal.
-        estimate, problem: of the kept parameters.
+        estimate, problem: estimate of the kept parameters, and its problem.
+        error_before, error_after: relative torque errors with all and with the kept parameters, percent.
         full: the estimate of all parameters.
+        criterion, threshold: rule of the selection.
         unseen: relative errors, percent, in cross-validation with all and with the kept parameters, or None.
     """
 
@@ -82,7 +84,7 @@ class Essential:
                    relative_error_before=float | None, relative_error=float | None, unseen_before=float | None,
                    unseen=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; numbers that are not finite are None."""
+        """Return the object as plain data for JSON; numbers that are not finite are None."""
         return {"criterion": self.criterion, "threshold": self.threshold, "kept": list(self.kept),
                 "removed": [{"name": one.name, "rel_std": finite(one.relative_std), "f": finite(one.statistic)}
                             for one in self.removed],
@@ -125,8 +127,8 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
         criterion: "deviation" removes the parameter of largest relative standard error, one at a time, while it exceeds
             the threshold (30 percent); "ratio" while it exceeds 30 times the smallest; "f-test" while the reduced model
             is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r) (Ardiani, eq. 1.35);
-            "smallest" removes all above 10 times the smallest at once; "r" and "singular" remove those whose torque
-            beside the others is below 1 percent of the largest.
+            "smallest" removes all above 10 times the smallest at once; "r" and "singular" remove those whose
+            independent torque is below 1 percent of the largest.
         threshold: threshold of the criterion, if not the default above.
         alpha: significance level of the F-test.
         rows: number r of rows in the F-test: "effective" or "all".
@@ -262,8 +264,8 @@ RULES = ("deviation", "ratio", "f-test", "smallest", "r", "singular")
 
 @dataclass(frozen=True)
 class Removal:
-    """A removed base parameter: its relative standard error in percent, infinite if it was not excited, and the
-    F-statistic of the model without it and all before it against the full one."""
+    """A removed base parameter, with its relative standard error in percent (infinite if it was not excited), and the
+    F-statistic that compares the full model with the model after this removal."""
 
     name: str
     relative_std: float
@@ -294,8 +296,8 @@ class View(Protocol):
 @dataclass(frozen=True, eq=False)
 class FoldedView:
     """Least squares with any set of columns, solved from the compressed factor, with the noise of the full model.
-    middle (base, base): see `Noise`; free: effective rows minus parameters; rest: residual sum of squares of the full
-    model."""
+    stacked: the equations. middle (base, base): see `ScoreNoise`. rest: residual sum of squares of the full model.
+    free: effective rows minus parameters."""
 
     stacked: Stacked
     middle: Array
@@ -321,7 +323,7 @@ class NormalView:
 
     def __call__(self, kept: Ints) -> KeptParameters:
         gone = np.setdiff1d(np.arange(len(self.values)), kept)
-        gone = gone[np.diag(self.covariance)[gone] > 0]  # those not excited have no deviation and no value
+        gone = gone[np.diag(self.covariance)[gone] > 0]  # others were not excited
         whole, both = self.covariance[np.ix_(kept, kept)], self.covariance[np.ix_(kept, gone)]
         scale = np.sqrt(np.diag(self.covariance)[gone])
         share = np.linalg.solve(self.covariance[np.ix_(gone, gone)] / np.outer(scale, scale),
@@ -333,7 +335,7 @@ class NormalView:
         )
 
 
-Choose = Callable[[Ints, Array], int | None]  # of the kept and their relative deviations, the one to go
+Choose = Callable[[Ints, Array], int | None]  # kept ones, relative standard errors -> next to remove
 
 
 def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
@@ -379,13 +381,13 @@ def _little_torque(rule: str, share: float, first: Ints, stacked: Stacked, value
     """Return the parameters whose independent torque is below a share of the largest, smallest first."""
     from scipy.linalg import qr
 
-    columns = stacked.r[:, first] * values  # torques of each, in units of the noise
+    columns = stacked.r[:, first] * values  # torques of each parameter, in units of the noise
     if rule == "r":
         triangle, order = qr(columns, mode="economic", pivoting=True)[1:]
         size = np.abs(np.diag(triangle))
         return [int(first[k]) for k in order[size < share * size[0]][::-1]]
     _, singular, right = np.linalg.svd(columns, full_matrices=False)
     many = max(int(np.sum(singular >= share * singular[0])), 1)
-    # The columns that span the large ones best (Golub and Van Loan, subset selection).
+    # Columns that best span the large singular directions (Golub and Van Loan, subset selection).
     order = qr(right[:many], mode="economic", pivoting=True)[2]
     return [int(first[k]) for k in order[many:][::-1]]

@@ -19,7 +19,7 @@ from dynid.estimate.instruments import Instrumented, Measured, plain_references,
 from dynid.estimate.problem import Problem
 from dynid.regression import fold
 
-# Singular value of a block's instruments, as a share of the largest, below which it sees nothing.
+# Of the largest singular value of a block's instruments: smaller ones are not excited.
 _RANK_TOLERANCE = 1e-6
 
 

@@ -1,4 +1,4 @@
-"""Ridge regression toward a nominal model."""
+"""Method ridge: ridge regression toward a nominal model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dynid.regression import BaseParameters, Regression, Stacked
 from dynid.robot import inertia as ten
 
 RULES = ("one-deviation", "minimum")
-_LEAST_SCALE = 0.1  # of the usual value of its kind: what a parameter that is nominally next to zero may be wrong by
-_STRENGTH_DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value
+_LEAST_SCALE = 0.1  # of the typical value of its kind: smallest scale of a parameter with a nominal value near zero
+_STRENGTH_DECADES = np.arange(-14.0, 1.01, 0.25)  # candidates, in decades of the largest squared singular value
 
 
 @method("ridge", "least squares regularised toward the nominal model", needs={"blocks"}, gives={"theta"})
@@ -76,9 +76,11 @@ class RidgeProblem:
     """Ridge regression in z = (theta - nominal) / scale: min |A z - target|^2 + strength |z|^2, A = U singular V'.
 
     Attributes:
-        right: (parameters, parameters), V.
-        singular: (parameters,), singular values, zero beyond the rank.
-        target: (parameters,), U'target, zero beyond the rank.
+        base: the base parameters.
+        nominal, scale: nominal values and scales (parameters,).
+        right: right singular vectors V (parameters, parameters).
+        singular: singular values, zero beyond the rank (parameters,).
+        target: U'target, zero beyond the rank (parameters,).
     """
 
     base: BaseParameters
@@ -121,7 +123,7 @@ def _nominal_errors(problem: Problem, stacked: Stacked, found: ScoreNoise, excit
     """Return the estimated errors of the nominal values (parameters,) with these scales."""
     columns, normal = stacked.r @ problem.base.matrix, stacked.r.T @ stacked.r
     seen, middle = np.ix_(excited, excited), found.middle
-    if found.cov_type == "blocks":  # of fewer ranks than there are parameters: only its size is known
+    if found.cov_type == "blocks":  # rank deficient, so only its size is used
         middle = normal * (np.trace(np.linalg.solve(normal[seen], middle[seen])) / excited.sum())
     matrices = {body: ten.pseudo_inertia(nominal[places]) for body, places in problem.base.parameters.bodies.items()}
     groups = nominal_groups(problem.base.parameters, matrices, scale)
@@ -136,7 +138,7 @@ def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:
     parameters, given = problem.base.parameters, problem.nominal
     missing = np.array([given is None and item.nominal is None for item in parameters])
     if any(gone and item.body is not None for gone, item in zip(missing, parameters, strict=True)):
-        return problem.need_nominal("ridge"), np.empty(0)  # which says what is missing
+        return problem.need_nominal("ridge"), np.empty(0)  # raises an error that names missing values
     nominal = np.array([item.nominal or 0.0 for item in parameters]) if given is None else given
     scale = parameter_scales(parameters, nominal)
     alone = np.zeros(len(parameters))
@@ -163,7 +165,7 @@ def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
 def _cross_validate(regression: Regression, weights: Array, nominal: Array, scale: Array, strengths: Array,
                     rule: str) -> tuple[float, dict[str, Any]]:
     """Return the strength chosen by cross-validation, and the errors of all strengths."""
-    seen = np.array(regression.rows) > 0  # a joint whose torque is not measured has no equation anywhere
+    seen = np.array(regression.rows) > 0  # joints without measured torque have no equations
     whole = [k for k, block in enumerate(regression.blocks)
              if all(factor.rows > 0 for factor, measured in zip(block.factors, seen, strict=True) if measured)]
     if len(whole) < 3:
@@ -178,7 +180,7 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
         errors[row] = [left.misfit(regression.base.matrix @ theta) / left.rows for theta in thetas]
     mean = errors.mean(axis=0)
     best = int(np.argmin(mean))
-    # Blocks differ in how hard they are, so losses are compared block by block.
+    # Blocks differ in difficulty, so losses are compared block by block.
     loss = errors - errors[:, [best]]
     deviation = loss.std(axis=0, ddof=1) / np.sqrt(len(whole))
     chosen = best

@@ -1,4 +1,4 @@
-"""Robust least squares: outliers such as spikes and contacts are down-weighted."""
+"""Method irls: robust least squares, in which outliers such as spikes and contacts are down-weighted."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dynid.regression import Regression, fold
 from dynid.regression.derived import Weighted
 from dynid.regression.residual_series import residuals
 
-_NORMAL_MAD = 0.6744897501960817  # median of |x| for normal x of deviation one
-_START_BEND = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values
+_NORMAL_MAD = 0.6744897501960817  # median of |x| for a standard normal x
+_START_BEND = 0.5  # tuning of the initial loss, in standard deviations: close to the sum of absolute values
 _OUTLIER_STANDARD_DEVIATIONS = 4.685  # beyond these a row is called an outlier
-_START_TOLERANCE = 0.5  # of its deviation: how still the start must stand in every parameter
-_LEAST_SLOPE = 0.05  # of the influence; less means that nearly all rows of a joint are outliers
-_EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
+_START_TOLERANCE = 0.5  # in standard errors: convergence tolerance of the start
+_LEAST_SLOPE = 0.05  # smallest mean slope of the influence; less means that nearly all rows of a joint are outliers
+_EXACT_RESIDUAL = 1e-10  # of a joint's torque: smaller residuals are rounding errors
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,12 @@ class Loss:
 
 
 def huber(tuning: float = 1.345) -> Loss:
-    """Huber's loss: quadratic within `tuning` standard deviations, linear beyond, so that the influence of an
-    outlier is bounded."""
+    """Return Huber's loss: quadratic within `tuning` standard deviations, linear beyond."""
     return Loss(tuning, lambda u: tuning / np.maximum(np.abs(u), tuning), lambda u: (np.abs(u) <= tuning).astype(float))
 
 
 def tukey(tuning: float = 4.685) -> Loss:
-    """Tukey's biweight: rows beyond `tuning` standard deviations have no influence."""
+    """Return Tukey's biweight loss: rows beyond `tuning` standard deviations have no influence."""
     def share(u: Array) -> Array:
         return np.minimum((u / tuning) ** 2, 1.0)
     return Loss(tuning, lambda u: (1.0 - share(u)) ** 2, lambda u: (1.0 - share(u)) * (1.0 - 5.0 * share(u)))
@@ -96,7 +95,7 @@ def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
 
 
 def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **more: Any) -> LinearFit:
-    """Return an estimate by a loss with its noise (Huber), see `robust_least_squares`, and more facts."""
+    """Return the fit of a robust loss with its noise (Huber), see `robust_least_squares`."""
     weights = 1.0 / scale
     in_deviations = [r / s for r, s in zip(_kept_residuals(problem, solution.beta), scale, strict=True)]
     slopes = np.array([by.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
@@ -112,7 +111,7 @@ def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **m
         return noise(problem, effective, weights, influence=lambda r: r * by.weight(r / scale))
 
     def naive(noise: ScoreNoise) -> Array:
-        assert noise.correlation is not None  # there are data
+        assert noise.correlation is not None  # data are available
         variances = [c[0] for c in noise.correlation.autocovariance]
         return naive_covariance(problem.regression, effective, weights, variances)
 
@@ -149,7 +148,7 @@ def reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Regre
 
 
 def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:
-    """Return the residuals of each joint in the valid rows."""
+    """Return the torque residuals of each joint in the valid rows, with base values beta (base,)."""
     series = residuals(problem.equations, beta, threads=problem.threads)
     return [np.concatenate([r.residual[r.keep[:, j], j] for r in series]) for j in range(problem.regression.dof)]
 
@@ -160,7 +159,7 @@ def _noise_scale(problem: Problem, beta: Array) -> Array:
     scale = np.zeros(problem.regression.dof)
     for j, (own, factor) in enumerate(zip(_kept_residuals(problem, beta), problem.regression.factors, strict=True)):
         if len(own) > len(factor.columns):
-            # As many residuals as there are parameters are next to zero by the fit itself.
+            # The fit makes as many residuals nearly zero as there are parameters.
             scale[j] = np.median(np.abs(own)) / _NORMAL_MAD * len(own) / (len(own) - len(factor.columns))
             scale[j] = max(scale[j], _EXACT_RESIDUAL * np.sqrt(factor.power / factor.rows))
     if not np.any(scale > 0):

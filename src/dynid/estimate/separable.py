@@ -1,4 +1,4 @@
-"""Separable least squares: nonlinear shape parameters of friction estimated jointly with the linear parameters.
+"""Method sls: separable least squares, which estimates nonlinear shape parameters of friction and linear parameters.
 
 The torques are Y(s) theta with a few shape parameters s. For given s the best theta is linear least squares, so only
 s is searched (variable projection; Ardiani, eq. 2.23-2.26):
@@ -35,26 +35,26 @@ from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquation
 from dynid.regression.equations import unmeasured_joints
 
 _GRID_POINTS = 24  # values of a shape parameter on the grid
-_FEW_POINTS = 9  # the same where a column depends on two of them at once
-_ENOUGH_ROWS = 40000  # rows after decimation on which a grid is judged; all rows count afterwards
-_GRID_STARTS = 3  # places on the grid from which the search goes on
+_FEW_POINTS = 9  # the same for a column that depends on two of them
+_ENOUGH_ROWS = 40000  # rows after decimation for the grid search; all rows are used afterwards
+_GRID_STARTS = 3  # grid minima from which the search continues
 _LARGEST_STEP = 0.5  # of log s, in one step of Gauss-Newton
-_SMALLEST_STEP = 1e-10  # of log s: no smaller step is worth taking
-_SIGNIFICANT_STD = 2.0  # deviations from zero at which a friction is there, and has a shape
-_DEPENDENT_COLUMN = 1e-8  # share of a column that is left beside the others, below which it is rounding
+_SMALLEST_STEP = 1e-10  # of log s: smaller steps are not taken
+_SIGNIFICANT_STD = 2.0  # standard errors from zero at which a friction term is significant
+_DEPENDENT_COLUMN = 1e-8  # independent share of a column below which it is a rounding error
 
 
 @method("sls", "separable least squares, including shape parameters of friction", needs={"data", "shape", "torques"},
         gives={"shape"})
 def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations: int = 30,
                             tolerance: float = 1e-3) -> Estimate:
-    """Weighted least squares with estimation of the free shape parameters of the model.
+    """Return the weighted least-squares estimate with estimation of the free shape parameters of the model.
 
-    span: shape parameters are searched within a factor `span` of their present value, first on a grid joint by joint,
+    span: shape parameters are searched within a factor `span` of their current value, first on a grid joint by joint,
     then jointly with weights as in `wls`, until none changes by more than `tolerance` of its standard error. The
-    estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and all
-    standard errors include the uncertainty of the shape. If all parameters with a shape are within two standard
-    errors of zero, its standard error is infinite.
+    estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and all standard
+    errors include the uncertainty of the shape. If all parameters with a shape are within two standard errors of zero,
+    its standard error is infinite.
     """
     found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance)
     return replace(found.free.estimate("sls"), uncertainty_of=OnDemand.known(
@@ -117,16 +117,16 @@ def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: 
     found_shape = {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
                    for i, name in enumerate(model.shape_names)}
     untold = [name for name, one in found_shape.items() if one["at_limit"] or not np.isfinite(one["std"])]
-    # The shape's standard errors are among the diagnostics, so that the covariance is known already.
+    # The diagnostics contain standard errors of the shape, so the covariance is already computed.
     free = LinearFit(plain, solution, best.weights, lambda cov_type: found, lambda found: naive,
                      {"shape": found_shape, "iterations": steps, "converged": steps < iterations,
-                      "notes": _not_told(untold)})
+                      "notes": _undetermined_shape_notes(untold)})
     normal = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
     return SeparableFit(free, best.weights, best.plain, covariance[:b, :b],
                         replace(found, middle=normal @ covariance[:b, :b] @ normal))
 
 
-def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
+def _undetermined_shape_notes(names: Sequence[str]) -> tuple[Note, ...]:
     """Return a note on shape parameters that the data do not determine, if there are any."""
     if not names:
         return ()
@@ -199,7 +199,7 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
     needed: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}  # (positions, indices) -> columns of the part
     for _, c, positions in columns:
         for at in product(range(points), repeat=len(positions)):
-            if (c, *at) in candidate:  # a column that shows in several joints
+            if (c, *at) in candidate:  # a column that affects several joints
                 continue
             candidate[(c, *at)] = len(items)
             item = dependence.part.parameters.items[c]
@@ -255,7 +255,7 @@ def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: 
 
 
 def _lowest(depths: Array) -> Ints:
-    """Return indices (valleys, dimensions) of the local minima, lowest first."""
+    """Return grid indices (valleys, dimensions) of the local minima of a loss, lowest first."""
     from scipy import ndimage
 
     flat = depths.ravel()
@@ -269,7 +269,7 @@ def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Ar
     its fixed columns."""
     factor = regression.factors[joint]
     first = int(np.searchsorted(factor.columns, fixed))
-    # Columns in order, so what stands below the fixed ones is what they leave of the others.
+    # Rows below the fixed columns are independent of these columns.
     tail, length = factor.r[first:, first:], np.linalg.norm(factor.r[:, first:-1], axis=0)
     unit = tail[:, :-1] / np.where(length > 0, length, 1.0)
     chosen = np.moveaxis(unit[:, np.searchsorted(factor.columns[first:], places)], 0, 1)
@@ -283,12 +283,7 @@ class Inside(Protocol):
     """Function that returns the best base parameters (base,) of weighted equations under constraints."""
 
     def __call__(self, problem: Problem, stacked: Stacked) -> Array:
-        """Return the constrained base parameters (base,).
-
-        Args:
-            problem: with the model and the equations of one shape.
-            stacked: the weighted equations to fit.
-        """
+        """Return the constrained base parameters (base,) of the weighted equations `stacked` of a problem."""
         ...
 
 
@@ -297,8 +292,11 @@ class Point:
     """An accepted shape of the search, with its regressions and solutions, without and with derivatives by the shape.
 
     Attributes:
-        beta: (base,), the best parameters for the shape, without constraints those of the solution.
-        step: (shapes,), Gauss-Newton step in log s.
+        log_shape, weights: logarithms of the shape parameters s (shapes,), and weights of the joints (dof,).
+        plain, plain_solution: regression without derivatives, and its solution.
+        model, regression, solution: model, regression and solution with derivatives by the shape.
+        beta: best base parameters for this shape (base,), under constraints if there are any.
+        step: Gauss-Newton step in log s (shapes,).
     """
 
     log_shape: Array
@@ -380,7 +378,7 @@ def _descend(descent: Descent, log_shape: Array, limits: tuple[Array, Array], it
     """Make Gauss-Newton steps until convergence; halve a step that increases the error."""
     plain = descent.plain(log_shape)
     best = descent.point(log_shape, plain, joint_weights(plain))
-    # The noise of a joint is what is left when its shape may move as well.
+    # The noise of a joint is the residual of a fit that includes its shape.
     best = descent.point(log_shape, plain, joint_weights(best.regression))
     step = best.step
     for count in range(1, iterations + 1):

@@ -18,7 +18,7 @@ _DIFFERENCE_STEP = 1e-4  # of log s, for derivatives
 
 
 class ShapedModel(LinearModel, Protocol):
-    """A model with positive shape parameters: a `Model` with a term like `Stribeck`, or one defined by the user."""
+    """Protocol of a model with positive shape parameters: a `Model` with a term like `Stribeck`, or a custom model."""
 
     @property
     def shape_names(self) -> tuple[str, ...]: ...
@@ -53,7 +53,7 @@ class ShapeDependence:
             own.robot, tuple(term for term in own.terms if capabilities(term).shape is not None))
         rng = np.random.default_rng(0)
         motion = MotionSegment(np.arange(64.0), *rng.normal(size=(3, 64, model.dof)))
-        if complete(part).channels:  # steps of every size: what is remembered of a way shows at some of them
+        if complete(part).channels:  # steps of several sizes, because terms with memory depend on the path
             steps = 10.0 ** rng.uniform(-6.0, 0.0, (64, model.dof)) * rng.choice([-1.0, 1.0], (64, model.dof))
             motion = motion._replace(q=np.cumsum(steps, axis=0))
         y, shape = regressor_along(part, motion), part.shape
@@ -81,7 +81,7 @@ class ShapeDependence:
 class Assembled:
     """A linear model assembled from columns of other models.
 
-    sources: triples of a model, the used columns of it, and their indices in this model.
+    sources: triples of a source model, the indices of its used columns, and their indices in this model.
     """
 
     dof: int
@@ -115,14 +115,14 @@ class Assembled:
             at += count
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the regressor (samples, dof, parameters)."""
+        """Return the regressor of the assembled model (samples, dof, parameters)."""
         out = np.zeros((self.dof * len(self.parameters), len(q)))
         self.fill(q, dq, ddq, np.arange(len(out)).reshape(self.dof, -1), out)
         return np.moveaxis(out.reshape(self.dof, -1, len(q)), 2, 0)
 
     @property
     def base(self) -> BaseParameters:
-        """Base parameters that are the parameters themselves."""
+        """Base parameters of the assembled model, which equal its parameters."""
         count = len(self.parameters)
         return BaseParameters(self.parameters, np.arange(count), np.eye(count))
 
@@ -166,7 +166,8 @@ class Slopes:
         return found.reshape(len(motion.t), -1)
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
-        """As `Model.fill`; shape parameters that affect different joints are varied together."""
+        """Write selected entries, see `Model.fill`; shape parameters that affect different joints are varied
+        together."""
         if memory is not None and memory.shape[1]:
             for i, j in np.argwhere(self.dependence.touches):
                 if place[j, i] >= 0:

@@ -1,4 +1,4 @@
-"""Storage of an estimate in a file: values, covariance and diagnostics."""
+"""Save and load an estimate: values, covariance and diagnostics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynid.regression import BaseParameters
 from dynid.version import __version__
 
 _NUMBER_FIELDS = ("number", "change", "step", "simulated_relative_error")
-ESTIMATE_FORMAT = 1  # of the file: raised where an earlier dynid could not read it any more
+ESTIMATE_FORMAT = 1  # version of the file format; it increases if earlier versions of dynid cannot read new files
 _MAX_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}  # SI units; beyond, squares overflow
 
 
@@ -45,9 +45,8 @@ def save(estimate: Estimate, path: str | Path) -> None:
 
 
 def load(path: str | Path, model: LinearModel) -> Estimate:
-    """Read from an .npz file for its model; an estimated shape and data-dependent fields of terms are set in the
-    model. Refuses a file of a later format (code "later-format").
-    """
+    """Read an estimate from an .npz file for its model; estimated shapes and data-dependent fields of terms are set in
+    the model. An error is raised for a file of a later format (code "later-format")."""
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
@@ -55,7 +54,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
             raise ModelError(f"{path} was written by dynid {facts.get('dynid')} in a format that dynid {__version__} "
                              "cannot read", "install that version or a later one", code="later-format")
         known, diagnostics = _uncertainty(arrays, facts), Diagnostics.of(facts["diagnostics"])
-    except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError):  # whatever damage leaves
+    except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError):  # various errors of damaged files
         raise ModelError(f"{path} is not a saved estimate", code="not-an-estimate") from None
     if names != model.parameters.names:
         raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, this one "
@@ -83,7 +82,7 @@ def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncerta
 
 
 def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) -> None:
-    """Raise for arrays of inconsistent shapes or without numbers."""
+    """Raise an error if arrays of a file have inconsistent shapes or implausible numbers."""
     independent = arrays.get("independent", np.zeros(0))
     base = len(independent) if np.ndim(independent) == 1 else 0
     shapes = {"independent": (base,), "matrix": (base, parameters), "values": (base,), "covariance": (base, base),
@@ -118,8 +117,9 @@ def _plain(value: Any) -> Any:
 
 
 def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
-    """Return arrays by name: numbers (steps, 4), values, standard errors (steps, base), errors (steps, dof), and for
-    steps with a motion its curves, in single precision, and errors (motions, 7, dof); nan for unknown values."""
+    """Return the iterations of a method as arrays by name, for a file: scalars (steps, 4), values and standard errors
+    (steps, base), torque errors (steps, dof), and simulated motions with their errors (motions, 7, dof). Unknown values
+    are nan."""
     if not iterations:
         return {}
     base, moving = len(iterations[0].values), [(k, one.motion) for k, one in enumerate(iterations) if one.motion]

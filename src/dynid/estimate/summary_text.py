@@ -12,7 +12,7 @@ from dynid.estimate.uncertainty import CovType
 from dynid.html_tables import card, paragraph, table
 from dynid.recording.write import pandas
 
-# How deviations were found, as the end of "deviations ...".
+# Origin of standard errors, as the end of a sentence "standard errors ...".
 UNCERTAINTY: dict[CovType, str] = {
     "correlated": "account for the autocorrelation of the residuals",
     "blocks": "come from the variation between blocks of time, intervals from Student's t",

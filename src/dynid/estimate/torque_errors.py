@@ -1,4 +1,4 @@
-"""Torque errors of estimates from filtered rows."""
+"""Torque errors of estimates that were computed from filtered equations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Total least squares: errors in the regressor as well as in the torques."""
+"""Method tls: total least squares, with errors in the regressor as well as in the torques."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.lapack import solve_triangular
 from dynid.regression import Stacked
 from dynid.regression.factor import triangular
 
-_TOO_CLOSE = 0.99  # of the smallest singular value to that of the regressor alone, where the solution runs away
+_TOO_CLOSE = 0.99  # smallest singular value relative to that of the regressor alone, above which tls diverges
 
 
 @method("tls", "total least squares, with errors in the regressor")
@@ -73,7 +73,7 @@ def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tup
                                code="all-torques-zero")
     scale = 1.0 / np.where(length > 0, length, 1.0)
     scale[first:-1] /= ratio
-    # Exact columns first: what is left below them is an ordinary problem of total least squares.
+    # Exact columns first: the rows below them are an ordinary total least-squares problem.
     r = triangular(whole * scale)
     inner = r[first:, first:]
     _, singular, rows = np.linalg.svd(inner)
@@ -88,7 +88,7 @@ def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tup
         scaled[:first] = solve_triangular(r[:first, :first], r[:first, -1] - r[:first, first:-1] @ scaled[first:])
     beta, inverse = np.zeros(b), np.zeros((b, b))
     beta[order] = scaled * scale[:-1] / scale[-1]
-    # H - s^2 D^2 with columns of length one, whatever the ratio.
+    # H - s^2 D^2 with columns of length one, for any ratio.
     unit = np.where(np.arange(len(order)) < first, 1.0, ratio)
     bread = (r[:, :-1] * unit).T @ (r[:, :-1] * unit)
     bread[np.arange(first, len(order)), np.arange(first, len(order))] -= (smallest * ratio) ** 2

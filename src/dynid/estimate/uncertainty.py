@@ -13,10 +13,10 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.findings import Note
 from dynid.threads import one_blas_thread
 
-# How a covariance was found: from residuals correlated in time, from cross-validation over blocks of time, as if rows
-# were independent, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
+# Types of covariances: from autocorrelated residuals, from cross-validation over blocks of time, for independent
+# rows, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
 CovType = Literal["correlated", "blocks", "independent", "posterior", "instruments", "innovations"]
-# Facts that files of earlier versions keep among the diagnostics of the fit.
+# Facts that files of earlier versions contain in the diagnostics of the fit.
 EARLIER_FACTS = ("deviation_inflation", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
@@ -25,9 +25,9 @@ class Uncertainty:
     """Covariance of an estimate and its type.
 
     Attributes:
-        covariance: (base, base), in the units of the base parameters.
-        cov_type: see `dynid.estimate.covariance`.
-        degrees_of_freedom: of Student's t for intervals; infinite for a normal distribution.
+        covariance: covariance of the base parameters (base, base), in their units.
+        cov_type: type of the covariance, see `dynid.estimate.covariance`.
+        degrees_of_freedom: degrees of freedom of Student's t for intervals; infinite for a normal distribution.
         notes: limitations of the standard errors.
         facts: numbers by name. "deviation_inflation": ratio of the standard errors to those of independent rows, the
             median over the parameters. "textbook_std" (base,): textbook standard errors. "effective_rows_per_joint"
@@ -56,7 +56,7 @@ class OnDemand:
 
     @staticmethod
     def known(found: Uncertainty) -> OnDemand:
-        """Return an uncertainty that is already computed, of one type only."""
+        """Return an uncertainty that is already computed, for one type of covariance only."""
         def compute(cov_type: CovType | None) -> Uncertainty:
             if cov_type not in (None, found.cov_type):
                 raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this "
@@ -81,7 +81,7 @@ class OnDemand:
         return OnDemand(self._compute, cov_type)
 
     def then(self, change: Callable[[Uncertainty], Uncertainty]) -> OnDemand:
-        """Return a function of this uncertainty, also computed on demand."""
+        """Return the uncertainty after a function `change`, also computed on demand."""
         return OnDemand(lambda cov_type: change(self() if cov_type is None else self.by(cov_type)()))
 
     def __reduce__(self) -> tuple[Callable[[Uncertainty], OnDemand], tuple[Uncertainty]]:

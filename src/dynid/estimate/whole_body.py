@@ -20,7 +20,7 @@ from dynid.model import Model, robot_model
 from dynid.recording import Samples
 from dynid.regression.known import Prior
 
-BIAS_ROWS = 600  # samples of a log from which the effect of a bias is computed
+BIAS_ROWS = 600  # samples per log for the effect of a bias
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +62,23 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
         equations: "wrenches", "base", "projected" or "flight", see `dynid.floating.prepare_floating`.
         method: name of a method, as `dynid.identify` takes it. "ridge" and "pc-ridge" regularise toward the nominal
             values of the robot file (CAD).
-        mass: total mass of the robot and its standard deviation, kg, as from a scale.
-        mirrored: whether left and right links are alike, or the pairs {left: right}.
+        mass: total mass of the robot and its standard deviation, kg.
+        mirrored: whether left and right links are mirror images, or the pairs {left: right}.
         mirror_std: relative standard deviation of the difference between left and right.
         known: standard parameters whose values are known.
         blocks: number of blocks of time for cross-validation.
         prepare: options of `dynid.prepare`, such as {"cutoff": 8.0}.
-        options: of the method.
+        options: options of the method.
 
-    Projected equations are fitted twice: the residuals of the first fit give the noise of each coordinate, by which
-    the second one whitens its rows.
+    Projected equations are fitted twice: the residuals of the first fit give the noise of each coordinate, by which the
+    second one whitens its rows.
     """
     every = (logs,) if isinstance(logs, FloatingLog) else tuple(logs)
     robot, chosen = model.robot, dict(prepare or {})
     schedules = sorted({tuple(map(bool, row)) for log in every if log.standing is not None
                         for row in np.unique(log.standing, axis=0)})
     kind = equations
-    if equations == "flight" and any(log.wrenches for log in every):  # a sensor measures all that holds the robot
+    if equations == "flight" and any(log.wrenches for log in every):  # a sensor measures the total suspension force
         kind = "wrenches" if any(log.tau is not None for log in every) else "base"
     base = floating_base_parameters(model, kind, contacts=every[0].contacts,
                                     schedules=schedules if equations == "projected" else ())
@@ -119,7 +119,7 @@ def with_imu_errors(estimate: Estimate, problem: Problem, bodies: Sequence[Whole
     """Return the estimate with a covariance that contains the standard error of each log's accelerometer bias.
 
     A constant error b of the specific force changes the right-hand side by M(q)[:, :3] R b, with M the inertia matrix
-    and R the rotation of the IMU on the root link. Least squares carries it into the parameters.
+    and R the rotation of the IMU on the root link. Least squares propagates the error to the parameters.
     """
     model = robot_model(problem.model)
     if model is None or estimate.base is not problem.base or len(bodies) != len(problem.data) or not any(
@@ -154,7 +154,7 @@ def _from_bias(estimate: Estimate, problem: Problem, bodies: Sequence[WholeBody]
     if not effects:
         return np.zeros_like(normal)
     prior = problem.regression.prior
-    if prior is not None:  # total mass and symmetry limit the effect of a bias as they limit that of noise
+    if prior is not None:  # prior knowledge limits the effect of a bias in the same way as that of noise
         rows = prior.strength * prior.matrix[:, known]
         normal += rows.T @ rows
     scale = np.sqrt(np.maximum(np.diag(normal), 1e-300))

@@ -220,10 +220,8 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
 
 def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
     """Return the factor on the duration that satisfies a violated limit; tried: previous slowdowns and their reports.
-
     Torques also contain gravity and friction. If inertia adds to the peak torque, the peak is convex in 1 / slowdown,
-    so linear extrapolation from the last two reports does not overestimate the slowdown.
-    """
+    so linear extrapolation from the last two reports does not overestimate the slowdown."""
     if usage.kind != "torque":
         return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)
     if len(tried) == 1:
@@ -236,7 +234,7 @@ def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> 
 
 
 def with_accelerations(limits: Limits) -> tuple[Limits, tuple[str, ...]]:
-    """Return the limits with an acceleration limit for every joint that has a top speed, and the joints where it was
+    """Return the limits with an acceleration limit for every joint that has a top speed, and the joints whose limit was
     assumed.
 
     The assumed acceleration reaches the top speed in 0.3 s.

@@ -53,7 +53,7 @@ class Information:
 
     @cached_property
     def _before(self) -> Array:
-        """Return the information of earlier logs (base, base)."""
+        """Return the Fisher information of earlier logs (base, base)."""
         b = len(self.layout.base)
         return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 

@@ -64,11 +64,11 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} joints, but keeping frame '{frame}' fixed "
                                "constrains six degrees of freedom; at least seven joints are needed",
                                code="not-redundant")
-    found = _way(robot, frame, limits, home, reach, seed)
+    found = _self_motion_path(robot, frame, limits, home, reach, seed)
     if found.length >= MIN_PATH_ANGLE:
         return found
     drawn = spread_postures(limits, POSTURE_DRAWS, np.random.default_rng(seed), DRAWN_RANGE_SHARE)
-    others = (_way(robot, frame, limits, np.round(one, 2), reach, seed) for one in drawn)
+    others = (_self_motion_path(robot, frame, limits, np.round(one, 2), reach, seed) for one in drawn)
     other = next((one for one in others if one.length >= LONG_PATH_ANGLE), None)
     if posture is None and other is not None:
         return other
@@ -76,10 +76,11 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
         f"from {'the middle of its ranges' if posture is None else 'this posture'} the joints of robot '{robot.name}' "
         f"can move by only {found.length:.2g} rad while frame '{frame}' keeps its pose",
         "choose another posture" if other is None else
-        f"give a posture such as --home {','.join(f'{x:g}' for x in other.posture)}, from which they can move by {other.length:.2g} rad")
+        f"give a posture such as --home {','.join(f'{x:g}' for x in other.posture)}, from which they can "
+        f"move by {other.length:.2g} rad")
 
 
-def _way(robot: Robot, frame: str, limits: Limits, start: Array, reach: float, seed: int) -> SelfMotion:
+def _self_motion_path(robot: Robot, frame: str, limits: Limits, start: Array, reach: float, seed: int) -> SelfMotion:
     """Return the self-motion path from a posture (dof,), of length zero if the posture is singular."""
     aim = frame_pose(robot, frame, start[None])[0]
     wish = np.random.default_rng(seed).normal(size=robot.dof)
@@ -121,7 +122,7 @@ def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, b
         direction = _tangent(robot, frame, q, ahead)
         if direction is None:
             break
-        after = _held(robot, frame, aim, q + SELF_MOTION_STEP * direction)
+        after = _posture_with_pose(robot, frame, aim, q + SELF_MOTION_STEP * direction)
         if after is None or np.any((after < bounds[0]) | (after > bounds[1])):
             break
         if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * SELF_MOTION_STEP:  # the path is closed
@@ -141,7 +142,7 @@ def _tangent(robot: Robot, frame: str, q: Array, ahead: Array) -> Array | None:
     return None if s[-1] < _SINGULAR_JACOBIAN * s[0] or size < 1e-9 else along / size
 
 
-def _held(robot: Robot, frame: str, aim: Array, q: Array) -> Array | None:
+def _posture_with_pose(robot: Robot, frame: str, aim: Array, q: Array) -> Array | None:
     """Return the posture nearest to q (dof,) in which the frame has the pose `aim`; None if Newton's method fails."""
     for _ in range(_NEWTON_STEPS):
         pose = frame_pose(robot, frame, q[None])[0]

@@ -30,7 +30,7 @@ def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
     if limits.space is not None:
-        rows = _free_ways(rows, limits, np.random.default_rng(seed + 1))
+        rows = _collision_free_order(rows, limits, np.random.default_rng(seed + 1))
     if np.isfinite(limits.jerk).any():
         return quintics_within(rows, limits)
     return trapezoids(rows, limits, pause=pause, share=share)
@@ -50,7 +50,7 @@ def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
     return quintics(rows, np.concatenate([[0.0], np.cumsum(1.5 * np.maximum(lengths, 0.05))]))
 
 
-def _free_ways(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:
+def _collision_free_order(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:
     """Return postures in an order with collision-free straight paths; some postures are drawn again."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     taken, left = [rows[0]], list(rows[1:])

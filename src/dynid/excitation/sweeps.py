@@ -130,8 +130,9 @@ def inertia_sweep(limits: Limits, *, home: ArrayLike | None = None, postures: in
                   reach: float = 0.8, seed: int = 0) -> Piecewise:
     """Return a motion of one joint at a time, back and forth with constant acceleration, the others at rest.
 
-    See Ardiani, C.4.2.1. times: number of repetitions. postures: of the other joints, home first and then random ones,
-    so that the inertia varies. A stroke is limited by a triangular speed profile, or by `reach` of the range.
+    See Ardiani, C.4.2.1. times: number of repetitions. postures: number of postures of the other joints, home first and
+    then random ones, so that the inertia varies. A stroke is limited by a triangular speed profile, or by `reach` of
+    the range.
     """
     others = [home_posture(home, limits)]
     if postures > 1:

@@ -41,8 +41,8 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
     """Return a motion from point to point (rows, dof) with trapezoidal speed, at the highest speed that the slowest
     joint allows.
 
-    All joints move together. share: of the velocity and acceleration limits to use. pause: standstill at every point,
-    s. The acceleration jumps, so the jerk is not finite; a robot with a jerk limit needs quintics.
+    All joints move together. share: fraction of the velocity and acceleration limits to use. pause: time of rest at
+    every point, s. The acceleration jumps, so the jerk is not finite; a robot with a jerk limit needs quintics.
     """
     rows = _checked_points(points, limits)
     if not 0 < share <= 1 or pause < 0:

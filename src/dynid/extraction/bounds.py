@@ -231,9 +231,7 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
 
 def _others(model: Model, width: Width, values: Array | None) -> dict[str, Interval]:
     """Return intervals of parameters that do not belong to a body: a multiple of their size on either side of zero.
-
-    Intervals of non-negative parameters start at zero. The size is the larger one of nominal and identified value.
-    """
+    Intervals of non-negative parameters start at zero. The size is the larger one of nominal and identified value."""
     found: dict[str, Interval] = {}
     for k, item in enumerate(model.parameters):
         if item.body is None:
@@ -317,7 +315,8 @@ def _contour(name: str, table: Mapping[str, Any], where: str) -> CentreLimit:
             raise ModelError(f"{where}: the radius of a contour must be a number, in m, got {radius!r}")
         return Ellipsoid(table["centre"], np.full(3, float(radius)))
     if not isinstance(table, Mapping):
-        raise ModelError(f"{where}: a contour is a table: centre and radius, low and high, points, or centre and axes")
+        raise ModelError(f"{where}: a contour must be a table with centre and radius, low and high, points, or centre "
+                         "and axes")
     return limits_from_tables({name: table}, ())[0][name]
 
 
@@ -346,7 +345,7 @@ def _check_numbers(value: Any, where: str) -> None:
 def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     found = table.get(key, {})
     if not isinstance(found, Mapping):
-        raise ModelError(f"{where}: '{key}' is a table, got {found!r}")
+        raise ModelError(f"{where}: '{key}' must be a table, got {found!r}")
     return found
 
 

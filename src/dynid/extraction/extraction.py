@@ -51,7 +51,7 @@ class ConeAnswer:
 
     @output_fields(possible=bool, distance=float | None, milliseconds=float, sentence=str)
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the object as plain data for JSON."""
         return {"possible": self.possible, "distance": self.distance if np.isfinite(self.distance) else None,
                 "milliseconds": 1e3 * self.seconds, "sentence": self.sentence}
 
@@ -113,7 +113,7 @@ class Extraction:
         return reason_of(self.violations)
 
     def parameters(self) -> dict[str, float]:
-        """Standard parameters by name."""
+        """Extracted standard parameters by name."""
         return {name: float(value) for name, value in zip(self.given.model.parameters.names, self.theta, strict=True)}
 
     @output_fields(name=str, bounds=str, loss=str, form=str, search=str, feasible=bool, reason=str,
@@ -121,7 +121,7 @@ class Extraction:
                    base_moved=float | None, base_relative_distance=float | None, run=int, runs=int, evaluations=int,
                    elapsed_s=float, cones=ConeAnswer | None, parameters=dict[str, float])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the object as plain data for JSON."""
         return {"name": self.name, "bounds": self.bounds.name, "loss": self.loss, "form": self.form,
                 "search": self.search, "feasible": self.feasible, "reason": self.reason,
                 "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}

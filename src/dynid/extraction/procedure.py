@@ -153,10 +153,7 @@ def _one_step(given: BaseValues) -> BaseValues:
 
 def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
     """Return the base values of the nearest physically consistent robot inside the bounds, and that robot
-    (parameters,).
-
-    That robot is near the boundary of the set, so the search starts from it.
-    """
+    (parameters,). That robot is near the boundary of the set, so the search starts from it."""
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
         raise NotPossibleError(f"no physically consistent robot exists within these bounds: {answer.sentence}")
@@ -167,10 +164,7 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
 def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, tell: Callable[[str], None],
             begin: Array | None) -> tuple[Array, int, int, int]:
     """Return the best standard parameters (parameters,), the number of their run, the number of runs, and of
-    candidates.
-
-    begin: full vector (parameters,) from which the first descent starts; runs start at random.
-    """
+    candidates. begin: full vector (parameters,) from which the first descent starts; runs start at random."""
     space = make_space(given, conditions, options.form)
     matrix, values = _distance_rows(given, options)
     rng = np.random.default_rng(options.seed)
@@ -178,7 +172,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
     best: tuple[float, Array, int] | None = None
     tried = run = 0
     if begin is not None:
-        begin = _finished(conditions, begin, slope, space.exact)
+        begin = _after_descent(conditions, begin, slope, space.exact)
         best = (_score(conditions, begin, matrix, values), begin, 0)
     for run in range(options.runs if best is None or best[0] > 0.0 else 0):
         tell(f"{options.search}, run {run + 1} of at most {options.runs}")
@@ -193,7 +187,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
                 break  # there are no physical conditions to weight
         theta = space.theta(x)
         if options.finish:
-            theta = _finished(conditions, theta, slope, space.exact)
+            theta = _after_descent(conditions, theta, slope, space.exact)
         if not space.exact:
             theta[space.rest] = np.clip(theta[space.rest], *conditions.rest_box[:2])
         score = _score(conditions, theta, matrix, values)
@@ -227,7 +221,7 @@ def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
     return Slope(np.eye(matrix.shape[1]), unit, matrix, values)
 
 
-def _finished(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -> Array:
+def _after_descent(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -> Array:
     """Return the full vector after a descent from a run's best point, with growing weights in the penalty form."""
     if exact:
         # A boundary is reached only in the limit; a descent toward a point behind it crosses it in a few steps.

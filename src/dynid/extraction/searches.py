@@ -31,7 +31,7 @@ NARROWING = 4.0  # decades by which steps become shorter
 class Landscape:
     """Loss function of a search for one weight of the physical conditions.
 
-    matrix (k, parameters), values (k,): |matrix theta - values|^2 is part of it; without rows in the exact form.
+    matrix (k, parameters), values (k,): |matrix theta - values|^2 is part of the loss; the exact form has no such rows.
     """
 
     space: SearchSpace
@@ -54,7 +54,7 @@ class Landscape:
         return self.space.arrays, (np.ascontiguousarray(self.matrix), self.values), conditions
 
     def loss(self, x: Array) -> float:
-        """Return the loss of a candidate (variables,)."""
+        """Return the loss of a candidate point x (variables,) of the search."""
         return float(loss(np.ascontiguousarray(x), self.weight, *self.arrays))
 
 
@@ -93,14 +93,14 @@ def _differential_evolution(landscape: Landscape, start: Array, evaluations: int
     return np.asarray(found.x), int(found.nfev)
 
 
-def _nowhere(landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
+def _no_global_search(landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
     """Return the start point unchanged, so that only the local search follows."""
     return start, 0
 
 
 _SOLVERS: dict[Search, Callable[[Landscape, Array, int, np.random.Generator], Found]] = {
     "annealing": _annealing, "dual-annealing": _dual_annealing, "differential-evolution": _differential_evolution,
-    "gradient": _nowhere}
+    "gradient": _no_global_search}
 
 
 def search_of(name: str) -> Search:

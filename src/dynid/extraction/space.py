@@ -51,7 +51,7 @@ class SearchSpace:
         return self.exact, self.offset, self.spread, self.places, self.rest
 
     def theta(self, x: Array) -> Array:
-        """Return the full vector (parameters,) of a point (variables,)."""
+        """Return the standard parameters (parameters,) of a point x (variables,) of the search."""
         return np.asarray(full_vector(x, *self.arrays))
 
     def random(self, rng: np.random.Generator) -> Array:

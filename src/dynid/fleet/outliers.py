@@ -210,10 +210,7 @@ class _Score:
 
     def test(self, own: Array, fleet: Pooling, robots: int) -> tuple[float, Array, Array]:
         """Return the p-value of a part's difference, the change of base parameters (base,) and its covariance (base,
-        base).
-
-        The test is Fisher's F, with fewer degrees of freedom if more of the variance is between robots.
-        """
+        base). The test is Fisher's F, with fewer degrees of freedom if more of the variance is between robots."""
         from scipy.stats import f as fisher
 
         a, b = own.T @ self.matrix @ own, own.T @ self.score
@@ -231,13 +228,10 @@ class _Score:
 
 
 def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: int) -> float:
-    """Return the denominator degrees of freedom of the test of a part; information (k, k): of its change, with noise
-    and spread.
-
-    Noise is normal and its level is determined by many rows. Natural differences between robots may not be normal, and
-    in a small fleet are determined by few robots. Both contribute by their shares of the variance (Welch and
-    Satterthwaite).
-    """
+    """Return the denominator degrees of freedom of the test of a part; information (k, k): information on its change,
+    with noise and spread. Noise is normal and its level is determined by many rows. Natural differences between robots
+    may not be normal, and in a small fleet are determined by few robots. Both contribute by their shares of the
+    variance (Welch and Satterthwaite)."""
     rows, columns = np.nonzero(own == 1.0)
     share = float(np.clip(np.sum(fleet.spread[rows] ** 2 * np.diag(information)[columns]) / rank, 0.0, 1.0))
     tail = _STUDENT_DEGREES

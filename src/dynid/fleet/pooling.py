@@ -171,11 +171,9 @@ def pool_known(
 
 
 def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
-    """Return logarithms of the spreads closer to the maximum of the evidence, by a fixed-point iteration.
-
-    At the maximum the squared differences between robots equal their expectation, so each variance is multiplied by the
-    root of their ratio. This never decreases the likelihood (Zhou, Hu, Zhou and Lange 2019).
-    """
+    """Return logarithms of the spreads closer to the maximum of the evidence, by a fixed-point iteration. At the
+    maximum the squared differences between robots equal their expectation, so each variance is multiplied by the root
+    of their ratio. This never decreases the likelihood (Zhou, Hu, Zhou and Lange 2019)."""
     for _ in range(_FIXED_POINT_STEPS):
         _, (wide, expected), *_ = _evidence(data, np.exp(2.0 * logs)[groups] * size ** 2)
         ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
@@ -225,11 +223,9 @@ def _lower_factor(root: Array, variances: Array) -> Array:
 
 
 def _evidence(data: Sequence[RobotInformation], variances: Array) -> tuple[float, Array, Array, Array]:
-    """Return the log restricted likelihood, its derivative by the variances, the mean (base,) and its covariance.
-
-    The derivative is given in two parts (2, base), the squares and their expectation; half of their difference is the
-    derivative.
-    """
+    """Return the log restricted likelihood, its derivative by the variances, the mean (base,) and its covariance. The
+    derivative is given in two parts (2, base), the squares and their expectation; half of their difference is the
+    derivative."""
     information, score, parts = np.zeros((len(variances),) * 2), np.zeros(len(variances)), []
     total = 0.0
     for one in data:

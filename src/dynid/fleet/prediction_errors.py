@@ -126,7 +126,7 @@ def _without_each(robot: RobotFold) -> list[Array | None]:
 
 
 def only(table: CrossPrediction, places: Sequence[int]) -> CrossPrediction:
-    """Return the cross-prediction table of some of the robots."""
+    """Return the part of a cross-prediction table that concerns the robots with given indices."""
     logs = [k for k, j in enumerate(table.owner) if j in places]
     where = {j: n for n, j in enumerate(places)}
     return replace(table, robots=tuple(table.robots[i] for i in places),

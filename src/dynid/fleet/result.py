@@ -99,7 +99,7 @@ class FleetResult:
 
     @property
     def apart(self) -> tuple[ApartRobot, ...]:
-        """The robots with significantly larger prediction errors."""
+        """Robots whose models predict the other robots much worse than these predict each other."""
         return robots_apart(self.cross)
 
     @property

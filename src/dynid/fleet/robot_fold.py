@@ -65,7 +65,7 @@ def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
 
 
 def _spare(rows: Array, variance: Array, level: Array, width: Array) -> Array:
-    """Return the number of remaining independent rows (robots, dof)."""
+    """Return the number of independent rows minus parameters (robots, dof), which determine the noise."""
     time = np.maximum(level / np.where(variance > 0, variance, 1.0), 1.0)
     return np.maximum(rows / time - width, 0.0)
 
@@ -149,7 +149,7 @@ class RobotFold:
 
     @cached_property
     def solution(self) -> Solution:
-        """Least-squares solution of this robot alone."""
+        """Least-squares solution from the data of this robot alone."""
         return solve(self.regression, self.stacked)
 
     @cached_property

@@ -101,9 +101,7 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: flo
 
 def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
     """Return the sum of squares about each robot's own mean, its degrees of freedom, and the excess standard deviation.
-
-    The squares are in units of the stated standard errors; the excess is beyond noise (DerSimonian and Laird 1986).
-    """
+    The squares are in units of the stated standard errors; the excess is beyond noise (DerSimonian and Laird 1986)."""
     square, free, size = 0.0, 0, 0.0
     for values, std in robots:
         known = np.isfinite(values) & np.isfinite(std) & (std > 0)
@@ -210,7 +208,7 @@ def _tests(values: Array, std: Array, robot: Ints, motion: Ints) -> tuple[float,
     x, weight = values[known], 1.0 / std[known]
     robots, motions = (_levels(one[known]) for one in (robot, motion))
     (by_robots, rank_robots), (by_motions, rank_motions), (by_both, rank) = (
-        _left(columns, x, weight) for columns in (robots, motions, np.hstack([robots, motions])))
+        _residual_squares(columns, x, weight) for columns in (robots, motions, np.hstack([robots, motions])))
     free = int(known.sum()) - rank
     if free < 1:
         return nothing
@@ -228,7 +226,7 @@ def _levels(which: Ints) -> Array:
     return (which[:, None] == np.unique(which)).astype(float)
 
 
-def _left(columns: Array, x: Array, weight: Array) -> tuple[float, int]:
+def _residual_squares(columns: Array, x: Array, weight: Array) -> tuple[float, int]:
     """Return the weighted residual sum of squares of a regression on columns, and the number of independent columns."""
     solution, _, rank, _ = np.linalg.lstsq(columns * weight[:, None], x * weight, rcond=1e-10)
     return float(np.sum((weight * (x - columns @ solution)) ** 2)), int(rank)

@@ -117,7 +117,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
     order; they are read robot by robot, several times, and only sums and estimates are kept."""
     notes = list[str]()
     tell("comparing robots")
-    alike, odd = _alike(folds)
+    alike, odd = _split_odd_logs(folds)
     robots = level_noise([RobotFold.of(name, alike[name]).summed for name in alike])
     logs = tuple(LogEstimates.of(one, alike[one.name]) for one in robots)
     spread = scatter(robots, logs)
@@ -167,12 +167,10 @@ class _Without(Mapping[str, list[LogFold]]):
         return len(self._folds)
 
 
-def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
-    """Return the logs that agree with the others of their robot, and those that do not.
-
-    A log is odd if its residuals with the model of the other logs are large compared with those with its own model, and
-    much larger than those of the other logs in cross-validation.
-    """
+def _split_odd_logs(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
+    """Return the logs that agree with the others of their robot, and those that do not. A log is odd if its residuals
+    with the model of the other logs are large compared with those with its own model, and much larger than those of the
+    other logs in cross-validation."""
     odd = []
     for name in folds:
         own = list(folds[name])
@@ -188,10 +186,8 @@ def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[Lo
 
 
 def _ratios(name: str, own: Sequence[LogFold]) -> Array:
-    """Return, for each log, its residuals with the model of the robot's other logs over those with its own model.
-
-    The joint with the largest ratio is used.
-    """
+    """Return, for each log, its residuals with the model of the robot's other logs over those with its own model. The
+    joint with the largest ratio is used."""
     whole = RobotFold.of(name, own)
     found = np.ones(len(own))
     for k, fold in enumerate(own):

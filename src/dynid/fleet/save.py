@@ -111,7 +111,8 @@ def _write_json(path: Path, facts: Any) -> None:
 def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) -> Estimate:
     """Return the fleet's mean as an estimate whose covariance includes the spread between robots.
 
-    It is a prior for `dynid watch --prior` and `Online`. regression: of all robots, for the numbers of the fit.
+    It is a prior for `dynid watch --prior` and `Online`. regression: compressed regression of all robots, for the
+    diagnostics of the fit.
     """
     variances = np.diag(pooling.prior)
     identified = np.isfinite(variances) & (variances < (1e2 * pooling.size) ** 2)
@@ -121,7 +122,7 @@ def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) 
 
 
 def page_names(result: FleetResult) -> dict[str, str]:
-    """Return the file name of each robot's page."""
+    """Return the file name of the HTML page of each robot."""
     found: dict[str, str] = {}
     for robot in result.robots:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", robot.name).strip("-") or "robot"
@@ -141,7 +142,7 @@ def words_of(result: FleetResult, robot: str) -> tuple[str, ...]:
 
 
 def fleet_data(result: FleetResult, settings: str, command: str = "") -> FleetData:
-    """Return the data of the fleet's page."""
+    """Return the data for the HTML page of the fleet."""
     base, pages = result.out.pooling.base, page_names(result)
     robots = []
     for robot, logs, pooled in zip(result.robots, result.logs, result.pooled, strict=True):
@@ -164,7 +165,8 @@ def fleet_data(result: FleetResult, settings: str, command: str = "") -> FleetDa
 
 
 def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[float, ...]], ...]], ...]:
-    """Return the values of each log of each robot, for the parameters with the most significant differences."""
+    """Return the parameter values of each log of each robot, for the parameters with the most significant
+    differences."""
     base = result.out.pooling.base
     chance = np.where(np.isfinite(result.scatter.p_robots), result.scatter.p_robots, 2.0)
     names = [*result.out.robots, *(robot.name for robot in result.robots if robot.name not in result.out.robots)]
@@ -178,7 +180,7 @@ def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[
 
 
 def robot_data(result: FleetResult, k: int) -> FleetRobotData:
-    """Return the data of one robot's page."""
+    """Return the data for the HTML page of one robot."""
     base, robot, logs, pooled = result.out.pooling.base, result.robots[k], result.logs[k], result.pooled[k]
     alone = robot.solution
     dates = tuple(entry.date for entry in logs.entries)

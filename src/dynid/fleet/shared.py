@@ -91,7 +91,7 @@ class Eliminated:
                           robot.stacked.rows)
 
     def values(self, shared: Array) -> Array:
-        """Return the robot's own values (k,) for given common values."""
+        """Return the robot's own parameters (k,) for given common parameters (shared,)."""
         if not len(self.columns):
             return np.zeros(0)
         return np.asarray(solve_triangular(self.own, self.rho - self.cross @ shared))
@@ -123,10 +123,8 @@ def _with_gains(robot: RobotFold, gains: float | None) -> Array:
 
 
 def _middle_with_gains(robot: RobotFold) -> Array:
-    """Return the covariance (base + dof, base + dof) of the score with the columns of the gains.
-
-    The autocorrelation of the noise is assumed to have the same effect on a gain's column as on the joint's others.
-    """
+    """Return the covariance (base + dof, base + dof) of the score with the columns of the gains. The autocorrelation of
+    the noise is assumed to have the same effect on a gain's column as on the joint's others."""
     base, found = len(robot.regression.base), np.zeros((len(robot.middle) + robot.regression.dof,) * 2)
     found[:base, :base] = robot.middle
     for j, factor in enumerate(robot.regression.factors):
@@ -214,13 +212,13 @@ def check_alike(robots: Sequence[RobotFold]) -> None:
 
 
 def summed(parts: Sequence[Eliminated]) -> Stacked:
-    """Return the sum of the remaining equations of all robots."""
+    """Return the sum over robots of the equations for the common values."""
     total = tree_sum([part.left for part in parts], lambda one, other: triangular(np.vstack([one, other])))
     return Stacked(total[:-1, :-1], total[:-1, -1], float(total[-1, -1] ** 2), sum(part.rows for part in parts))
 
 
 def solved(total: Stacked) -> Array:
-    """Return the common values (shared,) of the summed equations."""
+    """Return the least-squares solution (shared,) of the summed equations for the common values."""
     size = np.linalg.norm(total.r, axis=0)
     if not np.all(size > 0) or np.any(np.abs(np.diag(total.r)) <= _NOT_EXCITED * size):
         raise NotPossibleError("the logs of all robots together do not determine every shared parameter; add logs "

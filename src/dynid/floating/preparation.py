@@ -234,13 +234,13 @@ def _forces(robot: Robot, log: FloatingLog, equations: str) -> Array:
         return out
     q = np.hstack([np.zeros((len(log.t), SIX)), log.q])
     turns = None if log.orientation is None else dynamics.rotations(log.orientation)
-    down = _lowest(robot, log) if turns is None else _down(robot, turns)
+    down = _ground_direction(robot, log) if turns is None else _down(robot, turns)
     for one in log.wrenches:
         out += wrench_forces(robot, one, q, turns, down)
     return out
 
 
-def _lowest(robot: Robot, log: FloatingLog) -> Array | None:
+def _ground_direction(robot: Robot, log: FloatingLog) -> Array | None:
     """Return the direction to the ground in the axes of the root (samples, 3) from the specific force of an IMU, or
     None."""
     if log.imu is None:

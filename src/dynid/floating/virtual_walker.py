@@ -196,10 +196,8 @@ def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[
 
 
 def _lifts(t: Array, feet: int, height: float) -> Array:
-    """Return the heights of the feet (samples, feet), m, and their first and second derivatives.
-
-    One foot after the other is lifted for half a second, with half a second between, as the fourth power of a sine.
-    """
+    """Return the heights of the feet (samples, feet), m, and their first and second derivatives. One foot after the
+    other is lifted for half a second, with half a second between, as the fourth power of a sine."""
     out = np.zeros((3, len(t), feet))
     if height <= 0.0 or not feet:
         return out

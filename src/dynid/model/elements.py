@@ -38,7 +38,7 @@ class CurveFunction:
 
     @cached_property
     def address(self) -> int:
-        """Address of the compiled function."""
+        """Memory address of the compiled function."""
         with _COMPILING:
             options = {"error_model": "numpy"}
             kept = curve_address(self.function, _SIGNATURE, options)

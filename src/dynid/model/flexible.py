@@ -76,7 +76,7 @@ class FlexibleModel:
 
     @cached_property
     def bending(self) -> tuple[int, ...]:
-        """Flexible joints, counted from 0."""
+        """Indices of the flexible joints, from 0."""
         return tuple(chosen(self.links.robot, self.joints))
 
     @cached_property

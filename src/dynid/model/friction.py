@@ -264,7 +264,7 @@ class Stribeck:
         return shape_values.names(self.free, chosen(robot, self.joints), self.shared)
 
     def shape(self, robot: Robot) -> Array:
-        """Return the present values of the free shape parameters."""
+        """Return the current values of the free shape parameters."""
         return shape_values.values(self, len(chosen(robot, self.joints)), "Stribeck friction")
 
     def with_shape(self, robot: Robot, values: Array) -> Stribeck:

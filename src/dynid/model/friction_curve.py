@@ -144,7 +144,7 @@ class FrictionCurve:
         return (*viscous, first, *(f"Ft{k + 1}_" for k in range(len(self._shares))))
 
     def _viscous(self, velocity: Array) -> tuple[Array, ...]:
-        """Return the columns of the viscous parameters (samples,)."""
+        """Return the regressor columns (samples,) of the viscous friction parameters."""
         return (np.maximum(velocity, 0.0), np.minimum(velocity, 0.0)) if self.asymmetric else (velocity,)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:

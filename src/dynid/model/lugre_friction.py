@@ -100,7 +100,7 @@ class LuGreFriction:
         return 2 * len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Return z and dz/dt of each joint in turn (samples, 2 joints)."""
+        """Return the bristle deflection z and its rate of each joint along a motion (samples, 2 joints)."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((2 * len(own), len(motion.t)))
         for k, (j, (reach, ratio, vs)) in enumerate(zip(own, self._shapes(model.robot).T, strict=True)):

@@ -100,7 +100,7 @@ class Model:
 
     @cached_property
     def _offers(self) -> tuple[Capabilities, ...]:
-        """Optional capabilities of each term."""
+        """Record of the optional methods of each term."""
         return tuple(map(capabilities, self.terms))
 
     @cached_property
@@ -161,7 +161,7 @@ class Model:
 
     @property
     def channels(self) -> int:
-        """Number of states of the terms with memory."""
+        """Number of memory states of all terms with memory, such as LuGre friction."""
         return self._channels[-1].stop
 
     def memory(self, motion: MotionSegment) -> Array:
@@ -344,7 +344,7 @@ class Model:
         return self if all(map(operator.is_, terms, self.terms)) else replace(self, terms=terms)
 
     def with_estimate(self, theta: ArrayLike) -> Model:
-        """Return a copy with estimate-dependent terms evaluated at theta."""
+        """Return a copy of the model with estimate-dependent terms evaluated at parameters theta."""
         if not self.loaded.any():
             return self
         return self.bind(DataContext(bodies=self.body_numbers(theta), estimate=self.parameters.vector(theta)))

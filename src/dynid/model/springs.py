@@ -198,7 +198,7 @@ class RippleTorque:
             raise ModelError(f"the orders of {self.words} must be different numbers above zero, got {self.orders}")
 
     def _rates(self, robot: Robot, joint: int) -> Array:
-        """Return the angular frequencies of the orders, per rad or m."""
+        """Return the angular frequencies of the ripple orders, rad per rad or m of joint motion."""
         return np.array(self.orders, dtype=float) * (2.0 * np.pi if robot.joints[joint].prismatic else 1.0)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:

@@ -27,8 +27,8 @@ class TemperatureFriction:
 
     T is the logged temperature of the joint, in its unit. `reference` is T0 (dof,), by default the mean over the data;
     the other terms describe the friction at T0. Fvt is negative if warm oil reduces friction. `parts` selects one of
-    the two. `at` is the temperature of a motion without times and of a simulated machine, one number or one per joint;
-    default T0.
+    the two. `at` is the temperature of a motion without times and of a simulation, one number or one per joint; default
+    T0.
     """
 
     kind = "temperature"
@@ -104,8 +104,8 @@ class Drift:
     r_k rises from 0 to 1 between two of knots + 1 evenly spaced times over the data. Its mean is subtracted, so that
     the other terms describe the mean friction. One knot gives a straight line. `ridge` regularises every Fwk toward
     zero, which makes several knots a random walk. With `viscous`, viscous friction changes in the same way, Fyk r_k(t)
-    dq. `span` is the first and last time, s; None takes them from the data. A motion without times, and a simulated
-    machine, use the last time.
+    dq. `span` is the first and last time, s; None takes them from the data. A motion without times, and a simulation,
+    use the last time.
     """
 
     kind = "drift"

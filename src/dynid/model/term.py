@@ -83,7 +83,7 @@ class MotionSegment(NamedTuple):
 
 
 class TorqueModel(Protocol):
-    """Methods of a model that a term with memory may use."""
+    """Protocol of the methods of a model that a term with memory may use."""
 
     @property
     def robot(self) -> Robot: ...

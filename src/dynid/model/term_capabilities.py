@@ -62,7 +62,7 @@ class SingleSample(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SampleFromEntries:
-    """Single-sample form of a term that does not have its own, from its entries."""
+    """Single-sample evaluation of a term by its `entries`, for a term without a single-sample method."""
 
     term: Term
 

@@ -142,7 +142,7 @@ def test_torques_scatter_as_stated_where_consistency_restricts_the_draws(monkeyp
     held = replace(estimate, values=values, theta=full)
     draws = held.draws(COUNT, seed=2, regression=regression)
     assert_consistent(held, draws.theta)
-    assert 1.02 < draws.inflation < 1.5 and "so that torques scatter as stated" in " ".join(draws.sentences)
+    assert 1.02 < draws.inflation < 1.5 and "so that the spread of torques is as stated" in " ".join(draws.sentences)
     assert draws.torque_spread(regression).matches
     monkeypatch.setattr(consistent_sets, "_MAX_INFLATION", 1.0)
     plain = held.draws(COUNT, seed=2, regression=regression)

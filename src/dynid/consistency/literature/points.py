@@ -100,7 +100,8 @@ def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     lower = least if low is None else np.asarray(low, dtype=float)
     upper = np.full(width, np.inf) if high is None else np.asarray(high, dtype=float)
     if lower.shape != (width,) or upper.shape != (width,) or np.any(lower > upper):
-        raise ModelError(f"box limits must be {width} lower values and as many upper ones that are not below them")
+        raise ModelError(f"box limits must be {width} lower values and {width} upper values, each at least the lower "
+                         "one")
     matrix = stacked.r @ base.matrix
     size = 1.0 / np.maximum(np.linalg.norm(matrix, axis=0), 1e-9)
     found = lsq_linear(matrix * size, stacked.rho, (lower / size, upper / size), method="bvls" if width < 60 else "trf")

@@ -1,4 +1,4 @@
-"""Simulation of the machine's closed loop along each log's reference, with any parameters, for closed-loop methods."""
+"""Closed-loop simulation of the robot along the reference of each log, for closed-loop identification methods."""
 
 from dynid.estimate.closed_loop.loop import (
     Log,

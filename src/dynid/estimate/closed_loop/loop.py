@@ -1,9 +1,9 @@
-"""Closed loops of all logs of a problem: control law, references, apparent inertias, and simulated motions.
+"""Closed control loops of the logs of a problem: control law, references, apparent inertias, and simulated motions.
 
 The apparent inertia J of a joint is that of its linear loop: q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 +
 kp s + ki). Friction, gravity and coupling are neglected, so it is only a scale for gains. The mean position is
-removed. A light joint in a stiff loop follows its reference for any small inertia; the lower bound is kd T, the
-stability limit of the sampled loop.
+removed. A light joint in a stiff loop follows its reference for any small inertia; the lower bound is kd T with the
+sampling period T, the stability limit of the sampled loop.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from dynid.simulation import (
 )
 from dynid.simulation.kernels import Law
 
-DEFAULT_BANDWIDTH = 40.0  # Hz, of the loop that is simulated where no controller was given
-_SHARE_OF_RATE = 0.15  # of the sampling rate (Hz), the fastest such loop in rad/s
-_SIMILAR_INERTIA = 2.0  # within this factor of the apparent inertia, the machine's gains are simulated unchanged
-_MAX_SPEED_LOSS_PER_TICK = 1.0  # share of a speed that one tick of its feedback may take away
+DEFAULT_BANDWIDTH = 40.0  # Hz, of the simulated loop if no controller was given
+_SHARE_OF_RATE = 0.15  # of the sampling rate (Hz): bandwidth of the fastest such loop, rad/s
+_SIMILAR_INERTIA = 2.0  # within this factor of the apparent inertia, the gains of the robot are used unchanged
+_MAX_SPEED_LOSS_PER_TICK = 1.0  # largest relative change of a speed by its feedback in one control period
 
-LawOf = Callable[[Array], ControlLaw]  # parameters (parameters,) -> the law to simulate them with
+LawOf = Callable[[Array], ControlLaw]  # parameters (parameters,) -> control law of their simulation
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +54,15 @@ class SimulatedRun:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """All logs of a problem with the control law.
+    """Simulated closed loop of a robot, with all logs of a problem.
 
-    apparent_inertia (dof,): from the logged loop, None for a law without gains. settling: settling time, s. step:
-    integration step, s. assumed: assumed poles if no controller was given, otherwise None.
+    Attributes:
+        model, logs, controller: model, logs with references, and control law.
+        apparent_inertia: inertia of each joint from the logged loop (dof,); None for a law without gains.
+        settling: settling time, s.
+        step: integration step, s.
+        notes: notes on assumptions.
+        assumed: assumed poles if no controller was given, else None.
     """
 
     model: LinearModel
@@ -70,20 +75,18 @@ class Loop:
     assumed: Poles | None = None
 
     def machine_law(self, theta: Array) -> ControlLaw:
-        """Return the machine's law for parameters theta (parameters,): known gains, or gains computed from known
-        poles."""
+        """Return the robot's control law for parameters theta (parameters,): known gains, or gains from known poles."""
         return self.controller.tuned(self.inertia(theta))
 
     def rescaled_law(self, theta: Array) -> ControlLaw:
-        """Return the machine's law with gains scaled so that its poles are the same with parameters theta
-        (parameters,)."""
+        """Return the robot's control law with gains scaled to keep its poles with parameters theta (parameters,)."""
         if self.apparent_inertia is None:
             return self.machine_law(theta)
         return self.controller.scaled(self.inertia(theta) / self.apparent_inertia)
 
     def inertia(self, theta: Array) -> Array:
-        """Return the largest inertia of each joint along the references (dof,); ones for a law that does not need it.
-        Refuses inertias that are not positive."""
+        """Return the largest inertia of each joint along the references (dof,), kg m^2 or kg; ones for a law that does
+        not need it. An error is raised for inertias that are not positive."""
         if not self.controller.needs_inertia:
             return np.ones(self.model.dof)
         found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
@@ -124,13 +127,10 @@ class Loop:
         return min(found, key=lambda one: one[0])[1]
 
     def _laws(self, theta: Array) -> tuple[LawOf, ...]:
-        """Return the laws to try for theta: the machine's own, and the rescaled one if the inertia differs from the
-        apparent inertia.
-
-        A model close to the machine follows the log with the known gains; a model with a very different inertia may be
+        """Return candidate control laws for theta: the robot's own, and a rescaled one if the inertia differs much. A
+        model close to the robot follows the log with the known gains; a model with a very different inertia may be
         unstable with them. The apparent inertia is too inaccurate to decide, so the law that follows the log best is
-        used.
-        """
+        used."""
         if self.apparent_inertia is None:
             return (self.machine_law,)
         ratio = self.inertia(theta) / self.apparent_inertia
@@ -146,7 +146,8 @@ class Loop:
         return self.assumed.computed_torque(model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
-        """Return whether sampled velocity feedback is stable: period x M^-1 x kd must be well below 2."""
+        """Return whether sampled velocity feedback is stable: eigenvalues of period x M^-1 x kd must be well below 2.
+        """
         gains = law.gains(self.model.dof)
         if gains is None:
             return True
@@ -159,7 +160,7 @@ class Loop:
         return True
 
     def following_reference(self, log: Log, theta: Array, law: ControlLaw) -> Reference:
-        """Return the log's reference, or one computed so that a robot of parameters theta follows the positions.
+        """Return the log's reference, or one with which a robot of parameters theta follows the logged positions.
 
         A loop without integral action lags under gravity and friction; the computed reference compensates for it.
         """
@@ -171,8 +172,8 @@ class Loop:
         return log.reference if found is None else found
 
     def friction_sign_unclear(self, log: Log, theta: Array | None, speeds: Sequence[Array]) -> Bools:
-        """Return rows (samples, dof) in which dry friction of parameters theta (parameters,) has no clear sign in one
-        of the motions with the given velocities (samples, dof)."""
+        """Return the mask (samples, dof) of rows in which the sign of dry friction with parameters theta is uncertain
+        in one of the motions with given velocities (samples, dof)."""
         directions, widths = friction_elements(self.model, theta, log.reference, self.step)
         return friction_sign_unclear(directions, widths, speeds)
 
@@ -200,7 +201,7 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
 
 
 def _assumed_poles(dof: int, rate: float) -> Poles:
-    """Return poles as fast as a sampling rate (Hz) allows, for a controller that is not known."""
+    """Return assumed closed-loop poles for an unknown controller, as fast as a sampling rate (Hz) allows."""
     return Poles(np.full(dof, min(2.0 * np.pi * DEFAULT_BANDWIDTH, _SHARE_OF_RATE * rate)))
 
 
@@ -226,8 +227,8 @@ def closed_loop_facts(loop: Loop, iterations: int, seconds_dropped: float) -> di
             "reference": "positions" if any(log.from_positions for log in loop.logs) else "log"}
 
 
-_INERTIA_SEARCH_RATIO = 1e3  # times more or less than the inertia of a loop damped as kp and kd suggest, kd^2 / kp
-# inertias tried over the whole range, and between the neighbours of the best
+_INERTIA_SEARCH_RATIO = 1e3  # largest ratio to the inertia kd^2 / kp of a well-damped loop, in both directions
+# numbers of inertias over the whole range, and between the neighbours of the best
 _COARSE_GRID_POINTS, _FINE_GRID_POINTS = 49, 21
 
 
@@ -251,7 +252,7 @@ class JointLoop:
         steps = _trapezoidal(len(below) - 1, rate)
         b, a = np.array(above) @ steps, np.array(below) @ steps
         b, a = b / a[0], a / a[0]
-        # Position and reference were equal and stood still: what the filter's delays then hold.
+        # Initial filter state for a robot at rest at its reference.
         state = reference[0] * np.cumsum((b - a)[:0:-1])[::-1]
         y, _ = lfilter(b, a, reference, zi=state)
         return np.asarray(y)
@@ -299,7 +300,7 @@ def _miss(loop: JointLoop, logs: Sequence[Log], joint: int, log_inertia: float) 
     return total
 
 
-_MAX_TICKS_OUTSIDE = 1.5  # ticks by which samples may stand outside their reference
+_MAX_TICKS_OUTSIDE = 1.5  # control periods by which samples may extend beyond their reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,8 +347,8 @@ def _covering(part: Samples, reference: Reference) -> Reference:
     return reference
 
 
-_SLOW_SPEED = 0.01  # share of the top speed below which dry friction has no clear sign
-_UNCLEAR_SIGN_WIDTHS = 3.0  # widths of a smooth sign within which it is not clear
+_SLOW_SPEED = 0.01  # of the top speed: below it, the sign of dry friction is uncertain
+_UNCLEAR_SIGN_WIDTHS = 3.0  # widths of a smooth sign within which the sign is uncertain
 
 
 def at_samples(samples: Samples, motion: Simulation) -> Samples:
@@ -377,8 +378,8 @@ def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
 
 
 def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Array]) -> Bools:
-    """Return rows (samples, dof) in which dry friction on a joint has no clear sign in one of the motions with the
-    given velocities (samples, dof); directions (elements, dof) and widths (elements,) as in `dry_elements`."""
+    """Return the mask (samples, dof) of rows in which the sign of dry friction is uncertain in one of the motions with
+    given velocities (samples, dof). directions (elements, dof), widths (elements,): see `friction_elements`."""
     out = np.zeros(speeds[0].shape, dtype=bool)
     for dq in speeds:
         for direction, width in zip(directions, widths, strict=True):

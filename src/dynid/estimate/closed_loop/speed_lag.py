@@ -1,7 +1,7 @@
 """Delay of a controller's velocity feedback, estimated from the logged torques.
 
-The logged torque determines the velocity the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. With a
-delay d, v = dq - d ddq, which acts like an inertia smaller by d kd.
+The logged torque shows the velocity that the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. With a
+delay d, v = dq - d ddq, which has the effect of an inertia smaller by d kd.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dynid.signals import at_times
 from dynid.simulation import ControlLaw, Controller, Reference, control_law
 from dynid.simulation.kernels import Law
 
-MIN_TICKS_FOR_LAG = 200  # ticks, below which a log is too short to tell
-_FILTER_BORDER_TICKS = 50  # ticks at either end that the filter spoils
-_CUTOFF_OF_NYQUIST = 0.04  # of half the rate: second differences of positions are noise above it
+MIN_TICKS_FOR_LAG = 200  # control periods; shorter logs do not determine a delay
+_FILTER_BORDER_TICKS = 50  # control periods at either end that are affected by the filter
+_CUTOFF_OF_NYQUIST = 0.04  # of half the rate: above it, second differences of positions are noise
 _MAX_SPEED_MISMATCH = 0.02  # share of the speed by which a law may differ from the logged torques
 _MAX_LAG_TICKS = 100.0  # ticks
-_MIN_LAG_TICKS = 0.05  # ticks, below which a lag is none
+_MIN_LAG_TICKS = 0.05  # control periods; smaller delays count as zero
 
 
 def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw, tuple[Note, ...]]:
@@ -36,7 +36,7 @@ def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw
             return law, ()
         return with_speed_lag(law, gains, [(Reference.from_recording(recording), recording)])
     except ModelError:
-        return law, ()  # what cannot be simulated at all is refused there, with the reason
+        return law, ()  # the simulation reports the error
 
 
 def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, Recording]]
@@ -53,7 +53,7 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
     lag = float(np.clip(np.median(known), 0.0, _MAX_LAG_TICKS))
     if lag < _MIN_LAG_TICKS:
         return law, ()
-    lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag  # differences are half ticks old
+    lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag  # by finite differences
     return law.lagging(lag), (Note("controller-speed-late", "the logged torques are consistent with "
                                                             "a velocity feedback delayed by "
                                                             f"{lag:.3g} ticks", {"ticks": lag}),)

@@ -1,4 +1,4 @@
-"""Options and starting models of the closed-loop methods: unit inertias, nominal parameters, or least squares."""
+"""Options and initial models of the closed-loop methods: unit inertias, nominal parameters, or least squares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynid.simulation import ControlLaw, Controller, joint_inertia, simulate
 
 
 def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
-    """Return the simulations that the first iteration starts from."""
+    """Return the simulations with the initial model, from which the first iteration starts."""
     if start == "regular":
         return run_unit_inertias(loop)
     if start == "regular-links":
@@ -45,7 +45,7 @@ def _filtered(problem: Problem) -> Array:
 
 
 def run_unit_inertias(loop: Loop) -> SimulatedRun:
-    """Simulate joints of unit inertia with the machine's closed-loop poles: the regular start.
+    """Simulate joints of unit inertia with the robot's closed-loop poles: the regular start.
 
     See Janot, Vandanjon, Gautier, eq. 48-50.
     """
@@ -61,9 +61,9 @@ def run_unit_inertias(loop: Loop) -> SimulatedRun:
 
 
 def run_unit_links(loop: Loop) -> SimulatedRun:
-    """Simulate links of unit inertia about their own joint axis, or unit mass for prismatic joints, with the
-    machine's poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51). Their inertia matrix is regular in
-    every posture."""
+    """Simulate links of unit inertia about their own joint axis, or unit mass for prismatic joints, with the robot's
+    poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51). Their inertia matrix is regular in every
+    posture."""
     robot = complete(loop.model).robot
     if robot is None or robot.followers is not None or any(body.virtual for body in robot.bodies):
         raise ModelError("start 'regular-links' needs a robot with one link per joint", "use 'regular'", "no-links")
@@ -88,8 +88,8 @@ def unit_links(robot: Robot) -> Array:
 
 
 def regular_parameters(model: LinearModel) -> Array | None:
-    """Return the regular start as parameters (parameters,), all zero but unit rotor inertias; None without rotor
-    inertias."""
+    """Return parameters (parameters,) of the regular start, with unit rotor inertias and zeros otherwise; None without
+    rotor inertias."""
     rotors = [(item.owner, item.kind == ROTOR) for item in model.parameters]
     if {joint for joint, is_rotor in rotors if is_rotor} != set(range(model.dof)):
         return None
@@ -98,7 +98,7 @@ def regular_parameters(model: LinearModel) -> Array | None:
 
 @dataclass(frozen=True)
 class UnitInertias:
-    """Joints of unit inertia without coupling between them: the regular start of a model that has no robot."""
+    """Model of uncoupled joints with unit inertia: the regular start of a model without a robot."""
 
     dof: int
 
@@ -115,7 +115,7 @@ class UnitInertias:
 
 
 Start = Literal["regular", "regular-links", "filtered", "nominal", "wls"]
-# "auto": one after the other until one leads on
+# "auto": tried in this order until one converges
 AnyStart = Literal["auto", "regular", "regular-links", "filtered", "nominal", "wls"]
 
 
@@ -124,8 +124,9 @@ class LoopOptions:
     """Options of the iterated closed-loop methods.
 
     Attributes:
-        start: the first simulated model, by its name in the method.
-        tolerance: relative change of the torques between two iterations at which they may stop.
+        start: name of the initial model.
+        tolerance: relative change of the torques between two iterations below which they stop.
+        max_iterations: largest number of iterations.
         step: integration step of the simulation, s; by default one step per control tick.
         controller: the control law; by default that of the problem.
         transient: time dropped at the start of each log, s; by default the settling time of the loop.

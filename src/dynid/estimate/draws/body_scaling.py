@@ -1,8 +1,7 @@
-"""Coordinates in which every link has about the same size, and batches of 4 x 4 matrices made positive.
+"""Scaled coordinates of links, and projection of batches of 4 x 4 matrices to positive definite ones.
 
-A batch of LAPACK's eigenvalue problems of this size spends most of its time on calls. Here a matrix that needs no
-change is recognised by its pivots, and the others are diagonalised by cyclic Jacobi rotations (Golub and Van Loan, s.
-8.5).
+LAPACK spends most of its time on call overhead for matrices of this size. Here a matrix that needs no change is
+recognised by its pivots, and the others are diagonalised by cyclic Jacobi rotations (Golub and Van Loan, s. 8.5).
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from dynid.consistency.blocks import smat, svec
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.kernel_store import njit
 
-# m: thickness that is added to a link for its own scale. A link that is flatter would make the scale of one direction
-# so small that a projection needs many more steps; chosen on the Panda and LWR logs.
+# m: thickness that is added to a link for its scale. For a flatter link the scale of one direction would be so small
+# that a projection needs many more steps; chosen on the Panda and LWR logs.
 SCALE_THICKNESS = 0.02
 # Smallest eigenvalue of a link in these coordinates after a projection: above rounding, below any effect on torques.
 SMALLEST_SCALED_EIGENVALUE = 1e-5
@@ -28,15 +27,16 @@ SMALLEST_SCALED_EIGENVALUE = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class BodyScaling:
-    """Linear coordinates x of theta: of each link svec(L^-1 P L^-T) with P its pseudo-inertia, of others theta / scale.
+    """Scaled linear coordinates x of the parameters theta.
 
-    With L the Cholesky factor of a reference link, the Euclidean distance between two links is that of the log-det
-    divergence to second order. A relative change of one link by a tenth is therefore a step of about 0.1.
+    Coordinates of a link are svec(L^-1 P L^-T) with its pseudo-inertia P and the Cholesky factor L of a reference link;
+    those of other parameters are theta / scale. To second order, Euclidean distances between links equal the log-det
+    divergence, so a relative change of a link by a tenth is a step of about 0.1.
 
     Attributes:
-        places: places (bodies, 10) of the links' parameters.
-        others: places (k,) of all other parameters.
-        positive: (k,), which of these must not be negative.
+        places: indices of the links' parameters (bodies, 10).
+        others: indices of all other parameters (k,).
+        positive: mask of other parameters that must not be negative (k,).
         matrix: (parameters, parameters), theta = matrix @ x.
         inverse: (parameters, parameters), x = inverse @ theta.
     """
@@ -52,9 +52,9 @@ class BodyScaling:
         """Return the coordinates around consistent parameters theta (parameters,).
 
         Args:
-            consistency: the set, of form "pseudo".
-            theta: (parameters,), whose links are the reference.
-            other_scales: (parameters,), the unit of each parameter that is not of a link.
+            consistency: the consistent set, of form "pseudo".
+            theta: parameters of the reference links (parameters,).
+            other_scales: scale of each parameter that does not belong to a link (parameters,).
         """
         items = consistency.parameters.items
         places = consistency.places
@@ -88,7 +88,7 @@ class BodyScaling:
         return found
 
     def is_consistent(self, x: Array) -> Bools:
-        """Return which points (draws,) of x (draws, parameters) are inside the set."""
+        """Return the mask (draws,) of points x (draws, parameters) inside the consistent set."""
         inside = np.all(x[:, self._limited] >= 0.0, axis=1)
         if len(self.places):
             smallest = np.linalg.eigvalsh(smat(x[:, self.places])).min(axis=(1, 2))
@@ -97,12 +97,13 @@ class BodyScaling:
 
 
 _MAX_SWEEPS = 12  # of rotations; convergence is quadratic, and four to six are usual
-_OFF_DIAGONAL = 1e-30  # squared off-diagonal entries, relative to the squared matrix, at which it counts as diagonal
+_OFF_DIAGONAL = 1e-30  # squared off-diagonal entries relative to the squared matrix, below which it counts as diagonal
 
 
 @njit(**INNER_BORROWING)
 def has_positive_pivots(a: Array, floor: float, work: Array) -> bool:
-    """Return whether a (4, 4) minus floor times the identity is positive definite. work: (4, 4), is overwritten."""
+    """Return whether the matrix a (4, 4) minus floor times the identity is positive definite. work (4, 4): work
+    space."""
     for i in range(4):
         for j in range(i, 4):
             value = a[i, j]
@@ -189,7 +190,6 @@ def _clip_each(vectors: Array, floor: float, work: Array) -> None:
 def clip_eigenvalues(vectors: Array, floor: float) -> None:
     """Move symmetric matrices, in place, to the nearest ones with eigenvalues of at least `floor`.
 
-    vectors: (matrices, 10), contiguous, as `svec` writes them: the upper triangle column by column, off-diagonals times
-    sqrt 2.
+    vectors (matrices, 10), contiguous: matrices in the form of `svec`.
     """
     _clip_each(vectors, floor, np.empty((3, 4, 4)))

@@ -4,10 +4,11 @@ First case: the point nearest to the estimate with the drawn base values b is co
 sampled from the prior, truncated at the border of the set, along directions that keep b, by elliptical slice sampling
 (Murray, Adams and MacKay 2010).
 
-Second case: it is not. The draw becomes the consistent x that minimises |W (A x - b)|^2 + weight |x - drawn|^2, where W
-whitens by the posterior and A maps to base values. As the weight is small, x mainly changes in the null space of A, and
-b changes only if no consistent robot has these base values. All draws share one matrix, so a step of the alternating
-direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4 eigenvalue problems.
+Second case: that point is not consistent. The draw becomes the consistent x that minimises |W (A x - b)|^2 + weight |x
+- drawn|^2, where W whitens by the posterior and A maps to base values. As the weight is small, x mainly changes in the
+null space of A, and b changes only if no consistent robot has these base values. All draws share one matrix, so a step
+of the alternating direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4
+eigenvalue problems.
 
 If many draws change b, their covariance shrinks. The set of draws is then alternately mapped to the posterior's mean
 and covariance, by the linear map nearest to the identity, and projected into the consistent set.
@@ -28,21 +29,21 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate.draws.body_scaling import BodyScaling
 
-_SPLITTING_PENALTY = 1.0  # of the splitting, in squared standard errors per squared relative change of a link
+_SPLITTING_PENALTY = 1.0  # penalty of the splitting, in squared standard errors per squared relative change of a link
 _SPLITTING_RELAXATION = 1.6  # of the splitting (Boyd et al. 2011, s. 3.4.3)
-_NULL_WEIGHT = 1e-4  # of the distance from the drawn point, beside squared standard errors
+_NULL_WEIGHT = 1e-4  # weight of the distance from the drawn point, relative to squared standard errors
 _FIRST_STEPS = 60  # of the splitting; on real logs the distance is then within 0.3 standard errors of the smallest one
 _ROUND_STEPS = 10  # of the splitting after each matching of moments
 _MOMENT_ROUNDS = 14  # matchings of the moments; chosen on the Panda and LWR logs
-_ROUNDS_OF_POSTERIOR = 3  # first matchings, toward the posterior's own covariance: draws lack spread everywhere before
+_ROUNDS_OF_POSTERIOR = 3  # first matchings, toward the posterior covariance, because draws have too little spread
 _LONG_ROUNDS = 2  # last matchings, with more steps after them
-_LONG_STEPS = 150  # of the splitting after these: base values that are known to 1e-3 of a link need so many
-_FREE_SHARE = 0.9  # of the variance aimed at, above which a combination counts as not restricted by consistency
-_MAX_INFLATION = 2.0  # of the variance aimed at: free combinations get at most 1.4 times their standard errors
+_LONG_STEPS = 150  # steps of the splitting after these, needed for base values that are known to 1e-3 of a link
+_FREE_SHARE = 0.9  # of the target variance: above it, consistency does not restrict a combination
+_MAX_INFLATION = 2.0  # of the target variance: unrestricted combinations get at most 1.4 times their standard errors
 _SLICE_STEPS = 12  # of elliptical slice sampling, from the middle of the prior
 _MAX_SHRINKS = 60  # of an ellipse's bracket: it is then shorter than rounding
 _SAME_BASE = 1e-6  # standard errors below which base values count as kept
-_MAX_STRETCH = 30.0  # of one direction in one matching of moments, where draws have nearly no spread
+_MAX_STRETCH = 30.0  # of one direction in one matching of moments, for draws with nearly no spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class BaseMap:
     Attributes:
         rows: (combinations, parameters), W A in the coordinates of `BodyScaling`; those of known values last.
         centre: (combinations,), whitened values of the estimate.
-        spread: number of combinations that are drawn; the others are known and have no spread.
+        spread: number of combinations that are drawn; the others are known.
         torque_weight: (spread, spread), the mean over joints of the variance of torques, relative to the stated one, is
             the trace of this matrix times the covariance of the drawn combinations. Its own trace is one.
     """
@@ -79,15 +80,15 @@ class BaseMap:
 
 @dataclass(frozen=True, eq=False)
 class ConsistentDraws:
-    """Draws inside the consistent set.
+    """Random draws inside the consistent set.
 
     Attributes:
-        x: (draws, parameters), in scaled coordinates.
-        as_drawn: (draws,), which were consistent as they were drawn.
-        kept_base: (draws,), which have the base values that were drawn for them.
-        distance: (draws,), standard errors between the base values and those drawn.
-        rounds: how often moments were matched.
-        inflation: variance that was aimed at where consistency does not restrict it, relative to the posterior's.
+        x: draws in scaled coordinates (draws, parameters).
+        as_drawn: mask of draws that were consistent as drawn (draws,).
+        kept_base: mask of draws with exactly the drawn base values (draws,).
+        distance: distance of the base values from the drawn ones in standard errors (draws,).
+        rounds: number of matchings of moments.
+        inflation: target variance of combinations that consistency does not restrict, relative to the posterior.
     """
 
     x: Array
@@ -111,7 +112,7 @@ def made_consistent(scaling: BodyScaling, base: BaseMap, centre: Array, prior: A
         rng: random generator for sampling the prior inside the set.
     """
     middle = base.onto(np.tile(centre, (len(prior), 1)), targets)
-    # The shortest way from a draw of the prior to the base values is a draw of the prior given them.
+    # The projection of a draw of the prior on the base values is a draw of the prior given these values.
     drawn = middle + base.null_part(prior)
     as_drawn, reachable = scaling.is_consistent(drawn), scaling.is_consistent(middle)
     x, distance = drawn.copy(), np.zeros(len(drawn))
@@ -166,11 +167,11 @@ def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentD
         away = away - away.mean(axis=0)
         size, directions = np.linalg.eigh(away.T @ away / max(len(away) - 1, 1))
         if k >= _ROUNDS_OF_POSTERIOR:
-            # After few steps, a variance above the one aimed at is an error that later steps remove.
+            # After few steps, a variance above the target is an error that later steps remove.
             is_exact = k > _MOMENT_ROUNDS - _LONG_ROUNDS
             weights = np.einsum("ik,ij,jk->k", directions, base.torque_weight, directions)
             inflation = _inflation(size if is_exact else np.minimum(size, inflation), weights, inflation)
-        # Symmetric, so of all maps to this covariance the one nearest to the identity.
+        # Symmetric, so it is the map nearest to the identity among all maps to this covariance.
         stretch = np.sqrt(inflation / np.maximum(size, _MAX_STRETCH ** -2))
         aims = np.tile(base.centre, (len(away), 1))
         aims[:, :base.spread] += away @ ((directions * stretch) @ directions.T)

@@ -1,4 +1,4 @@
-"""Physically consistent models drawn from the posterior of an estimate: their torque spread, and their table."""
+"""Random draws of physically consistent models from the posterior of an estimate."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dynid.robot import inertia as ten
 from dynid.robot.pose import quaternion
 from dynid.threads import one_blas_thread
 
-PRIOR_SPREAD = 0.2  # relative standard deviation of links in what the data do not determine
+PRIOR_SPREAD = 0.2  # relative standard deviation of links in directions that the data do not determine
 MAX_DRAWS = 1_000_000
-_KNOWN_STD = 1e-7  # of known values, relative: a draw keeps them, and the last digits are put in place at the end
-_SMALLEST_STD = 1e-12  # of a base parameter, relative: one without any spread can then be whitened too
+_KNOWN_STD = 1e-7  # relative, of known values, which are set exactly at the end
+_SMALLEST_STD = 1e-12  # relative, of a base parameter: allows whitening of parameters without uncertainty
 _FEW_MOVED = 0.01  # share of draws without their base values above which moments are matched
 _DRAWS_PER_PARAMETER = 4  # draws per base parameter below which a sample covariance cannot be matched
-_NOTED_INFLATION = 0.02  # of the variance: below, standard errors differ by less than 1,000 draws can show
-_OTHER_SCALE = 1e-3  # of parameters that are zero everywhere: N m, N m s/rad or kg m^2
+_NOTED_INFLATION = 0.02  # of the variance: smaller values change standard errors by less than 1,000 draws can show
+_OTHER_SCALE = 1e-3  # scale of parameters that are zero: N m, N m s/rad or kg m^2
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +42,17 @@ class Draws:
     Iterating yields one `Estimate` per draw, with its own full parameters.
 
     Attributes:
-        estimate: whose posterior they are drawn from.
-        theta: (draws, parameters), all standard parameters of each draw.
-        as_drawn: (draws,), which were consistent as drawn from posterior and prior.
-        kept_base: (draws,), which have exactly the base values that were drawn for them. Other draws have the nearest
-        base values of a consistent robot.
-        distance: (draws,), standard errors between drawn base values and those of the draw.
-        seed: of the random numbers.
+        estimate: the estimate.
+        theta: standard parameters of each draw (draws, parameters).
+        as_drawn: mask of draws that were consistent as drawn from posterior and prior (draws,).
+        kept_base: mask of draws with exactly the drawn base values (draws,). Other draws have the nearest base values
+            of a consistent robot.
+        distance: distance of the base values from the drawn ones in standard errors (draws,).
+        seed: seed of the random numbers.
         spread: relative standard deviation of the prior.
-        rounds: how often sample moments were matched to the posterior's, 0 where that was not needed.
-        inflation: variance that was aimed at in the matching, relative to the posterior's. It is above one where
-            consistency restricts some combinations and the others make up for the spread of torques.
+        rounds: number of matchings of the sample moments to the posterior.
+        inflation: target variance of the matching, relative to the posterior. It is above one if consistency restricts
+            some combinations; the others then have more spread, so that the spread of torques is as stated.
     """
 
     estimate: Estimate
@@ -82,7 +82,7 @@ class Draws:
         """Sentences that state how the draws were made consistent and by how much this changes their base values."""
         count, null, moved = len(self), int((~self.as_drawn & self.kept_base).sum()), int((~self.kept_base).sum())
         lines = [f"{count} draws, all physically consistent: {int((self.as_drawn & self.kept_base).sum())} as drawn, "
-                 f"{null} after a change that torques do not show, {moved} with changed base values."]
+                 f"{null} after a change without effect on torques, {moved} with changed base values."]
         if moved:
             away = float(np.median(self.distance[~self.kept_base]))
             lines.append(f"No consistent robot was found for the base values of these {moved} draws; theirs are "
@@ -91,9 +91,9 @@ class Draws:
             lines.append("Mean and covariance of the draws were matched to the posterior as far as consistent robots "
                          "allow, so the draws are not independent of each other.")
         if self.inflation > 1.0 + _NOTED_INFLATION:
-            lines.append("Consistency takes spread away from some base parameters. Where it does not, standard errors "
-                         f"are {100 * (np.sqrt(self.inflation) - 1):.0f} % above those of the posterior, so that "
-                         "torques scatter as stated.")
+            lines.append("Consistency reduces the spread of some base parameters. For the others, standard errors are "
+                         f"{100 * (np.sqrt(self.inflation) - 1):.0f} % above those of the posterior, so that the "
+                         "spread of torques is as stated.")
         lines.append(f"Parameters that the data do not determine vary by {100 * self.spread:g} % about the estimate.")
         return tuple(lines)
 
@@ -108,18 +108,18 @@ def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: fl
 
     Base parameters are normal with the estimate's values and covariance. Parameters that the data do not determine are
     normal about the estimate's full parameters. Their relative standard deviation is `spread` in the metric of the
-    log-det divergence. The prior is cut off at the border of the consistent set.
+    log-det divergence. The prior is truncated at the boundary of the consistent set.
 
     Args:
-        estimate: with full parameters.
+        estimate: an estimate with all standard parameters.
         count: number of draws.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
         spread: relative standard deviation of the prior, above 0.
-        regression: of the estimate. The spread of torques is kept along its data where consistency restricts draws;
-            without it, the mean variance of base parameters in squared standard errors is kept.
+        regression: compressed regression of the estimate. If consistency restricts the draws, the spread of torques
+            along its data is preserved; without a regression, the mean variance of base parameters.
 
     Raises:
-        ModelError: if the regression is of other base parameters.
+        ModelError: if the regression has other base parameters.
         NotPossibleError: if the estimate has base parameters only.
     """
     theta, covariance = _checked(estimate, count, spread)
@@ -131,7 +131,7 @@ def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: fl
         moved = float(np.mean(~found.kept_base))
         enough = _DRAWS_PER_PARAMETER * base.spread
         if moved > _FEW_MOVED:
-            if count < enough:  # a sample of so few has no covariance: those asked for are the first of more
+            if count < enough:  # few draws have no sample covariance, so more are drawn and the first ones are returned
                 found, targets = _drawn(scaling, base, scaling.inverse @ theta, enough, seed, spread)
             found = with_matched_moments(scaling, base, found, targets)
         all_theta = found.x[:count] @ scaling.matrix.T
@@ -147,8 +147,8 @@ def check_draws(count: int, spread: float) -> None:
         raise ModelError(f"the number of draws must be between 1 and {MAX_DRAWS}, got {count}",
                          code="wrong-number-of-draws")
     if not 0.0 < spread <= 1.0:
-        raise ModelError("the relative standard deviation of what the data do not determine must be above 0 and at "
-                         f"most 1, got {spread:g}", code="wrong-spread")
+        raise ModelError("the relative standard deviation of undetermined parameters must be above 0 and at most 1, "
+                         f"got {spread:g}", code="wrong-spread")
 
 
 def _checked(estimate: Estimate, count: int, spread: float) -> tuple[Array, Array]:
@@ -191,8 +191,7 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
 def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) -> Array:
     """Return weights W (identified, identified): for a covariance C of whitened base values, trace(W C) is the mean
     over joints of the torque variance relative to the stated one. factor: (identified, identified), base values are
-    factor @ whitened.
-    """
+    factor @ whitened."""
     total = np.zeros_like(factor)
     for joint in regression.factors:
         rows = np.zeros((len(joint.r), len(estimate.values)))
@@ -213,11 +212,8 @@ def _inside(consistency: Consistency, theta: Array) -> Array:
 
 
 def _other_scales(estimate: Estimate, theta: Array, std: Array) -> Array:
-    """Return the scale (parameters,) of each parameter that does not belong to a link.
-
-    It is the standard error if the parameter is itself a base parameter, otherwise the mean size of its kind over the
-    joints.
-    """
+    """Return the scale (parameters,) of each parameter that does not belong to a link. It is the standard error if the
+    parameter is itself a base parameter, otherwise the mean size of its kind over the joints."""
     items = estimate.base.parameters.items
     scales = np.ones(len(items))
     for k, item in enumerate(items):
@@ -242,7 +238,7 @@ def _drawn(scaling: BodyScaling, base: BaseMap, centre: Array, count: int, seed:
     return made_consistent(scaling, base, centre, prior, targets, rng), targets
 
 
-SPREAD_TOLERANCE = 0.1  # by which the spread of draws may differ from the stated one, as a share of it
+SPREAD_TOLERANCE = 0.1  # largest relative difference between the spread of draws and the stated one
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,9 +246,9 @@ class TorqueSpread:
     """Standard deviation of predicted torques over draws, root mean square along the data.
 
     Attributes:
-        joints: names (dof,).
-        stated: (dof,), by the covariance of the estimate, N m or N.
-        drawn: (dof,), of the draws about their mean, N m or N.
+        joints: names of the joints (dof,).
+        stated: standard deviation by the covariance of the estimate (dof,), N m or N.
+        drawn: standard deviation of the draws about their mean (dof,), N m or N.
     """
 
     joints: tuple[str, ...]
@@ -301,7 +297,7 @@ def torque_spread(estimate: Estimate, values: Array, regression: Regression) -> 
 
 
 def check_same_base(estimate: Estimate, regression: Regression) -> None:
-    """Refuse a regression of other base parameters than those of the estimate."""
+    """Raise an error if a regression has other base parameters than the estimate."""
     if regression.base.expressions != estimate.base.expressions:
         raise ModelError("the regression has other base parameters than the estimate", code="other-parameters")
 
@@ -324,8 +320,8 @@ def draw_arrays(draws: Draws, motion: JointMotion | None = None) -> dict[str, An
     (draws,) by how many standard errors its base values were moved.
 
     Args:
-        draws: of an estimate.
-        motion: over which friction is approximated that simulators cannot represent; random states without it.
+        draws: draws of an estimate.
+        motion: motion over which friction is approximated for simulators; random states by default.
     """
     estimate = draws.estimate
     parameters = estimate.base.parameters

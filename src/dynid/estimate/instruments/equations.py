@@ -1,4 +1,4 @@
-"""Equations [Z Y tau]: instruments, equations as measured with smoothed dry friction, and the windows of both."""
+"""Equations [Z Y tau] of instruments Z and measured equations Y, tau with smoothed dry friction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Instrumented:
 
     @cached_property
     def base(self) -> BaseParameters:
-        """The base parameters twice: columns of the instruments, then those of the regressor."""
+        """Base parameters listed twice: for the columns of the instruments, then for those of the regressor."""
         base = self.measured.base
         return replace(base, independent=np.tile(base.independent, 2), matrix=np.vstack([base.matrix, base.matrix]))
 

@@ -31,15 +31,15 @@ from dynid.regression.base import reduce_columns
 from dynid.regression.noise_spectrum import LowFrequencyNoise
 from dynid.regression.residual_series import PIECE
 
-_NOT_EXCITED = 1e-8  # share of an instrument column that the others do not explain, below which it is left out
-_LOST_RANK = 1e-12  # smallest singular value of Q_Z'Y, as a share of the largest, at which it can be solved
-LOW_RATE = 100.0  # Hz, at which residuals are judged
+_NOT_EXCITED = 1e-8  # independent share of an instrument column, below which it is excluded
+_LOST_RANK = 1e-12  # smallest singular value of Q_Z'Y relative to the largest, for a solution
+LOW_RATE = 100.0  # Hz, at which residuals are evaluated
 _NEAR_ROWS = 11  # of the low rate, at least, over which the amplitude of residuals is taken
-# times as long as residuals are correlated: as many independent ones as there are white ones
+# in correlation times: with so many independent residuals in a window
 _BLOCK_CORRELATION_LENGTHS = 11
-_NOISE_ITERATIONS = 6  # of finding the two in turn, at most
-_MIN_AMPLITUDE_SHARE = 0.2  # share of the deviation of all residuals below which their amplitude is not believed
-_LEAST_FREE = 0.1  # share of the noise that any fit is taken to leave near a frequency
+_NOISE_ITERATIONS = 6  # largest number of alternating estimates of both
+_MIN_AMPLITUDE_SHARE = 0.2  # of the standard deviation of all residuals: lower bound of their amplitude
+_LEAST_FREE = 0.1  # smallest share of the noise that remains after a fit, near a frequency
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Projected:
         z: (kept, kept), triangular factor of Z.
         kept: indices of the excited base columns.
         base: number of all base columns.
-        rest: weighted squared torque outside the span of the instruments.
+        rest: weighted squared torque that the instruments do not explain.
         rows: number of equations.
     """
 
@@ -71,7 +71,7 @@ class Projected:
 
     @property
     def condition(self) -> float:
-        """Condition number of r with its columns scaled to one."""
+        """Condition number of the projected regressor r with columns of unit length."""
         singular = _singular_values(self.r)
         return float(singular[0] / singular[-1])
 
@@ -142,13 +142,13 @@ class LowRate:
     """Equations at the low rate.
 
     Attributes:
-        z: per joint (columns, rows).
-        residual: (rows, dof).
-        kept: (rows, dof), taper of each row.
-        columns: of each joint, among the base parameters.
-        scale: rows of the regression per row here.
-        deviation: (dof,), standard deviation of the residuals.
-        relative_error: of the torques along the instruments, percent.
+        z: instruments of each joint (columns, rows).
+        residual: residuals (rows, dof).
+        kept: taper of each row (rows, dof).
+        columns: indices of each joint's columns among the base parameters.
+        scale: rows of the regression per row at the low rate.
+        deviation: standard deviation of the residuals (dof,).
+        relative_error: relative error of the torques along the instruments, percent.
         unexplained: share of the torque that the measured equations do not explain.
     """
 
@@ -260,9 +260,7 @@ def _instrument_spectra(low: LowRate, amplitude: Array) -> list[Spectra]:
 
 
 def _multiplicity(low: LowRate) -> Array:
-    """Return how many frequencies of the full spectrum each frequency of a one-sided one represents (frequencies,).
-
-    It is two, except at the ends, where it is one.
+    """Return the multiplicity (frequencies,) of each frequency of a one-sided spectrum: two, except one at both ends.
     """
     rows = len(low.residual)
     found = np.full(rows // 2 + 1, 2.0)
@@ -334,7 +332,7 @@ def _amplitude(residual: Array, counts: Bools, rows: int) -> Array:
     from scipy.ndimage import uniform_filter1d
 
     near = (uniform_filter1d(x, rows) for x in (np.where(counts, residual, 0.0) ** 2, counts.astype(float)))
-    power, share = (np.maximum(x, 0.0) for x in near)  # running sums may end below zero by rounding
+    power, share = (np.maximum(x, 0.0) for x in near)  # running sums may become negative by rounding
     return np.asarray(np.sqrt(power / np.maximum(share, 1.0 / rows)))
 
 
@@ -359,7 +357,7 @@ def _leverage(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: 
 
 
 def _near(spectrum: Spectra) -> Spectra:
-    """Return the mean over neighbouring frequencies."""
+    """Return a spectrum (..., frequencies) averaged over neighbouring frequencies."""
     half = _half_width(len(spectrum))
     mirrored = np.concatenate([spectrum[half:0:-1].conj(), spectrum, spectrum[-2:-2 - half:-1].conj()])
     return np.convolve(mirrored, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")

@@ -1,4 +1,4 @@
-"""Instruments without a simulation: references alone, through identified loops, or from motors of flexible joints."""
+"""Instruments without simulation: references, references filtered by identified loops, or motors of flexible joints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
 
     length = sum(len(x) for x, _ in pairs) / rate
     if not any(np.ptp(x) > 0 for x, _ in pairs):
-        return np.array([1e-6, 1e-3, 1e-9])  # a joint that is not asked to move is followed at once
+        return np.array([1e-6, 1e-3, 1e-9])  # a joint with a constant reference
 
     def miss(logs: Array) -> Array:
         parameters = np.exp(np.clip(logs, -40.0, 20.0))
@@ -55,7 +55,7 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
     best = None
     starts = [np.log([1.0 / omega ** 2, 1.0 / omega, 0.1 / omega])
               for omega in np.geomspace(max(2.0, 10.0 / length), 0.3 * rate, 5)]
-    if free_start:  # every trial costs three filters: only the best two go on
+    if free_start:  # each evaluation needs three filters, so only the two best starts are refined
         starts = sorted(starts, key=lambda one: float(np.sum(miss(one) ** 2)))[:2]
     for start in starts:
         try:
@@ -105,7 +105,7 @@ def _at_samples(log: Log, q: Array) -> Samples:
     return replace(log.samples, q=position, dq=velocity, ddq=acceleration)
 
 
-# Of bending the links and finding the torque that bends them; each leaves a share K / (K + J w^2) less.
+# Alternating updates of deflections and torques; each reduces the error by the factor J w^2 / (K + J w^2).
 _DEFLECTION_ITERATIONS = 2
 
 

@@ -1,4 +1,4 @@
-"""Recursive methods: square-root recursive least squares on a stream, and forms of forgetting."""
+"""Recursive identification methods: square-root recursive least squares on a stream, with forgetting."""
 
 from dynid.estimate.recursive import methods
 from dynid.estimate.recursive.forgetting import (

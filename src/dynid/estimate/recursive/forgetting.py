@@ -1,6 +1,6 @@
-"""Forms of forgetting in recursive least squares.
+"""Forgetting of old data in recursive least squares.
 
-Each is a frozen dataclass with `plan`, the operation of the kernel at each sample; periodic operations are in
+Each form is a frozen dataclass with `plan`, the operation of the kernel at each sample; periodic operations are in
 `watchers`. By name: "none", "exponential", "start-up", "vector", "directional", "variable", "bounded", "prior" and
 "evidence"; a number alone is an exponential factor.
 """
@@ -21,8 +21,8 @@ from dynid.regression import BaseParameters
 
 
 class Forgetting(Protocol):
-    """A form of forgetting. name: for users. scalar: whether all information fades by one known factor, so that old
-    samples have known weights. steady: whether the plan is the same for all samples."""
+    """Protocol of a form of forgetting. name: its name in options. scalar: whether all information decreases by one
+    known factor per sample. steady: whether the plan is the same for all samples."""
 
     @property
     def name(self) -> str: ...
@@ -38,7 +38,7 @@ class Forgetting(Protocol):
         ...
 
 
-_LEAST_FACTOR = 0.5  # a sample counts half of the next one: less, and nothing is left to estimate from
+_LEAST_FACTOR = 0.5  # smallest factor: each sample has half the weight of the next one
 
 
 def _checked(factor: float, what: str = "a forgetting factor") -> float:
@@ -114,8 +114,7 @@ class VectorForgetting:
 
     `factors` are given by the name of a base parameter or number of a joint, `others` applies to all other parameters.
     The factor acts on both sides: equal factors are Exponential(factor ** 2). A stream without a prior starts at zero
-    with a standard deviation of 10 for each base parameter, as printed there.
-    As text: "vector:0.9995,1=0.999,Fc2=0.99".
+    with a standard deviation of 10 for each base parameter, as in that work. As text: "vector:0.9995,1=0.999,Fc2=0.99".
     """
 
     factors: Mapping[str, float] | None = None
@@ -205,7 +204,7 @@ class Bounded:
 class TowardsPrior:
     """No forgetting while the innovations are stationary, and a restart after they change.
 
-    The restart uses a prior around the present estimate. Its covariance is increased by a change of the size of the
+    The restart uses a prior around the current estimate. Its covariance is increased by a change of the size of the
     innovations, but it is never weaker than a given prior. A change is detected if the mean squared normalised
     innovation over `window` samples, relative to its long-term mean, is above `threshold` and above its own variation.
     """

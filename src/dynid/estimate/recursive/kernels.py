@@ -15,8 +15,8 @@ from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.estimate.recursive.rotation import GROUP, add_rest, fold_rows, rotate, solve
 from dynid.kernel_store import njit
 
-NONE, VARIABLE, VECTOR, DIRECTIONAL = 0, 1, 2, 3  # ways to forget inside the kernel
-START = 200.0  # rows of a joint before any of them counts less
+NONE, VARIABLE, VECTOR, DIRECTIONAL = 0, 1, 2, 3  # modes of forgetting inside the kernel
+START = 200.0  # rows of a joint before down-weighting begins
 
 
 @njit(**INNER_BORROWING)
@@ -122,7 +122,8 @@ def gained(r: Array, x: Array, w: Array, first: int) -> float:
 
 @njit(**INNER_BORROWING)
 def huber(x: Array, width: int, beta: Array, spread: Array, j: int, robust: float) -> float:
-    """Return the root of Huber's weight of a row by its innovation, whose standard deviation is tracked."""
+    """Return the square root of Huber's weight of a row from its innovation, and update the innovation's standard
+    deviation."""
     b = len(beta)
     error = x[width - 1]
     for k in range(b):
@@ -130,7 +131,7 @@ def huber(x: Array, width: int, beta: Array, spread: Array, j: int, robust: floa
     scale, count = spread[0, j], spread[1, j]
     size, limit = abs(error), robust * scale
     root = math.sqrt(limit / size) if count >= START and size > limit else 1.0
-    # The deviation from the mean size, which few large ones hardly move; quickly while the estimate is still settling.
+    # The standard deviation follows from the mean absolute value, which is robust; it adapts quickly at the start.
     size = min(size, 3.0 * scale) if count > 20.0 else size
     spread[0, j] += (1.2533 * size - scale) * max(1.0 / (count + 1.0), 0.05 if count < START else 0.002)
     spread[1, j] += 1.0
@@ -187,7 +188,7 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, space: Array
     width, b, dof = len(r), len(beta), len(starts) - 1
     owners = which[len(which) // 2:]
     every = len(history) > 0 or mode == VECTOR or robust > 0.0
-    single = adds > 0.0 or mode == DIRECTIONAL  # a row asks what those before it have left
+    single = adds > 0.0 or mode == DIRECTIONAL  # a row depends on the rows before it
     for t in range(start, stop):
         if mode == NONE and factors[t] != 1.0:
             fade(r, norms, factors[t])
@@ -220,7 +221,7 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, space: Array
                 count, first = 0, width
         if mode == VARIABLE and rows > 0:
             fade_by_innovation(r, norms, factors, power / rows)
-        if every and width == b + 1:  # with instruments the estimate is no triangular solution
+        if every and width == b + 1:  # with instruments the estimate is not a triangular solution
             solve(r, norms, beta, b)
             for k in range(b if len(history) > 0 else 0):
                 history[t, k] = beta[k]
@@ -232,8 +233,8 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, space: Array
 @njit(**BORROWING)
 def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: Array, which: Ints, entries: Array,
                keep: Bools, columns: Ints, starts: Ints, scale: Array, owner: Ints) -> None:
-    """Add all samples of the last joint, then of the one before it, and so on, to the factor r; each joint's rows
-    update only its own parameters, with the gain of all of them (Ardiani, S-IDIM-RLS-B). owner (b,): joint of each."""
+    """Add all samples to the factor r, joint by joint from the last one. The rows of a joint update only its own
+    parameters in beta, with the gain of all parameters (Ardiani, S-IDIM-RLS-B). owner (b,): joint of each parameter."""
     width, b = len(r), len(beta)
     for j in range(len(starts) - 2, -1, -1):
         for t in range(len(keep)):
@@ -246,7 +247,7 @@ def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: 
                 error -= row[k] * beta[k]
             rotate(r, x, 1, columns[starts[j]], width, space, which)
             add_rest(r, width, x[0, width - 1])
-            # gain = (R'R)^-1 x': forward, then back.
+            # gain = (R'R)^-1 x' by forward and back substitution.
             for i in range(b):
                 value = row[i] / r[i, i]
                 row[i] = value
@@ -266,7 +267,7 @@ def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: 
 def update_in_turn(r: Array, norms: Array, beta: Array, x: Array, space: Array, which: Ints, entries: Array,
                    keep: Bools, columns: Ints, starts: Ints, scale: Array, ring: Array, place: int, stages: Array
                    ) -> None:
-    """Add all samples of the last joint, then of the one before it, and so on, to the factor r (Ardiani, eq. 3.15).
+    """Add all samples to the factor r, joint by joint from the last one (Ardiani, eq. 3.15).
 
     stages (dof, b): receives the estimate after the samples of each joint. Other arguments are those of `update`.
     """

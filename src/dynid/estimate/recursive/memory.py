@@ -1,4 +1,4 @@
-"""Blocks of a stream as triangular factors with forgetting.
+"""Data of a stream, compressed to triangular factors of blocks of time, with forgetting.
 
 A stream is compressed sample by sample into one factor per joint, with new ones after every chunk of samples. About
 thirty blocks of time are kept; neighbours with the least information are merged, so memory does not grow and the
@@ -21,8 +21,8 @@ from dynid.regression import BaseParameters, Block, Factor, Regression, Span
 from dynid.regression.equations import Layout
 
 MOST_BLOCKS = 32
-SMALLEST, LARGEST = 64, 512  # samples of a chunk; a short one early, so that there are blocks soon
-_EQUAL_SHARES = np.zeros(0)  # shares of samples that all count alike
+SMALLEST, LARGEST = 64, 512  # samples of a chunk; the first ones are short, so that blocks are available soon
+_EQUAL_SHARES = np.zeros(0)  # weights of samples without forgetting
 
 
 def factor_width(layout: Layout) -> int:
@@ -31,11 +31,8 @@ def factor_width(layout: Layout) -> int:
 
 
 class _Stored(NamedTuple):
-    """One stored block of a stream.
-
-    It has the sum of log forgetting factors at its end, its range of samples, its triangular factors, and the squared
-    norm of every column.
-    """
+    """One stored block of a stream. It has the sum of log forgetting factors at its end, its range of samples, its
+    triangular factors, and the squared norm of every column."""
 
     log: float
     start: int
@@ -48,11 +45,11 @@ class Memory:
     """Blocks of a stream, compressed with forgetting.
 
     Attributes:
-        layout: of the rows.
+        layout: layout of the rows.
         chunk: samples per chunk; grows with the data unless given.
         last: factors of the last chunk.
         weight: effective number of samples.
-        factor, squares, counts: of the current chunk, as in `fold_rows`, weighted as at its first sample.
+        factor, squares, counts: data of the current chunk, see `fold_rows`, with the weights at its first sample.
     """
 
     def __init__(self, layout: Layout, chunk: int | None = None) -> None:
@@ -63,11 +60,11 @@ class Memory:
         self.squares = np.zeros(layout.rows)
         self.counts = np.zeros((2, len(layout.columns)))
         self.filled, self.size = 0, SMALLEST if chunk is None else chunk
-        self.log, self.begun, self.weight = 0.0, 0.0, 0.0  # sum of the logarithms of all factors, now and at the chunk
+        self.log, self.begun, self.weight = 0.0, 0.0, 0.0  # log of all factors, now and at the chunk start
         self.done = 0  # samples
         self.blocks: list[_Stored] = []
-        self._full = np.zeros_like(self.factor)  # of the last full chunk, zero once that is a block
-        self._steps: Iterator[None] = iter(())  # what is to be done with it
+        self._full = np.zeros_like(self.factor)  # factor of the last full chunk, zero after it became a block
+        self._steps: Iterator[None] = iter(())  # pending operations on it
         self._space, self._which = working_space(GROUP)
         last = factor_width(layout) - 1
         self.columns = np.concatenate([np.append(own, last) for own in layout.columns]).astype(np.int64)
@@ -75,7 +72,7 @@ class Memory:
 
     @property
     def room(self) -> int:
-        """Return the number of samples until the chunk is full."""
+        """Return the number of samples until the current chunk of the stream is full."""
         return self.size - self.filled
 
     def shares(self, factors: Array) -> Array:
@@ -107,7 +104,7 @@ class Memory:
         self.settle()
 
     def clear(self) -> None:
-        """Remove all data except the number of samples."""
+        """Remove all data of the stream except the number of samples."""
         self.settle()
         self.blocks, self.log, self.weight = [], 0.0, 0.0
         self.factor[:] = 0.0
@@ -115,7 +112,7 @@ class Memory:
         self.size = SMALLEST if self.chunk is None else self.chunk
 
     def _begin(self) -> None:
-        """Begin a new chunk with an empty factor."""
+        """Begin a new chunk of samples with an empty triangular factor."""
         self.squares, self.counts = np.zeros_like(self.squares), np.zeros_like(self.counts)
         self.filled, self.begun = 0, self.log
 
@@ -148,7 +145,7 @@ class Memory:
             pass
 
     def __getstate__(self) -> dict[str, Any]:
-        """Complete the pending steps, which cannot be copied."""
+        """Return the state for copies, after completion of pending steps, which cannot be copied."""
         self.settle()
         return {**self.__dict__, "_steps": iter(())}
 
@@ -176,7 +173,7 @@ class Memory:
                                         math.exp(log) * one.squares + two.squares)]
 
     def _factor(self, factor: Array, j: int, share: float, counts: Array) -> Factor:
-        """Return joint j's part of a chunk's factor, weighted by `share`."""
+        """Return the triangular factor of joint j in a chunk, weighted by `share`."""
         columns = self.layout.columns[j]
         part = factor[self.layout.joint(j), :len(columns) + 1]
         return Factor(columns, math.sqrt(share) * part, int(counts[0, j]), share * float(counts[1, j]))
@@ -194,7 +191,7 @@ class Memory:
         return int(np.argmin(says[:-1] + says[1:]))
 
     def _merged(self, one: Factor, two: Factor) -> Factor:
-        """Return the triangular factor of the data of two factors together."""
+        """Return the triangular factor of the combined data of two factors."""
         n = len(two.r)
         both = np.zeros((2, n, stride(n)))
         both[0, :, :n], both[1, :, :n] = two.r, one.r
@@ -233,7 +230,7 @@ class Memory:
         return found
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Restore the state from the arrays of `arrays`."""
+        """Restore the stored blocks of the stream from the arrays that `arrays` returned."""
         self.factor[:], self.squares[:] = arrays["memory_factor"], arrays["memory_squares"]
         self.counts[:] = arrays["memory_counts"]
         self.log, self.begun, self.weight = map(float, arrays["memory_state"][:3])

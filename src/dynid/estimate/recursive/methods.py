@@ -1,4 +1,4 @@
-"""The recursive methods over logs: every row in the order of time, as while the robot moved."""
+"""Recursive methods applied to logs: all rows are processed in the order of time."""
 
 from __future__ import annotations
 
@@ -48,25 +48,26 @@ def rls(problem: Problem, *, forgetting: float | str | None = None, deviation: f
 @method("cls", "coupled recursive least squares, joint by joint in every sample", needs={"data"})
 def cls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
         start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
-    """Coupled recursive least squares, row by row from the last joint of each sample (Ardiani, eq. 3.13-3.14); the
-    estimate equals that of `rls`. Options as there."""
+    """Return the estimate by coupled recursive least squares, row by row from the last joint of each sample (Ardiani,
+    eq. 3.13-3.14). The estimate equals that of `rls`, which has the same options."""
     return _over_logs(problem, "cls", _options(problem, forgetting, deviation, start, noise, robust))
 
 
 @method("s-rls", "sequential recursive least squares, all samples of a joint before the next", needs={"data"})
 def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "zero",
           noise: float | str = "learn") -> Estimate:
-    """Sequential recursive least squares: all samples of the last joint, then of the one before it, with P passed on
-    (Ardiani, eq. 3.15-3.16). The estimate equals that of `rls`; `joint_estimates` (joints, base) in the diagnostics
-    are those after each joint. Options as there, without forgetting."""
+    """Return the estimate by sequential recursive least squares: all samples of the last joint, then of the previous
+    joint, with P passed on (Ardiani, eq. 3.15-3.16). The estimate equals that of `rls`; the diagnostic
+    `joint_estimates` (joints, base) has the estimates after each joint. Options are those of `rls`, without
+    forgetting."""
     return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
 
 
 @method("s-rls-b", "sequential recursive least squares, each joint updating only its own parameters",
         needs={"data", "joints", "rigid"}, depends_on={"order", "prior"})
 def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = "zero") -> Estimate:
-    """As `s-rls`, but a joint's rows update only its own parameters (Ardiani, s. 3.4.4), for comparison. The standard
-    errors are those of least squares. deviation: by default 10."""
+    """Return the estimate of a variant of `s-rls` in which a joint's rows update only its own parameters (Ardiani, s.
+    3.4.4), for comparison. The standard errors are those of least squares. deviation: see `rls`, by default 10."""
     return _over_logs(problem, "s-rls-b", _options(problem, None, deviation, start, 1.0, 0.0))
 
 
@@ -92,8 +93,8 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
         wanted: required standard error of a parameter, in its unit; by default the value that alone would explain the
             torque.
         start: values of the other parameters.
-        limits: of standard parameters by name, converted to base parameters by interval arithmetic (s. VI); or "loose",
-            "normal" or "tight" for those of the robot file; or a bounds file.
+        limits: limits of standard parameters by name, converted to base parameters by interval arithmetic (s. VI); or
+            "loose", "normal" or "tight" for those of the robot file; or a bounds file.
     """
     chosen = _options(problem, None, None if start == "zero" else 1.0, start, "learn", 0.0)
     return _over_logs(problem, "mrls", replace(chosen, wanted=wanted, limits=standard_limits(problem.model, limits)))
@@ -103,10 +104,10 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
         depends_on={"order"})
 def riv(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         deviation: float | None = None, start: Start = "zero") -> Estimate:
-    """Recursive instrumental variables with the regressor along the references as instruments (Ardiani, eq. 3.1).
+    """Return the estimate by recursive instrumental variables: the regressor along the references (Ardiani, eq. 3.1).
 
-    references: unchanged, or filtered by each joint's identified loop ("transfer", eq. 3.5-3.8). Others as those of
-    `rls`. Refuses references that are nearly uncorrelated with the motion.
+    references: unchanged, or filtered by each joint's identified loop ("transfer", eq. 3.5-3.8). Other options are
+    those of `rls`. An error is raised if the references are nearly uncorrelated with the motion.
     """
     return _with_references(problem, "riv", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
 
@@ -115,7 +116,8 @@ def riv(problem: Problem, *, references: References = "reference", forgetting: f
         depends_on={"order"})
 def civ(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         deviation: float | None = None, start: Start = "zero") -> Estimate:
-    """As `riv`, row after row from the last joint (Ardiani, eq. 4.7-4.9); the estimate is the same."""
+    """Return the estimate of `riv`, computed row by row from the last joint (Ardiani, eq. 4.7-4.9); the values are the
+    same."""
     return _with_references(problem, "civ", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
 
 
@@ -136,13 +138,13 @@ def _options(problem: Problem, forgetting: float | str | None, deviation: float 
 
 
 def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
-    """Run a method over the rows of all logs in turn."""
+    """Return the estimate of a recursive method after the rows of all logs."""
     equations = problem.equations
     stream = Stream(problem.base, lambda base: equations.layout, equations.joints, name, options)
     whole: list[Rows] = []
     for piece in equations.pieces():
         rows = equations.rows(piece)
-        if name in ("s-rls", "s-rls-b"):  # all samples of a joint before the next: they are needed at once
+        if name in ("s-rls", "s-rls-b"):  # these methods need all samples at once
             whole.append(rows)
         else:
             stream.add(np.ascontiguousarray(rows.entries), np.ascontiguousarray(rows.keep))

@@ -1,4 +1,4 @@
-"""Recursive compression of a stream with an estimate at any time.
+"""Recursive compression of a data stream, with an estimate available at any time.
 
 The live factor contains all joints' weighted rows (`kernels`); `Memory` keeps the same rows joint by joint in blocks
 of time, for standard errors, weights and diagnostics.
@@ -25,11 +25,11 @@ from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
 from dynid.regression.known import Prior
 
-RING = 4096  # innovations kept
-FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
-ROWS_PER_PARAMETER = 4  # rows for each parameter that weights are learnt from at least: fewer are fitted too well
+RING = 4096  # number of stored innovations
+FIRST_WEIGHTS = 256  # samples before the first estimate of the noise
+ROWS_PER_PARAMETER = 4  # needed for an estimate of weights: with fewer rows residuals are too small
 _NO_HISTORY, _NOTHING = np.zeros((0, 1)), np.zeros(0)
-_MAX_SEGMENTS = 20  # between restarts that are kept
+_MAX_SEGMENTS = 20  # stored segments between restarts
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +46,11 @@ class Recursion:
     """Compressed stream and its current estimate beta (base,).
 
     Attributes:
-        layout: of the rows.
-        joints: their names.
+        layout: layout of the rows.
+        joints: names of the joints.
         prior: prior rows; after a restart, the earlier information.
         outside: prior information from other sources, which is never discarded.
-        scale: (dof,), 1 / noise of each joint's torque.
+        scale: 1 / noise of each joint's torque (dof,).
         learn: whether `scale` is estimated, and the live factor recomputed, whenever the number of samples doubles.
         adds: smallest information gain x P x' of a valid row.
         robust: normalised innovation beyond which a row is down-weighted, 0 for never.
@@ -69,10 +69,10 @@ class Recursion:
         self.beta, self.norms = np.zeros(b), np.zeros(b)
         self.padded = np.zeros((self.width, stride(self.width)))
         self.restarts: list[int] = []
-        self.stretches: list[RestartSegment] = []  # those that have ended, the last few
+        self.stretches: list[RestartSegment] = []  # the last completed segments
         self.before = np.zeros(b)  # the estimate at the last restart
         self.tally, self.ring, self.spread = np.zeros((3, dof)), np.zeros((RING, dof)), np.zeros((2, dof))
-        self.resting = False  # forgetting waits
+        self.resting = False  # forgetting is suspended
         self.rows, self._u = np.zeros((GROUP, stride(self.width))), np.zeros(b)
         self.space, self.which = working_space(2 * GROUP)
         self._plan = forgetting.plan(layout.base, 0, 1)
@@ -83,17 +83,17 @@ class Recursion:
 
     @property
     def done(self) -> int:
-        """Number of samples that were processed so far."""
+        """Number of samples of the stream that were processed so far."""
         return self.memory.done
 
     @property
     def r(self) -> Array:
-        """The live factor (width, width), a view that can be written to."""
+        """Triangular factor (width, width) of the current estimate, as a writable view."""
         return self.padded[:, :self.width]
 
     @property
     def instrumented(self) -> bool:
-        """Whether rows include instruments."""
+        """Whether the rows of the stream include instruments."""
         return self.width > len(self.beta) + 1
 
     # -- data ------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Recursion:
         history (m, base): receives the estimate after each sample.
         """
         at, m = 0, entries.shape[1]
-        keep = keep.copy() if self.adds > 0.0 else keep  # where the kernel marks what it leaves out
+        keep = keep.copy() if self.adds > 0.0 else keep  # the kernel marks excluded rows
         memory = self.memory
         while at < m:
             vector = self._plan[0] == kernels.VECTOR
@@ -156,11 +156,11 @@ class Recursion:
         return times >= 1.0 and math.log2(times).is_integer()
 
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
-        """Return mode and forgetting factors for samples at..at + count of m."""
+        """Return the mode of the kernel and the forgetting factors for samples at..at + count of m samples."""
         mode, one = self._plan
-        if mode == kernels.VECTOR and self.instrumented:  # which fades between samples
+        if mode == kernels.VECTOR and self.instrumented:  # forgetting is applied between samples
             return kernels.NONE, np.ones(m)
-        if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12 fades after a sample: the prior meets the first whole
+        if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12: the first sample uses the whole prior
             return kernels.NONE, np.ones(m)
         if mode in (kernels.VECTOR, kernels.VARIABLE):
             return mode, one
@@ -173,10 +173,10 @@ class Recursion:
 
     @property
     def forgetting_window(self) -> int:
-        """Number of samples between two calls of the watcher."""
+        """Number of samples between two periodic operations of the form of forgetting."""
         return 1 if self.watcher is None else self.watcher.every
 
-    # -- what watchers do ------------------------------------------------------------------------
+    # -- operations of watchers ------------------------------------------------------------------------
     def add_rows(self, matrix: Array, values: Array) -> None:
         """Add rows matrix (k, base) beta = values (k,), each with a standard deviation of one; with instruments they
         are their own instruments."""
@@ -186,7 +186,7 @@ class Recursion:
         self.solve()
 
     def begin_anew(self, prior: Prior) -> None:
-        """Discard all data, and start a new stream from this prior."""
+        """Discard all data, and restart the recursion from a prior."""
         self.stretches = self.since_restarts()[-_MAX_SEGMENTS:]
         self.prior, self.before = prior, self.beta.copy()
         self.restarts.append(self.done)
@@ -211,7 +211,7 @@ class Recursion:
         if not self.instrumented:
             solve(self.padded, self.norms, self.beta, b)
             return
-        # R of [Z Y tau] holds Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34); least norm where they lack rank.
+        # R of [Z Y tau] contains Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34); minimum-norm solution.
         y, tau = self.r[:b, b:2 * b], self.r[:b, -1]
         size = np.linalg.norm(y, axis=0)
         size = np.where(size > 0.0, size, 1.0)
@@ -224,8 +224,8 @@ class Recursion:
             self.learn_noise()
 
     def learn_noise(self) -> None:
-        """Update the joint weights from the stored blocks and recompute the live factor, if there are enough blocks and
-        they contain the same data."""
+        """Update the joint weights from the stored blocks, and recompute the factor of the current estimate. Nothing
+        changes if there are too few blocks, or if they do not contain the same data as this factor."""
         found = self.regression()
         if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return
@@ -238,7 +238,7 @@ class Recursion:
         self.take(self.stacked(found))
 
     def stacked(self, found: Regression) -> Array:
-        """Return the live factor (base + 1, base + 1) that follows from the stored blocks with the present weights.
+        """Return the triangular factor (base + 1, base + 1) of all stored blocks with the current weights.
 
         The prior is included with its forgetting.
         """
@@ -251,7 +251,7 @@ class Recursion:
         share = math.exp(0.5 * self.memory.log)
         return triangular(np.vstack([tall, share * np.column_stack([self.prior.matrix, self.prior.values])]))
 
-    # -- what it says ----------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------
     def regression(self) -> Regression:
         """Return the stored blocks as a regression, joint by joint, with the faded prior."""
         found = self.memory.regression(self.layout.base, self.joints)
@@ -261,7 +261,7 @@ class Recursion:
         return replace(found, prior=Prior(share * self.prior.matrix, share * self.prior.values, self.prior.known))
 
     def since_restarts(self) -> list[RestartSegment]:
-        """Return the data after each of the last restarts."""
+        """Return the data of the stream after each of the last restarts."""
         if not self.restarts:
             return []
         fold = self.memory.regression(self.layout.base, self.joints).joined(1)
@@ -297,7 +297,7 @@ class Recursion:
         return {**found, **self.memory.arrays()}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Restore the state from the arrays of `arrays`."""
+        """Restore the state of the recursion from the arrays that `arrays` returned."""
         self.memory.restore(arrays)
         if self.prior is not None or "now_matrix" in arrays:
             self.prior = Prior(arrays["now_matrix"], arrays["now_values"], {} if self.prior is None

@@ -31,8 +31,8 @@ from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import LinearModel, required_robot_model
 from dynid.regression import BaseParameters, Regression, Stacked
 
-FEWEST_MODERATED_BLOCKS = 3  # of time, from which variances of all parameters together are learnt
-FEWEST_COMMON_FREEDOM, MOST_COMMON_FREEDOM = 1.0, 40.0  # of what the parameters have in common; more is never shown
+FEWEST_MODERATED_BLOCKS = 3  # blocks of time for the moderation of variances
+FEWEST_COMMON_FREEDOM, MOST_COMMON_FREEDOM = 1.0, 40.0  # degrees of freedom of the common variance factor
 
 
 def estimate_of(recursion: Recursion, method: str) -> Estimate:
@@ -102,7 +102,7 @@ def moderated(naive: Array, variances: Array, freedoms: Array, identified: Bools
     own = np.log(variances[known] / naive[known]) - digamma(halves_own) + np.log(halves_own)
     spread = float(np.var(own, ddof=1) - np.mean(polygamma(1, halves_own)))
     halves = 0.5 * np.geomspace(FEWEST_COMMON_FREEDOM, MOST_COMMON_FREEDOM, 200)
-    half = halves[np.argmin(np.abs(polygamma(1, halves) - spread))]  # trigamma falls: the most where none is seen
+    half = halves[np.argmin(np.abs(polygamma(1, halves) - spread))]  # trigamma decreases with half
     common = float(np.exp(np.mean(own) + digamma(half) - np.log(half)))
     whole = freedoms + 2.0 * half
     return (np.where(identified, (2.0 * half * common * naive + freedoms * variances) / whole, variances),
@@ -120,14 +120,14 @@ def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:
 
 
 def prior_noise(regression: Regression) -> Array:
-    """Return the noise (base, base) of the prior's rows."""
+    """Return the covariance (base, base) of the score by the prior rows, which have unit noise."""
     if regression.prior is None:
         return np.zeros((len(regression.base), len(regression.base)))
     return regression.prior.matrix.T @ regression.prior.matrix
 
 
 Limits = Mapping[str, tuple[float, float]] | str | None
-IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of the document
+IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of Lomakin and Deutscher
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +135,10 @@ class Judged:
     """Parameter status of the modified recursive least squares.
 
     Attributes:
-        values: (base,).
-        status: (base,), 1 identified, 0 not excited, -1 dependent.
-        added: (base,), squared norm of the independent part of each column.
-        norms: (base,), squared norm of each column.
+        values: values of the base parameters (base,).
+        status: 1 identified, 0 not excited, -1 dependent (base,).
+        added: squared norm of the independent part of each column (base,).
+        norms: squared norm of each column (base,).
     """
 
     values: Array
@@ -148,8 +148,8 @@ class Judged:
 
 
 def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, Array] | None = None) -> Judged:
-    """Return least squares in the parameters whose columns add more than `threshold` (base,), the others at `initial`
-    (base,), within a box (lower and upper limits, base each) if given."""
+    """Return the least-squares solution in parameters whose independent squared norm exceeds `threshold` (base,), with
+    the others at `initial` (base,). box: lower and upper limits (base,) of all values, or None."""
     b = len(initial)
     work, norms = stacked.r.copy(), np.sum(stacked.r ** 2, axis=0)
     status, added, kept = np.zeros(b, dtype=np.int64), np.zeros(b), []
@@ -172,8 +172,8 @@ def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, 
 
 
 def default_threshold(stacked: Stacked, wanted: float | None) -> Array:
-    """Return (noise / wanted standard error)^2 (base,), wanted in each parameter's unit; by default the value that
-    alone would explain the torque."""
+    """Return the threshold (noise / wanted standard error)^2 (base,); wanted: in each parameter's unit, by default the
+    value that alone would explain the torque."""
     noise = stacked.rest / max(stacked.rows - len(stacked.r), 1)
     if wanted is not None:
         return np.full(len(stacked.r), noise / wanted ** 2)
@@ -182,9 +182,10 @@ def default_threshold(stacked: Stacked, wanted: float | None) -> Array:
 
 
 def standard_limits(model: LinearModel, given: Limits) -> dict[str, tuple[float, float]]:
-    """Return limits of standard parameters by name. Args: model: Model with these parameters.
-        given: Limits by name; or "loose", "normal" or "tight" for those of the bodies and shapes in the robot's file;
-            or the path of a bounds file (see `dynid extract`).
+    """Return limits of standard parameters by name.
+
+    given: limits by name; or "loose", "normal" or "tight" for those of the bodies and shapes in the robot file; or the
+    path of a bounds file (see `dynid extract`).
     """
     if given is None:
         return {}

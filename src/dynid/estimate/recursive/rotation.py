@@ -17,8 +17,8 @@ from dynid.kernel_store import njit
 
 LANES = 8
 GROUP = 8  # rows at a time
-EXCITED = 1e-9  # share of a column that is independent of those before it, below which it counts as not excited
-# Sums of products in any order, so that they become SIMD.
+EXCITED = 1e-9  # independent share of a column below which it counts as not excited
+# Sums in any order, so that they can be vectorised.
 SUMMING = {**BORROWING, "fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 
 

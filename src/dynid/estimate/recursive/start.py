@@ -15,9 +15,9 @@ from dynid.model.parameters import Parameters
 from dynid.regression import BaseParameters
 from dynid.regression.known import Prior, check_known
 
-# An earlier estimate; standard parameters by name, each with value and deviation; or values and deviations of the base
-# parameters, one number or one each.
-FILE_SHARE = 0.3  # of its numbers by which a robot's file is trusted to be off
+# An earlier estimate; standard parameters by name, each with value and standard deviation; or values and standard
+# deviations of the base parameters, one number or one each.
+FILE_SHARE = 0.3  # assumed relative error of the values of a robot file
 PriorLike = Prior | Estimate | Mapping[str, Any] | tuple[ArrayLike, ArrayLike]
 
 
@@ -94,7 +94,7 @@ def _from_deviations(base: BaseParameters, given: Any) -> Prior:
                          "per base parameter", code="bad-prior-shape") from None
     if not np.all(stds > 0.0):
         raise ModelError("the standard deviations of a prior must be above zero", code="bad-prior-deviation")
-    finite = np.isfinite(stds)  # an infinite one says nothing
+    finite = np.isfinite(stds)  # an infinite standard deviation means no prior
     rows = np.diag(1.0 / np.where(finite, stds, 1.0))[finite]
     return Prior(rows, rows @ values, {})
 

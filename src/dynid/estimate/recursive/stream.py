@@ -1,4 +1,4 @@
-"""A recursive method, by its name, that turns a stream of rows into an estimate.
+"""Recursive methods by name, each of which estimates base parameters from a stream of rows.
 
 riv (Ardiani, eq. 3.1) and civ (eq. 4.7-4.9) use the same sums Z'Y and Z'tau of rows [Z Y tau]. P of their equations
 is not the covariance of the estimate; that is G Z' C Z G' with G = (Z'Y)^-1 and the covariance C of the noise.
@@ -28,9 +28,9 @@ from dynid.regression.equations import Layout
 from dynid.regression.known import Prior
 
 LEAST_SQUARES, INSTRUMENTAL, SEQUENTIAL = ("rls", "cls", "s-rls"), ("riv", "civ"), ("s-rls-b", "line-by-line")
-IN_TURN = ("s-rls", *SEQUENTIAL)  # those that process one joint after another
+IN_TURN = ("s-rls", *SEQUENTIAL)  # methods that process one joint after another
 METHODS = (*LEAST_SQUARES, *SEQUENTIAL, *INSTRUMENTAL, "mrls")
-_FIRST_DEVIATION = 10.0  # of a start that nothing is known of (Ardiani, s. 3.3.6.2: 100 on the diagonal of P)
+_FIRST_DEVIATION = 10.0  # default initial standard deviation (Ardiani, s. 3.3.6.2: 100 on the diagonal of P)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,11 @@ class StreamOptions:
     """Options of a stream.
 
     Attributes:
-        prior: see `PriorLike`.
-        forgetting: a form, its name or a factor.
+        prior: prior information, see `PriorLike`.
+        forgetting: form of forgetting, its name or a factor.
         noise: standard deviation of the torque noise, one number or one per joint, or "learn".
         robust: standard deviations beyond which a row is down-weighted, 0 for never.
+        adds: smallest information gain of a valid row.
         wanted: for mrls, required standard error of a parameter, in its unit.
         limits: for mrls, limits of standard parameters by name.
     """
@@ -77,7 +78,7 @@ class Stream:
                              f"robust weights and row selection; got forgetting '{forgetting.name}'")
         self.initial = self._initial()
         rows = None if method in ("mrls", "line-by-line") else self.prior
-        # Factors of single parameters move information between directions, so every direction needs some at the start.
+        # Factors of single parameters transfer information between directions, so every direction needs a prior.
         if rows is None and (method == "s-rls-b" or forgetting.name == "vector"):
             rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
@@ -86,11 +87,11 @@ class Stream:
                                    noise=noise_of(options.noise, options.prior, len(joints)),
                                    learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
         self._box = result.base_limits(self.base, options.limits) if options.limits else None
-        self._own = self.initial.copy()  # of s-rls-b
+        self._own = self.initial.copy()  # values of s-rls-b
         self.joint_estimates = np.zeros((0, len(self.base)))  # of s-rls, (dof, base): after each joint's last samples
 
     def _initial(self) -> Array:
-        """Return initial base values (base,): the prior's, zero without one."""
+        """Return the initial values of the base parameters (base,): those of the prior, or zero."""
         if self.prior is None:
             return np.zeros(len(self.base))
         return np.asarray(np.linalg.lstsq(self.prior.matrix, self.prior.values, rcond=1e-12)[0], dtype=float)
@@ -133,7 +134,7 @@ class Stream:
         return self.recursion.beta.copy()
 
     def estimate(self) -> Estimate:
-        """Return the estimate with its covariance and diagnostics."""
+        """Return the current estimate with its covariance and diagnostics."""
         if self.method in INSTRUMENTAL:
             self._need_samples()
             return instrumental_estimate(self.recursion, self.method)
@@ -143,7 +144,7 @@ class Stream:
         found = result.estimate_of(self.recursion, self.method)
         if self.method not in SEQUENTIAL:
             return found
-        # What joints take over as known has no share in these deviations: they are those of least squares.
+        # Standard errors are those of least squares, without errors of values that are treated as known.
         return self._with_values(found, self.values)
 
     def _with_values(self, found: Estimate, values: Array) -> Estimate:
@@ -181,7 +182,7 @@ class Stream:
                 "prior_known": np.array([(one.value, one.std) for one in prior.known.values()]).reshape(-1, 2)}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Restore the state from the arrays of `arrays`."""
+        """Restore the state of the stream from the arrays that `arrays` returned."""
         self._own, self.initial = np.array(arrays["own"]), np.array(arrays["initial"])
         self.recursion.restore(arrays)
 
@@ -192,7 +193,8 @@ def owners(base: BaseParameters) -> Ints:
 
 
 def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
-    """Add a block of samples by S-IDIM-RLS: all of them of the last joint, then of the one before it, and so on.
+    """Add a block of samples by S-IDIM-RLS: all samples of the last joint first, then those of the previous joint, and
+    so on.
 
     Args:
         recursion: Without forgetting. Weights that are to be estimated are those of the first block, if it is long
@@ -246,7 +248,7 @@ def line_by_line(regression: Regression) -> Array:
     return beta
 
 
-_LEAST_CORRELATION = 0.1  # between instruments and regressor, in the direction where it is least
+_LEAST_CORRELATION = 0.1  # smallest canonical correlation of instruments and regressor
 
 
 def instrumented_layout(plain: Layout) -> Layout:
@@ -262,8 +264,8 @@ def instrumented_entries(plain: Layout, instruments: Array, measured: Array) -> 
 
 
 def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
-    """Return the current instrumental-variable estimate with its covariance. Refuses instruments that are nearly
-    uncorrelated with the regressor."""
+    """Return the current instrumental-variable estimate with its covariance; raise an error if the instruments are
+    nearly uncorrelated with the regressor."""
     recursion.solve()
     b, base, beta = len(recursion.beta), recursion.layout.base, recursion.beta.copy()
     excited = np.diag(recursion.r)[:b] > 1e-8 * np.linalg.norm(recursion.r[:b, :b], axis=0)
@@ -320,7 +322,7 @@ def _middle(doubled: Regression, recursion: Recursion, beta: Array, gain: Array)
             own, residual = factor.columns[:half], tau - y @ beta[factor.columns[:half]]
             score[own] += z.T @ residual
             share[np.ix_(own, own)] += z.T @ y if enough else z.T @ z * (residual @ residual) / max(factor.rows, 1)
-        if enough:  # what the estimate would be without the block, to first order and one term more
+        if enough:  # estimate without the block, to second order
             moved = score + share @ (gain @ score)
             middle += np.outer(moved, moved) * (len(blocks) - 1) / len(blocks)
         else:

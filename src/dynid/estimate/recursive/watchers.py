@@ -18,15 +18,15 @@ from dynid.regression.known import Prior
 if TYPE_CHECKING:
     from dynid.estimate.recursive.recursion import Recursion
 
-_SAMPLES_BETWEEN_LOOKS = 256  # samples between looks where nothing else asks for more
-MIN_WINDOWS_FOR_MEAN = 8  # windows before a mean is used, and a spread
+_SAMPLES_BETWEEN_LOOKS = 256  # default number of samples between two calls
+MIN_WINDOWS_FOR_MEAN = 8  # windows before mean and spread are used
 _LONG_MEAN_WINDOWS = 100.0  # windows of a long mean
-_MIN_LOG_ODDS = 3.0  # log of the odds by which a shorter memory must win: strong evidence, in Jeffreys' words
-_CUSUM_ALLOWANCE, _CUSUM_THRESHOLD = 1.5, 12.0  # spreads that are taken off at every window, and whose sum is a change
+_MIN_LOG_ODDS = 3.0  # log odds by which a shorter memory must be better: strong evidence after Jeffreys
+_CUSUM_ALLOWANCE, _CUSUM_THRESHOLD = 1.5, 12.0  # in spreads: subtracted at every window, and alarm threshold of the sum
 
 
 class Watcher(Protocol):
-    """An operation on a recursion after every `every` samples."""
+    """Protocol of a periodic operation on a recursion, after every `every` samples."""
 
     every: int
 
@@ -40,7 +40,7 @@ class Watcher(Protocol):
 
 
 def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
-    """Return the watcher of a form of forgetting, or None."""
+    """Return the periodic operation that a form of forgetting needs, or None."""
     if isinstance(forgetting, TowardsPrior):
         return InnovationTest(forgetting, dof, base)
     if isinstance(forgetting, Bounded):
@@ -51,17 +51,17 @@ def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
 
 
 class InnovationTest:
-    """Restarts a recursion whose innovations have changed.
+    """Detector of changes in the innovations, which restarts the recursion.
 
     The mean squared innovation of a window relative to its long-term mean is 1 while nothing changes. Its variation
     depends on the autocorrelation; both are estimated. Excesses over 1.5 spreads are summed (CUSUM), and a sum of
     twelve, with the mean above the threshold, is a change.
 
     Attributes:
-        usual: (dof,), long-term mean of each joint.
-        seen: (dof,), number of windows.
-        spread: mean square of the ratio minus one.
-        total: the sum.
+        usual: long-term mean of the squared innovations of each joint (dof,).
+        seen: number of windows of each joint (dof,).
+        spread: mean square of (ratio - 1).
+        total: the CUSUM sum.
     """
 
     def __init__(self, forgetting: TowardsPrior, dof: int, base: int) -> None:
@@ -70,7 +70,7 @@ class InnovationTest:
         self.spread, self.windows, self.total = 0.0, 0, 0.0
 
     def look(self, recursion: Recursion) -> None:
-        # Plain numbers: on seven joints numpy would take three times as long, at every window.
+        # Plain Python numbers: for seven joints numpy would take three times as long.
         power, rows, _ = recursion.tally.tolist()
         settled = recursion.memory.weight > self.least
         known = [(p / u, n) for p, n, u, seen in zip(power, rows, self.usual.tolist(), self.seen.tolist(), strict=True)
@@ -103,7 +103,7 @@ class InnovationTest:
                 self.usual[j] += (p / n - self.usual[j]) / min(self.seen[j], _LONG_MEAN_WINDOWS)
 
     def restart(self, recursion: Recursion) -> None:
-        """Increase the covariance around the present estimate according to the innovations; earlier data become a
+        """Increase the covariance around the current estimate according to the innovations; earlier data become a
         prior."""
         matrix = after_change(recursion)
         if recursion.outside is not None:
@@ -135,11 +135,11 @@ def after_change(recursion: Recursion) -> Array:
     r, norms = recursion.r, np.where(recursion.norms > 0.0, recursion.norms, np.inf)
     alone = math.sqrt(float(np.sum(r[:, -1] ** 2))) / np.sqrt(norms)
     alone = np.where(alone > 0.0, alone, np.median(alone[alone > 0.0]) if np.any(alone > 0.0) else 1.0)
-    # What is not excited is known no better than a thousand times that: a factor that can be inverted.
+    # Parameters without excitation get a thousand times this standard deviation, so that the factor is invertible.
     whole = triangular(np.vstack([r[:b, :b], np.diag(1e-3 / alone)]))
     last = recursion.innovations()[-2 * recursion.forgetting_window:]
     excess = max(float(np.mean(last[last != 0.0] ** 2)) - 1.0, 0.0) if np.any(last) else 0.0
-    # One row of a parameter alone has the mean square of all rows' torques; all of them change independently.
+    # Each parameter alone explains the mean squared torque; all parameters change independently.
     torque = float(np.sum(r[:, -1] ** 2)) / max(recursion.memory.weight * dof, 1.0)
     size = math.sqrt(excess / max(torque * b, 1e-300))
     inverse = solve_triangular(whole, np.eye(b), trans=1) * math.sqrt(max(low_power(recursion.innovations()), 1.0))
@@ -148,7 +148,7 @@ def after_change(recursion: Recursion) -> Array:
 
 
 class BoundCheck:
-    """Suspends forgetting while a standard error exceeds its initial limit."""
+    """Check that suspends forgetting while a standard error exceeds its limit."""
 
     every = _SAMPLES_BETWEEN_LOOKS
 
@@ -189,11 +189,11 @@ class BoundCheck:
 
 
 class MemoryChoice:
-    """Chooses among memory lengths by the predictive evidence of each block of samples.
+    """Choice among memory lengths by the predictive evidence of each block of samples.
 
     Attributes:
         factors: one live factor per memory length.
-        score: log evidence of recent blocks under each.
+        score: log evidence of recent blocks for each memory length.
         chosen: index of the best memory length.
         before: the last block.
         power: noise power at the rate of blocks, per parameter, from the increase of the residual when neighbouring
@@ -211,7 +211,7 @@ class MemoryChoice:
     def look(self, recursion: Recursion) -> None:
         block = triangular(self._block(recursion))
         self._follow(block)
-        if not self.factors:  # the first block: all know the same
+        if not self.factors:  # the first block: all factors are equal
             self.factors = [recursion.r.copy() for _ in self.forgetting.memories]
             return
         gains = np.zeros(len(self.factors))
@@ -226,10 +226,8 @@ class MemoryChoice:
         recursion.take(self.factors[self.chosen].copy())
 
     def _follow(self, block: Array) -> None:
-        """Update the noise power with one more pair of neighbouring blocks.
-
-        The mean logarithm is used, because it is robust to a few changes.
-        """
+        """Update the noise power with one more pair of neighbouring blocks. The mean logarithm is used, because it is
+        robust to a few changes."""
         if len(self.before):
             both = triangular(np.vstack([self.before, block]))
             lost = max(both[-1, -1] ** 2 - self.before[-1, -1] ** 2 - block[-1, -1] ** 2, 1e-300) / (len(both) - 1)
@@ -247,7 +245,7 @@ class MemoryChoice:
 
     @staticmethod
     def _block(recursion: Recursion) -> Array:
-        """Return the last block's weighted rows (rows, base + 1)."""
+        """Return the weighted equations of the last block of samples (rows, base + 1)."""
         recursion.memory.settle()
         last = recursion.memory.last
         found, at = np.zeros((sum(len(one.r) for one in last), recursion.width)), 0

@@ -36,7 +36,7 @@ from dynid.robot.write_sdf import to_sdf
 from dynid.robot.write_urdf import with_rotor_inertias
 from dynid.version import __version__
 
-MUJOCO_TIMESTEP = 0.002  # s, of a file that names none
+MUJOCO_TIMESTEP = 0.002  # s, default of MJCF
 _MJCF_NAMES = {"armature": "armature", "damping": "damping", "frictionloss": "frictionloss"}
 _URDF_NAMES = {"damping": "damping", "frictionloss": "friction"}
 
@@ -51,9 +51,9 @@ class Exported:
     Attributes:
         target: name of the simulator or format.
         paths: the files, the main one first.
-        joints: values of every joint in the form of the target.
+        joints: values of every joint as the target represents them.
         losses: for every joint the torque that the target cannot represent.
-        notes: sentences that a user of the files should know.
+        notes: sentences on limitations of the files.
         is_logged: whether the losses are along the motion of a log; else along random states within the limits.
     """
 
@@ -67,7 +67,7 @@ class Exported:
     @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_LOSS),
                    loss_along=str, notes=list[str])
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; values that are not known are None."""
+        """Return the object as plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]
         return {"target": self.target, "files": [str(path) for path in self.paths],
                 "joints": {joint.name: {key: _finite(getattr(joint, key)) for key in names} for joint in self.joints},
@@ -106,14 +106,14 @@ def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequen
     cannot represent.
 
     Args:
-        estimate: with full parameters.
-        path: of the file; the robot file of a Python target lies beside it.
+        estimate: an estimate with all standard parameters.
+        path: output file; the robot file of a Python target is written to the same folder.
         target: one of `TARGETS`.
         samples: logs over whose motion friction is approximated that the target cannot represent.
-        drives: identified drives by joint, mappings or objects with attributes as `SimulatedJoint` has them.
+        drives: identified drives by joint: mappings or objects with attributes of `SimulatedJoint`.
         source: URDF or MJCF of the robot to write into. Default: the one the robot was read from.
-        with_payload: add the payload to the link that carries it.
-        unchecked: write also links that are not physically consistent.
+        with_payload: whether to add the payload to the link that carries it.
+        unchecked: whether to write links that are not physically consistent.
         isaaclab_friction: "torque" (Isaac Sim 5.0 and later) or "coefficient" (before).
 
     Raises:
@@ -125,7 +125,7 @@ def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequen
     notes: list[str] = []
     model, inertias = robot_inertias(estimate, with_payload, notes.append)
     motion = motion_for(estimate, samples)
-    assert estimate.theta is not None  # robot_inertias has asked for it
+    assert estimate.theta is not None  # checked by robot_inertias
     joints, losses = simulated_joints(model, estimate.theta, motion, holds)
     joints = with_drives(with_effort_limits(joints, model.robot), drives or {})
     request = _Request(model.robot, inertias, joints, Path(path), source, unchecked, isaaclab_friction, notes)
@@ -140,12 +140,12 @@ def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, .
     Args:
         robot: the robot.
         inertias: ten inertial parameters of each link (bodies, 10).
-        joints: with passive values and drives. Torque that the target cannot represent is added to the losses.
-        losses: torque that the values of the joints do not represent already.
+        joints: joints with passive values and drives. Torque that the target cannot represent is added to the losses.
+        losses: torque that the joint values do not represent.
         path, target, source, isaaclab_friction: as for `export`.
         notes: sentences for the user.
-        has_identified_links: whether the inertias are to be written into an MJCF `source`. By default its bodies stay
-            as they are, and it may have more joints than the robot, such as a free base.
+        has_identified_links: whether to write the inertias into an MJCF `source`. By default its bodies are unchanged,
+            and it may have more joints than the robot, such as a free base.
     """
     holds = _represented(target, isaaclab_friction)
     missing = [name for name in PASSIVE if name not in holds and any(getattr(joint, name) > 0.0 for joint in joints)]
@@ -156,7 +156,7 @@ def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, .
 
 
 def _represented(target: str, isaaclab_friction: str) -> tuple[str, ...]:
-    """Passive values of a joint that a target represents."""
+    """Return the names of the passive joint values that a target represents."""
     if target not in TARGETS:
         raise ModelError(f"there is no target '{target}'; there are {', '.join(TARGETS)}", code="unknown-target")
     if isaaclab_friction not in ("torque", "coefficient"):
@@ -304,8 +304,8 @@ def mujoco_actuator(joint: SimulatedJoint, timestep: float = MUJOCO_TIMESTEP) ->
     without it a `position`, with force = stiffness (command - q) - kd dq.
 
     Args:
-        joint: with its drive.
-        timestep: of the simulation, s, which decides how many samples a delay needs.
+        joint: a joint with its drive.
+        timestep: time step of the simulation, s, which determines the number of samples of a delay.
     """
     if not joint.is_driven:
         return None
@@ -335,14 +335,15 @@ _RAD_PER_DEGREE = float(np.pi / 180.0)
 
 
 def usd_json(robot: Robot, inertias: Array, joints: Sequence[SimulatedJoint]) -> str:
-    """Return JSON with the attributes of every link (by name) and joint that UsdPhysics and PhysX have a name for.
+    """Return JSON with the attributes of every link and joint for which UsdPhysics and PhysX have a name.
 
     Lengths are metres, masses kilograms. USD states angles in degrees: limits, velocities, and gains of revolute joints
     per degree. A friction torque has no attribute of UsdPhysics; it is `dynid:frictionTorque`, N m.
 
-    Args: robot: the robot.
-        inertias: (dof, 10), about the link frames.
-        joints: passive values and drives.
+    Args:
+        robot: the robot.
+        inertias: inertial parameters about the link frames (dof, 10).
+        joints: joints with passive values and drives.
     """
     links: dict[str, dict[str, Any]] = {}
     for body, row in zip(robot.bodies, inertias, strict=True):
@@ -362,7 +363,7 @@ def usd_json(robot: Robot, inertias: Array, joints: Sequence[SimulatedJoint]) ->
 
 
 def _joint(one: SimulatedJoint, is_prismatic: bool, lower: float, upper: float) -> dict[str, Any]:
-    """Attributes of one joint; angles in degrees."""
+    """Return the USD attributes of one joint; angles are in degrees."""
     unit = 1.0 if is_prismatic else _RAD_PER_DEGREE
     drive = "linear" if is_prismatic else "angular"
     found: dict[str, Any] = {"type": "PhysicsPrismaticJoint" if is_prismatic else "PhysicsRevoluteJoint",

@@ -1,8 +1,8 @@
-"""Values of joints as simulators know them, and the approximation of friction and rotor inertia by these.
+"""Approximation of friction and rotor inertia by the joint parameters of simulators: armature, damping, frictionloss.
 
-A target has armature, damping and frictionloss of a joint, or some of these. A joint whose model has other terms
-(load-dependent or Stribeck friction, presliding, offset, a coupling) gets the non-negative values that predict the
-torque of all its terms best along the motion, by least squares. The rotor inertia is unchanged if only friction is
+A target simulator has armature, damping and frictionloss of a joint, or some of these. A joint whose model has other
+terms (load-dependent or Stribeck friction, presliding, offset, a coupling) gets the non-negative values that predict
+the torque of all its terms best along the motion, by least squares. The rotor inertia is unchanged if only friction is
 approximated, and friction is unchanged if only a rotor inertia is.
 """
 
@@ -27,7 +27,7 @@ PASSIVE = ("armature", "damping", "frictionloss")
 _RANDOM_STATES = 2000  # for a fit without a log
 _DEFAULT_SPEED = 1.0  # rad/s or m/s, of a joint without a velocity limit
 _DEFAULT_ACCELERATION = 5.0  # rad/s^2 or m/s^2, of a joint without an acceleration limit
-_MAX_FIT_ROWS = 20000  # rows of a log that a fit uses: more change nothing
+_MAX_FIT_ROWS = 20000  # rows of a log that a fit uses; more rows hardly change it
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class TorqueLoss:
     """Torque that a target cannot represent at one joint, along the motion.
 
     Attributes:
-        joint: its name.
-        error: root mean square of the difference, N m or N.
-        torque: root mean square of the joint's torque, N m or N.
+        joint: name of the joint.
+        error: RMS of the torque that is not represented, N m or N.
+        torque: RMS of the joint's torque, N m or N.
         terms: names of the parameters that were approximated.
     """
 
@@ -48,7 +48,7 @@ class TorqueLoss:
 
     @property
     def percent(self) -> float:
-        """The error in percent of the torque; 0 without torque."""
+        """RMS torque that is not represented, in percent of the RMS joint torque; 0 without torque."""
         return 100.0 * self.error / self.torque if self.torque > 0 else 0.0
 
 
@@ -64,7 +64,7 @@ class JointMotion:
 
     @staticmethod
     def of_samples(samples: Sequence[Samples]) -> JointMotion:
-        """Return the motion of some logs, at most `_MAX_FIT_ROWS` rows; times only where no row is left out."""
+        """Return the motion of logs, at most `_MAX_FIT_ROWS` rows; times are included only if all rows are used."""
         rows = sum(len(one.q) for one in samples)
         step = -(-rows // _MAX_FIT_ROWS)
         q, dq, ddq = (np.vstack([getattr(one, name)[::step] for one in samples]) for name in ("q", "dq", "ddq"))
@@ -90,10 +90,10 @@ def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Col
     """Return the passive values of every joint in a target, and the torque that the target cannot represent.
 
     Args:
-        model: of the estimate.
-        theta: (parameters,).
-        motion: along which the torques are fitted.
-        holds: which of "armature", "damping" and "frictionloss" the target represents.
+        model: model of the estimate.
+        theta: standard parameters (parameters,).
+        motion: motion along which the torques are fitted.
+        holds: values that the target represents: "armature", "damping", "frictionloss".
     """
     parts = _NonRigid(model, theta, motion)
     found, losses = [], []
@@ -140,7 +140,7 @@ class _NonRigid:
     def __init__(self, model: Model, theta: Array, motion: JointMotion) -> None:
         whole = model.with_bodies_if_unset(theta)
         is_body = np.array([item.body is not None for item in model.parameters])
-        in_log = np.array([item.unit == "s" for item in model.parameters])  # delays describe the log, not the machine
+        in_log = np.array([item.unit == "s" for item in model.parameters])  # delays describe the log, not the robot
         links, others = np.where(is_body, theta, 0.0), np.where(is_body | in_log, 0.0, theta)
         if whole.channels and motion.t is not None:
             memory = whole.memory(MotionSegment(motion.t, motion.q, motion.dq, motion.ddq))
@@ -225,7 +225,7 @@ class SimulatedJoint:
     """One joint in a simulator: passive values, and its drive where it has one. SI units, on the joint side.
 
     Attributes:
-        name: of the joint.
+        name: name of the joint.
         armature: reflected rotor inertia, kg m^2 or kg.
         damping: viscous friction, N m s/rad or N s/m.
         frictionloss: Coulomb friction, N m or N.
@@ -234,9 +234,9 @@ class SimulatedJoint:
         ki: integral gain, N m/(rad s) or N/(m s), or None.
         force_limit: largest torque or force of the drive, N m or N; infinite where unknown.
         velocity_limit: no-load speed of the drive, rad/s or m/s; infinite where unknown.
-        delay: from command to torque, s.
+        delay: delay from command to torque, s.
         torque_constant: torque per current, N m/A or N/A, or None.
-        resistance: of the winding, ohm, or None.
+        resistance: resistance of the winding, ohm, or None.
     """
 
     name: str
@@ -259,8 +259,8 @@ class SimulatedJoint:
                 continue
             endless = one.name in ("force_limit", "velocity_limit")
             if np.isnan(value) or value < 0.0 or (np.isinf(value) and not endless):
-                raise ModelError(f"{one.name} of joint '{self.name}' must be a number that is not negative, got "
-                                 f"{value:g}", code="wrong-joint-value")
+                raise ModelError(f"{one.name} of joint '{self.name}' must be a non-negative number, got {value:g}",
+                                 code="wrong-joint-value")
 
     @property
     def is_driven(self) -> bool:

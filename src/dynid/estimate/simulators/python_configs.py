@@ -1,4 +1,4 @@
-"""Actuator configurations of mjlab and Isaac Lab as Python files, with the names of their own classes."""
+"""Actuator configurations for mjlab and Isaac Lab as Python files, with the classes of these simulators."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from dynid.estimate.simulators.friction_fit import SimulatedJoint
 from dynid.version import __version__
 
 IsaacFriction = Literal["torque", "coefficient"]
-_MJLAB_TIMESTEP, _ISAAC_TIMESTEP = 0.005, 0.005  # s, of their examples; the user's own goes into the generated file
+_MJLAB_TIMESTEP, _ISAAC_TIMESTEP = 0.005, 0.005  # s, as in their examples; the user edits it in the generated file
 
 
 def mjlab_config(robot: str, model_file: str, joints: Sequence[SimulatedJoint]) -> str:
     """Return a Python file with the robot's `EntityCfg` for mjlab.
 
-    Armature, damping and frictionloss of the joints are in the MJCF `model_file` beside it; mjlab adds the actuators.
+    Armature, damping and frictionloss of the joints are in the MJCF `model_file` in the same folder; mjlab adds the
+    actuators.
     """
     driven = [joint for joint in joints if joint.stiffness is not None]
     used = sorted({_mjlab_class(joint) for joint in driven})
@@ -54,12 +55,12 @@ def isaaclab_config(robot: str, model_file: str, joints: Sequence[SimulatedJoint
     """Return a Python file with the actuators of the robot for Isaac Lab.
 
     Args:
-        robot: its name.
-        model_file: URDF or MJCF beside it, which Isaac Lab converts.
-        joints: with their drives.
+        robot: name of the robot.
+        model_file: URDF or MJCF in the same folder, which Isaac Lab converts.
+        joints: joints with their drives.
         friction: "torque" for Isaac Sim 5.0 and later, where joint friction is a torque. "coefficient" for earlier
-            versions, where it is a coefficient of the transmitted force and cannot hold a torque: friction is then left
-            out, and viscous friction is part of the damping gain.
+            versions, where it is a coefficient of the transmitted force and cannot represent a torque: friction is then
+            omitted, and viscous friction is part of the damping gain.
     """
     groups: dict[tuple[str, float, float], list[SimulatedJoint]] = {}
     for joint in joints:  # one group has one stall torque and one delay

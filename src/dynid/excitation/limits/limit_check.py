@@ -82,7 +82,7 @@ class LimitReport:
 
     @property
     def violated(self) -> tuple[Usage, ...]:
-        """Violated limits, the largest violation first."""
+        """Limits that the motion violates, the largest violation first."""
         return tuple(sorted((u for u in self.usages if not u.ok), key=lambda u: -u.excess))
 
 

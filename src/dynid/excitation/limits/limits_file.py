@@ -137,7 +137,7 @@ class SpaceTable(_Table):
 
 
 class LimitsTable(_Table):
-    """Content of a limits file."""
+    """Content of a TOML file with limits of a motion."""
 
     first: tuple[float, ...] | None = None
     last: tuple[float, ...] | None = None

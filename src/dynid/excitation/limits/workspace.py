@@ -84,7 +84,7 @@ class Workspace:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return a description of each column of `slack`."""
+        """Return a description of each pair of bodies or half-space, in the order of the columns of `slack`."""
         return (*(f"{self.capsules[p].name} against {self.capsules[q].name}" for p, q in self.pairs),
                 *(f"{self.capsules[p].name} in half-space '{self.planes[w].name}'" for w, p in self.sides))
 
@@ -218,7 +218,7 @@ class Capsule:
 
 
 def sphere(body: int, centre: ArrayLike, radius: float, name: str) -> Capsule:
-    """Return a sphere on a body (BASE: fixed to the base)."""
+    """Return a capsule that is a sphere, on a body of the robot or fixed to the base (BASE)."""
     return Capsule(body, np.asarray(centre, dtype=float), np.asarray(centre, dtype=float), radius, name)
 
 

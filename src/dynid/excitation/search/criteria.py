@@ -55,7 +55,7 @@ def _smooth_condition(s: Eigenvalues, p: float) -> Value:
 
 
 def _inverse_smallest(s: Eigenvalues) -> Value:
-    """Return 1 / sigma_min and its derivative."""
+    """Return the inverse 1 / sigma_min of the smallest singular value, and its derivative."""
     low, u = s.values[0], s.vectors[:, 0]
     return float(low ** -0.5), -0.5 * low ** -1.5 * np.outer(u, u)
 
@@ -106,7 +106,7 @@ def _hadamard(matrix: Array, s: Eigenvalues) -> Value:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion by name. weight: of 1/sigma_min in 'condition+' (k_1 of Ardiani, eq. 1.37)."""
+    """An optimality criterion by name. weight: weight of 1/sigma_min in 'condition+' (k_1 of Ardiani, eq. 1.37)."""
 
     name: str = "condition"
     weight: float = 1.0
@@ -128,8 +128,8 @@ class Criterion:
         return self.name in ("condition", "condition+", "largest")
 
     def __call__(self, matrix: Array, order: float | None = None) -> Value:
-        """Return value and derivative at A (base, base); order: of the smooth approximation, None for the criterion
-        itself."""
+        """Return the criterion and its derivative at the information matrix A (base, base); order: order of the smooth
+        approximation, None for the exact criterion."""
         s = Eigenvalues.of(matrix)
         if self.name == "hadamard":
             return _hadamard(matrix, s)

@@ -89,7 +89,7 @@ class ExperimentDesign:
         return max((u.excess for u in report.usages if u.kind in ("torque", "space")), default=0.0)
 
     def check(self, trajectory: Trajectory) -> LimitReport:
-        """Check every limit on a grid at least ten times finer than that of the search."""
+        """Check all limits of a motion on a time grid at least ten times finer than that of the search."""
         points = max(10 * len(self.problem.t), 5000)
         return check_limits(trajectory, self.limits, self.torque, points=points, unchecked=self.unchecked)
 
@@ -242,9 +242,7 @@ class Search:
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """The future log: `rate`, Hz, and `noise`, the standard deviation of each torque (one number or (dof,)), N m or N.
-
-    Without noise, a share of the typical torque of each joint is used for the expected standard errors.
-    """
+    Without noise, a share of the typical torque of each joint is used for the expected standard errors."""
 
     rate: float = 100.0
     noise: Array | float | None = None

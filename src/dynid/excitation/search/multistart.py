@@ -151,9 +151,7 @@ class MultiStart:
 
     def _corrected(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
         """Return a motion within all limits, after correction of violations between samples by a further optimisation.
-
-        Limits of torque or workspace that are violated between samples are made stricter for it.
-        """
+        In this optimisation, limits of torque or workspace that were violated between samples are stricter."""
         problem = anchor.problem
         best = self._shrunk(z, anchor)
         for _ in range(3):

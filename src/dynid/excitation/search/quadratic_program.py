@@ -22,9 +22,7 @@ from dynid.kernel_store import njit
 def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolerance: float,
              limit: int) -> tuple[Array, bool]:
     """Return x (n,) and whether it is the solution; hessian (n, n) positive definite, rows (m, n), bounds (m,).
-
-    tolerance: allowed violation of rows of length one. limit: largest number of steps.
-    """
+    tolerance: allowed violation of rows of length one. limit: largest number of steps."""
     n, m = len(gradient), len(bounds)
     K = _inverse_factor(hessian)
     x = -((K @ gradient) @ K)

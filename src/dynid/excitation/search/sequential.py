@@ -94,11 +94,8 @@ class QuadraticModel:
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             orders: tuple[float, ...] = _SMOOTHING_ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
-    """Yield improving motions from z on, until no step reduces the objective or stop() returns True.
-
-    z must satisfy the linear limits. The objective is the smooth approximation of the current order, so it may increase
-    between orders.
-    """
+    """Yield improving motions from z on, until no step reduces the objective or stop() returns True. z must satisfy the
+    linear limits. The objective is the smooth approximation of the current order, so it may increase between orders."""
     model, values = QuadraticModel(np.eye(z.size)), problem.nonlinear_values(z)
     nonsmooth = problem.criterion.nonsmooth
     for order in orders if nonsmooth else (None,):
@@ -137,11 +134,8 @@ def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
 
 def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | None, slope: float,
                  model: QuadraticModel) -> tuple[float, list[Array]]:
-    """Return the first share of a step d (dof, k), by halving, that reduces the merit function enough (Armijo).
-
-    The share is below the smallest one if there is none. Values of the nonlinear limits after the step are returned
-    too.
-    """
+    """Return the first share of a step d (dof, k), by halving, that reduces the merit function enough (Armijo). The
+    share is below the smallest one if there is none. Values of the nonlinear limits after the step are returned too."""
     share, values, merit = 1.0, at.values, model.merit(at.objective, at.violation)
     while share >= MIN_STEP_SHARE:
         new = at.z + share * d * problem.unit
@@ -182,10 +176,8 @@ def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -
 
 
 def _elastic_programme(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> tuple[Array, Array, Array, Array]:
-    """Return hessian, gradient, rows and bounds of the programme without the linear limits.
-
-    It contains the trust region, and the linearised nonlinear limits with one elastic variable, if there are any.
-    """
+    """Return hessian, gradient, rows and bounds of the programme without the linear limits. It contains the trust
+    region, and the linearised nonlinear limits with one elastic variable, if there are any."""
     n = at.gradient.size
     nonlinear, values = problem.nonlinear_rows(at.z, at.values)
     elastic = int(len(values) > 0)

@@ -269,10 +269,8 @@ def _depths(robot: Robot, legs: Ints) -> Ints:
 
 def _on_ground(robot: Robot, contacts: tuple[Contact, ...], joints: Array, bend: float, places: Array
                ) -> tuple[Array, Array]:
-    """Return a configuration (7 + n,) from `joints` (n,) with all feet on level ground, and the error of each foot.
-
-    The feet are vertically below their positions in the posture `places` (n,); legs are shortened by the share `bend`.
-    """
+    """Return a configuration (7 + n,) from `joints` (n,) with all feet on level ground, and the error of each foot. The
+    feet are vertically below their positions in the posture `places` (n,); legs are shortened by the share `bend`."""
     start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], places])
     poses = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]
     ground = float(np.mean([pose[2, 3] for pose in poses])) * (1.0 - bend)

@@ -144,10 +144,8 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
 
 def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, nominal: ArrayLike | None = None,
                seed: int = 0) -> tuple[StandingLimit, tuple[str, ...]]:
-    """Return the limits of standing feet, with a home posture that is chosen if none is given, and remarks.
-
-    Arguments are those of `excite_standing`; nominal: parameters, by default the model's own.
-    """
+    """Return the limits of standing feet, with a home posture that is chosen if none is given, and remarks. Arguments
+    are those of `excite_standing`; nominal: parameters, by default the model's own."""
     robot = complete(model).robot
     if robot is None:
         raise DynidError("a model without a robot has no feet", code="no-robot")
@@ -167,7 +165,7 @@ def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, no
                              gain)
 
     def excess(configuration: Array) -> float:
-        """Return the largest violation of a limit at rest."""
+        """Return the largest violation of a limit in a configuration at rest."""
         try:
             limit = limit_of(configuration)
         except NotPossibleError:  # singular legs, or an empty support polygon

@@ -76,7 +76,7 @@ class StandingLimit:
         return replace(self, margin=min(self.margin + excess, 0.5))
 
     def contact_forces(self, states: WholeBodyStates) -> ContactForces:
-        """Return contact forces and joint torques of some states."""
+        """Return the contact forces and joint torques of whole-body states, by inverse dynamics."""
         motion = dynamics.root_motion(self.support.stance.robot, states.q, states.v, states.a)
         return self.support.forces(states.q, self.model.inverse_dynamics(self.theta, *motion))
 

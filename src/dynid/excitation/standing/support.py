@@ -70,7 +70,7 @@ class Support:
 
     @staticmethod
     def of(stance: Stance, standing: Standing, weight: float) -> Support:
-        """Return the support of a stance.
+        """Return the contact points and the support polygon of standing feet.
 
         Raises:
             NotPossibleError: If the support polygon is empty, or smaller than the margin.

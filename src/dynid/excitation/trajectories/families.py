@@ -43,7 +43,7 @@ class Family(Protocol):
 
     @property
     def rest(self) -> bool:
-        """Whether velocity and acceleration are zero at both ends."""
+        """Whether the motions of the family have zero velocity and acceleration at both ends."""
 
     @property
     def constant(self) -> Array:
@@ -256,7 +256,8 @@ FAMILIES: dict[str, Callable[[float, int], Family]] = {
 
 
 def family_named(kind: str, duration: float, harmonics: int) -> Family:
-    """Return a family by its name in commands; harmonics: of a Fourier series; splines have none."""
+    """Return a family by its name in commands; harmonics: number of harmonics of a Fourier series, which splines
+    ignore."""
     if kind not in FAMILIES:
         raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(FAMILIES)}",
                          code="unknown-motion-family")
