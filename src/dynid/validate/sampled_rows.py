@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -150,20 +149,8 @@ def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mappin
     rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
     course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
     predicted = series.predicted[rows]
-    return SampledRows(
-        q,
-        dq,
-        ddq,
-        signs,
-        turns,
-        jerks,
-        rate,
-        course,
-        columns,
-        series.measured[rows] - predicted,
-        predicted,
-        series.keep[rows],
-    )
+    return SampledRows(q, dq, ddq, signs, turns, jerks, rate, course, columns, series.measured[rows] - predicted,
+                       predicted, series.keep[rows])
 
 
 def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
@@ -187,22 +174,7 @@ def _joined(parts: Sequence[SampledRows]) -> SampledRows:
     """Concatenate the rows of several logs."""
     if len(parts) == 1:
         return parts[0]
-
-    def stack(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    columns = tuple(np.concatenate([part.columns[j] for part in parts]) for j in range(parts[0].q.shape[1]))
-    return SampledRows(
-        stack("q"),
-        stack("dq"),
-        stack("ddq"),
-        stack("signs"),
-        stack("turns"),
-        stack("jerks"),
-        stack("rate"),
-        stack("course"),
-        columns,
-        stack("residual"),
-        stack("predicted"),
-        stack("keep"),
-    )
+    columns = tuple(map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
+    return SampledRows(**{one.name: columns if one.name == "columns" else np.concatenate([getattr(part, one.name)
+                                                                                          for part in parts])
+                          for one in fields(SampledRows)})
