@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -174,7 +175,7 @@ def _joined(parts: Sequence[SampledRows]) -> SampledRows:
     """Concatenate the rows of several logs."""
     if len(parts) == 1:
         return parts[0]
-    columns = tuple(map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
-    return SampledRows(**{one.name: columns if one.name == "columns" else np.concatenate([getattr(part, one.name)
-                                                                                          for part in parts])
-                          for one in fields(SampledRows)})
+    joined: dict[str, Any] = {one.name: np.concatenate([getattr(part, one.name) for part in parts])
+                              for one in fields(SampledRows) if one.name != "columns"}
+    return SampledRows(columns=tuple(map(np.concatenate, zip(*(part.columns for part in parts), strict=True))),
+                       **joined)
