@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -151,20 +151,8 @@ def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mappin
     rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
     course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
     predicted = series.predicted[rows]
-    return SampledRows(
-        q,
-        dq,
-        ddq,
-        signs,
-        turns,
-        jerks,
-        rate,
-        course,
-        columns,
-        series.measured[rows] - predicted,
-        predicted,
-        series.keep[rows],
-    )
+    return SampledRows(q, dq, ddq, signs, turns, jerks, rate, course, columns, series.measured[rows] - predicted,
+                       predicted, series.keep[rows])
 
 
 def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
@@ -188,22 +176,7 @@ def _joined(parts: Sequence[SampledRows]) -> SampledRows:
     """Concatenate the rows of several logs."""
     if len(parts) == 1:
         return parts[0]
-
-    def stack(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    columns = tuple(np.concatenate([part.columns[j] for part in parts]) for j in range(parts[0].q.shape[1]))
-    return SampledRows(
-        stack("q"),
-        stack("dq"),
-        stack("ddq"),
-        stack("signs"),
-        stack("turns"),
-        stack("jerks"),
-        stack("rate"),
-        stack("course"),
-        columns,
-        stack("residual"),
-        stack("predicted"),
-        stack("keep"),
-    )
+    joined: dict[str, Any] = {one.name: np.concatenate([getattr(part, one.name) for part in parts])
+                              for one in fields(SampledRows) if one.name != "columns"}
+    return SampledRows(columns=tuple(map(np.concatenate, zip(*(part.columns for part in parts), strict=True))),
+                       **joined)

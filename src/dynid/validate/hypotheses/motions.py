@@ -9,7 +9,6 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.kernel_store import njit
-from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
 from dynid.validate.hypotheses.hypothesis import Change, Hypothesis
@@ -27,16 +26,23 @@ _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched
 _HARDLY_FILTERED = 0.05  # share of the sampling rate: cut-off if the samples state none
 
 
+def _of_each(change: Callable[[Samples], Samples]) -> Change:
+    """Return a correction that changes each log by itself, and not the model."""
+    return lambda model, logs: (model, tuple(map(change, logs)))
+
+
+def _scaled(scale: Array, torque: Array | float = 1.0) -> Change:
+    """Return the correction that multiplies the motion and the torque of each joint by a factor (dof,)."""
+    return _of_each(lambda log: replace(log, q=log.q * scale, dq=log.dq * scale, ddq=log.ddq * scale,
+                                        tau=log.tau * torque))
+
+
 def stretched(factor: float) -> Change:
     """Return the correction that multiplies the time stamps of samples by a factor."""
-    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
-        return model, tuple(replace(log, t=log.t * factor, dq=log.dq / factor, ddq=log.ddq / factor ** 2,
-                                    rate=log.rate / factor, settings={**log.settings, **{
-                                        name: value / factor for name in ("cutoff", "torque_cutoff")
-                                        if isinstance(value := log.settings.get(name), float | int)}})
-                            for log in logs)
-
-    return change
+    return _of_each(lambda log: replace(log, t=log.t * factor, dq=log.dq / factor, ddq=log.ddq / factor ** 2,
+                                        rate=log.rate / factor, settings={**log.settings, **{
+                                            name: value / factor for name in ("cutoff", "torque_cutoff")
+                                            if isinstance(value := log.settings.get(name), float | int)}}))
 
 
 def time_scale(factor: float) -> Hypothesis:
@@ -49,12 +55,7 @@ def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
     scale, inverse = np.ones(dof), np.ones(dof)
     scale[j] = factor
     inverse[j] = 1.0 / factor if torque else 1.0
-
-    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
-        return model, tuple(replace(log, q=log.q * scale, dq=log.dq * scale, ddq=log.ddq * scale,
-                                    tau=log.tau * inverse) for log in logs)
-
-    return Hypothesis("gear-ratio", (j,), change, inverse, (factor,), 1, {"torque": float(torque)})
+    return Hypothesis("gear-ratio", (j,), _scaled(scale, inverse), inverse, (factor,), 1, {"torque": float(torque)})
 
 
 def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
@@ -62,42 +63,31 @@ def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
     order = np.arange(dof)
     order[[j, k]] = k, j
 
-    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
-        def swap(x: np.ndarray) -> np.ndarray:
-            return np.ascontiguousarray(x[:, order])
+    def swap(x: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(x[:, order])
 
-        return model, tuple(replace(log, q=swap(log.q), dq=swap(log.dq), ddq=swap(log.ddq)) for log in logs)
-
-    return Hypothesis("positions-swapped", (j, k), change)
+    return Hypothesis("positions-swapped", (j, k), _of_each(
+        lambda log: replace(log, q=swap(log.q), dq=swap(log.dq), ddq=swap(log.ddq))))
 
 
 def position_sign(j: int, dof: int) -> Hypothesis:
     """Return the hypothesis that the position of joint j has the opposite sign."""
     scale = np.ones(dof)
     scale[j] = -1.0
-
-    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
-        return model, tuple(replace(log, q=log.q * scale, dq=log.dq * scale, ddq=log.ddq * scale) for log in logs)
-
-    return Hypothesis("position-sign", (j,), change)
+    return Hypothesis("position-sign", (j,), _scaled(scale))
 
 
 def position_offset(j: int, offset: float, dof: int) -> Hypothesis:
     """Return the hypothesis that the position of joint j exceeds the logged one by `offset` (rad or m)."""
     more = np.zeros(dof)
     more[j] = offset
-
-    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
-        return model, tuple(replace(log, q=log.q + more) for log in logs)
-
+    change = _of_each(lambda log: replace(log, q=log.q + more))
     return Hypothesis("position-offset", (j,), change, values=(offset,), parameters=1)
 
 
 def delay(late: float) -> Hypothesis:
-    """Return the hypothesis that all torques are logged `late` seconds after their motion."""
-    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
-        return model, tuple(replace(log, tau=_advanced(log, late)) for log in logs)
-
+    """Return the hypothesis that all torques are `late` seconds after the motion they belong to."""
+    change = _of_each(lambda log: replace(log, tau=_advanced(log, late)))
     return Hypothesis("residual-follows-delay", (), change, values=(late,), parameters=1, between_rows=True)
 
 
@@ -122,10 +112,8 @@ def _advanced(log: Samples, late: float) -> np.ndarray:
 
 
 def backlash(j: int, gap: float) -> Hypothesis:
-    """Return the hypothesis that the gear of joint j has backlash `gap` (rad or m), with a motor-side encoder."""
-    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
-        return model, tuple(_without_gap(log, j, gap) for log in logs)
-
+    """Return the hypothesis that the gear of joint j has backlash (rad or m), with its encoder on the motor side."""
+    change = _of_each(lambda log: _without_gap(log, j, gap))
     return Hypothesis("residual-follows-backlash", (j,), change, values=(gap,), parameters=1, between_rows=True)
 
 
@@ -134,9 +122,7 @@ def presliding(j: int, width: float) -> Hypothesis:
 
     The link follows its encoder, so inertia and gravity torques are as logged; this distinguishes it from backlash.
     """
-    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
-        return model, tuple(replace(log, dq=_without_gap(log, j, width).dq) for log in logs)
-
+    change = _of_each(lambda log: replace(log, dq=_without_gap(log, j, width).dq))
     return Hypothesis("residual-follows-reversal", (j,), change, values=(width,), parameters=1, between_rows=True)
 
 

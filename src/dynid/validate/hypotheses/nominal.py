@@ -97,11 +97,8 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
         power = float(np.sum((tau - tau.mean()) ** 2))
         alone = sheet.nominal[own] * value[0]
         part = float(np.sum((alone - alone.mean()) ** 2))
-        found.append(
-            float(value[0])
-            if power > 0 and rest @ rest < MAX_NOMINAL_MISFIT * power and part > MAX_NOMINAL_MISFIT * power
-            else None
-        )
+        is_known = rest @ rest < MAX_NOMINAL_MISFIT * power < part
+        found.append(float(value[0]) if power > 0 and is_known else None)
     return found
 
 

@@ -58,7 +58,7 @@ from dynid.validate.thresholds import (
 
 EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
 EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
-GRAVITY_ROWS = 300  # of all logs: a direction of gravity is reported as these rows show it
+FITTED_ROWS = 300  # of all logs, that numbers of hypotheses are fitted to: they are reported, unlike those that select
 MOTIONS_REFINED = 4  # of the motion hypotheses, the most promising ones
 SCALE_CAUSES = ("drive-gain", "torque-sign")
 BACKLASH_CAUSE = "residual-follows-backlash"
@@ -114,11 +114,12 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
     logs, gravity, mixed = hypothesis_excerpt(problem.data), None, np.flatnonzero(rough > MIXED_JOINT).tolist()
     if before > CONTRADICTION_ASKED * own or np.any(rough > ROUGH_JOINT):
-        # If joints do not contradict each other, only the motion of a joint with a large residual of its own can be
-        # wrong.
-        screen, loose = HypothesisScreen.of(problem, logs, noise), np.flatnonzero(rough > ROUGH_JOINT).tolist()
-        likely = _motions(screen, range(dof) if before > CONTRADICTION_ASKED * own else loose, mixed)
-        gravity = _gravity(problem, HypothesisScreen.of(problem, logs, noise, GRAVITY_ROWS))
+        # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
+        fitted, loose = (HypothesisScreen.of(problem, logs, noise, FITTED_ROWS),
+                         np.flatnonzero(rough > ROUGH_JOINT).tolist())
+        likely = _motions(HypothesisScreen.of(problem, logs, noise), fitted,
+                          range(dof) if before > CONTRADICTION_ASKED * own else loose, mixed)
+        gravity = _gravity(problem, fitted)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), (), gravity)
@@ -259,12 +260,14 @@ def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     return mean_log_share(trial)
 
 
-def _motions(screen: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]) -> list[tuple[float, Hypothesis]]:
+def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]
+             ) -> list[tuple[float, Hypothesis]]:
     """Return the hypotheses about the motion that may explain enough, the best of each cause and joint, with fitted
     numbers and residual ratios.
 
     Args:
-        screen: screening rows.
+        screen: rows that select hypotheses.
+        fitted: rows that numbers are fitted to.
         doubted: joints whose motion may be wrong.
         mixed: joints whose own equations leave large residuals, as with backlash or exchanged columns.
     """
@@ -276,8 +279,8 @@ def _motions(screen: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[i
         found.setdefault((one.cause, one.joints, kind), []).append((screen.share(one), one))
     hopes = [(hoped(tried), min(tried, key=lambda pair: pair[0])[1]) for tried in found.values()]
     best = sorted((pair for pair in hopes if pair[0] < SCREEN_HOPED), key=lambda pair: pair[0])[:MOTIONS_REFINED]
-    finer = [refined(start, screen.share, dof) for _, start in best]
-    return [(share, one) for one in finer if (share := screen.share(one)) < SCREEN_HOPED]
+    finer = [refined(start, fitted.share, dof) for _, start in best]
+    return [(share, one) for one in finer if (share := fitted.share(one)) < SCREEN_HOPED]
 
 
 def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
