@@ -133,7 +133,7 @@ class Kernel:
 
     def _compile_by_numba(self, arguments: tuple[Any, ...]) -> None:
         """Let numba compile the kernel for these arguments, or load it from its cache, one process at a time."""
-        with compile_lock(self.__name__):
+        with compile_lock(self.py_func.__name__):
             self.dispatcher.compile(tuple(map(self.dispatcher.typeof_pyval, arguments)))
 
     @cached_property

@@ -128,6 +128,7 @@ def test_every_criterion_gets_better_in_every_family(kind: str, criterion: str) 
     assert found.value < np.median(values)
 
 
+@pytest.mark.usefixtures("one_start")
 def test_torque_and_space_are_respected() -> None:
     robot = Robot.builtin("arm3r")
     space = Workspace.of(robot, radius=0.03, margin=0.01, planes=[HalfSpace((0, 0, 1), -0.1, "table"),
@@ -142,6 +143,7 @@ def test_torque_and_space_are_respected() -> None:
     assert free.value < found.value
 
 
+@pytest.mark.usefixtures("one_start")
 def test_home_and_back() -> None:
     found = excite(model("arm3r"), family=Fourier(6.0, 3, rest=False), search=ONE_ROUND).from_home([0.0, 0.3, -0.2])
     assert found.trajectory.duration > found.core.duration == 6.0
@@ -284,6 +286,7 @@ def test_files(tmp_path: Path, short: ExcitingMotion) -> None:
     assert found.base.names[0] in found.summary() or "expected standard errors" in found.summary()
 
 
+@pytest.mark.usefixtures("one_start")
 def test_knots_can_be_searched_for() -> None:
     found = excite(model("arm3r"), family=Splines(5.0, pieces=6, knots="free"),
                    search=Search(budget=None, rounds=2, seed=1))

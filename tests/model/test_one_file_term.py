@@ -4,7 +4,7 @@ gradients, named in the verdict. And a model of one's own, with a regressor and 
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -148,21 +148,29 @@ def test_compiled_simulation_is_that_of_the_formula(monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(run.dq, theirs.y[3:].T, atol=1e-7)
 
 
-def test_it_runs_as_fast_as_built_in_friction() -> None:
+def test_it_is_simulated_as_built_in_friction_without_python_in_the_loop() -> None:
     usual = Model(ROBOT, (RigidBodies(), Viscous(), Coulomb(sign=Sign("tanh", 0.1)), Offset()))
-    path = Reference(np.zeros((20001, 3)), *np.zeros((2, 20001, 3)), 1000.0)
-    controller = Poles(10.0)
+    built_in = np.array([p.nominal if p.body is not None else 0.05 for p in usual.parameters])
 
-    def seconds(model: Model, theta: Array) -> float:
-        times = []
-        for _ in range(5):
-            begun = time.process_time()
-            simulate(model, theta, controller, path)
-            times.append(time.process_time() - begun)
-        return min(times)
+    def calls(model: Model, theta: Array, ticks: int) -> int:
+        """Python functions that a simulation calls."""
+        count, path = 0, Reference(*np.zeros((3, ticks + 1, 3)), 1000.0)
 
-    theirs = seconds(usual, np.array([p.nominal if p.body is not None else 0.05 for p in usual.parameters]))
-    assert seconds(MODEL, truth(MODEL)) < 2.0 * theirs
+        def counted(frame: object, event: str, argument: object) -> None:
+            nonlocal count
+            count += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(counted)
+        try:
+            simulate(model, theta, Poles(10.0), path)
+        finally:
+            sys.setprofile(before)
+        return count
+
+    for model, theta in ((usual, built_in), (MODEL, truth(MODEL))):
+        calls(model, theta, 10)  # kernels are loaded
+        assert calls(model, theta, 2000) < calls(model, theta, 1000) + 500  # fewer than one for two ticks
 
 
 def test_a_terse_term_moves_alike_in_the_python_loop() -> None:
