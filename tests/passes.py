@@ -10,15 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-import numpy as np
-
 from dynid import threads
 from dynid.model import FlexibleModel, Model
 from dynid.model.completion import Completed
 from dynid.model.momentum import MomentumForm
 
-# Every way to the regressor. One that is called inside another is not counted again, nor is one that asks for no column
-# of a body: friction alone takes no kinematics.
+# Every way to the regressor. One that is called inside another is not counted again.
 ENTRIES = ((Model, "fill"), (Model, "regressor"), (FlexibleModel, "fill"), (FlexibleModel, "regressor"),
            (Completed, "fill"), (Completed, "regressor"), (MomentumForm, "fill"))
 PLUMBING = ("dynid.model", "dynid.regression", "dynid.threads")  # rooms that evaluate it on behalf of others
@@ -64,7 +61,7 @@ def counted_passes() -> Iterator[Passes]:
 
 def _counting(original: Callable[..., Any], passes: Passes) -> Callable[..., Any]:
     def counted(self: Any, q: Any, *rest: Any, **named: Any) -> Any:
-        if not passes.depth and _asks_for_bodies(self, *rest):
+        if not passes.depth:
             passes.rows[_callers()] += len(q)
         passes.depth += 1
         try:
@@ -73,12 +70,6 @@ def _counting(original: Callable[..., Any], passes: Passes) -> Callable[..., Any
             passes.depth -= 1
 
     return counted
-
-
-def _asks_for_bodies(model: Any, *rest: Any) -> bool:
-    """Whether a call of `fill(q, dq, ddq, place, ...)` asks for a column of a body; `regressor` always does."""
-    bodies = [c for c, item in enumerate(model.parameters) if item.body is not None]
-    return len(rest) < 3 or not bodies or bool(np.any(np.asarray(rest[2])[:, bodies] >= 0))
 
 
 def _callers() -> tuple[str, ...]:
