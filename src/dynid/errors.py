@@ -53,6 +53,19 @@ class NotPossibleError(DynidError):
     code = "not-possible"
 
 
+def require_type(value: Any, kinds: type | tuple[type, ...], function: str, example: str) -> None:
+    """Raise one sentence if an argument of a public function, or an item of a list of them, has another type.
+
+    Raises:
+        ModelError: with code "wrong-type"; the sentence shows a call that works.
+    """
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if not isinstance(one, wanted):
+            raise ModelError(f"{function} takes {' or '.join(kind.__name__ for kind in wanted)}, not "
+                             f"{type(one).__name__}", f"call {example}", "wrong-type")
+
+
 def optional_package(name: str, extra: str) -> Any:
     """Return a module of an optional package.
 

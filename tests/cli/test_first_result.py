@@ -174,6 +174,13 @@ def test_help_has_no_type_beside_a_flag(dynid, command):
     assert shown.code == 0 and "<bool>" not in shown.out
 
 
+def test_help_leaves_room_for_its_sentences_at_80_columns(dynid, monkeypatch):
+    """An option with two names in the common panel left 18 columns for what the options do."""
+    monkeypatch.setenv("COLUMNS", "80")
+    [first] = [line for line in dynid("identify", "--help").out.splitlines() if "--friction" in line]
+    assert len(first.partition("Friction")[0]) <= 48
+
+
 @pytest.mark.parametrize(("words", "place", "found"), [("dynid ide", 1, "identify"),
                                                        ("dynid identify --str", 2, "--strict")])
 def test_a_shell_completes_commands_and_options(words, place, found):

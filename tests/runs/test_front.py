@@ -85,5 +85,30 @@ def test_columns_of_a_table_are_found_as_those_of_a_file(tmp_path):
     for name in ("t", "q", "tau"):
         np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-12)
     assert here.joints == there.joints
-    with refused(RecordingError, "bad-recording", "a table", "torque"):
+    with refused(RecordingError, "no-column", "a table", "torque"):
         dynid.Recording.from_frame(frame.drop(columns=["tau1", "tau2", "tau3"]), robot=robot)
+
+
+@pytest.mark.parametrize("call", [
+    lambda robot, samples, estimate: dynid.Robot.load(None), lambda robot, samples, estimate: dynid.read(robot),
+    lambda robot, samples, estimate: dynid.read("log.csv", robot="robot.urdf"),
+    lambda robot, samples, estimate: dynid.prepare("log.csv"), lambda robot, samples, estimate: dynid.Model("x.urdf"),
+    lambda robot, samples, estimate: dynid.make_terms("x.urdf"),
+    lambda robot, samples, estimate: dynid.verdict(estimate, "log.csv"),
+    lambda robot, samples, estimate: dynid.verdict(robot, samples),
+    lambda robot, samples, estimate: estimate.score("log.csv"), lambda robot, samples, estimate: dynid.load(3),
+    lambda robot, samples, estimate: dynid.run("robot.urdf")])
+def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call):
+    robot = dynid.Robot.load("arm3r")
+    model = dynid.Model(robot, dynid.make_terms(robot, friction="viscous,coulomb"))
+    assert {"Fv1", "Fc1"} <= {item.name for item in model.parameters}
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
+    samples = dynid.Samples.of(q, dq, ddq, q, rate=100.0)
+    with refused(dynid.ModelError, "wrong-type", "call "):
+        call(robot, samples, dynid.identify(model, samples, method="ols"))
+
+
+def test_a_file_is_not_the_folder_of_a_result(tmp_path):
+    (tmp_path / "log.csv").write_text("t,q\n")
+    with refused(dynid.DynidError, "no-result", "log.csv"):
+        dynid.load(tmp_path / "log.csv")

@@ -193,7 +193,7 @@ def test_a_motion_of_one_joint_says_what_is_missing(settings, tmp_path):
     known = dict(zip(found.estimate.names, found.estimate.identified, strict=True))
     assert not known["Fv1"] and not known["Fc2"] and known["Fc3"]
     still = [one.joints for one in found.verdict.findings if one.code == "joint-at-rest"]
-    assert still == [(name,) for name in ROBOT.joint_names[:2]]
+    assert still == [ROBOT.joint_names[:2]]
     assert "Fv1" in [name for one in found.verdict.of("not-excited") for name in one.parameters]
 
 

@@ -12,6 +12,7 @@ from dynid.cli.output import Json, console, print_json, progress, saved, table
 from dynid.cli.screen import MAX_FINDINGS_PRINTED, Screen
 
 if TYPE_CHECKING:
+    from dynid.findings import Finding, Note
     from dynid.runs.actuators import FoundActuators
 
 
@@ -88,7 +89,7 @@ def _print(found: FoundActuators, written: dict[str, str], full: bool) -> None:
                  "chosen" if one.chosen else "") for one in estimate.comparison]
         to.print(table(["friction", "", "cross-validation, mrad", "improvement, sigma", " "], rows,
                        numbers=["cross-validation, mrad", "improvement, sigma"]))
-    said = [*estimate.findings, *estimate.notes]
+    said: list[Finding | Note] = [*estimate.findings, *estimate.notes]
     firsts = said if full else list({one.code: one for one in reversed(said)}.values())[::-1][:MAX_FINDINGS_PRINTED]
     for one in firsts:
         to.print(f"- {one.text}")
@@ -98,6 +99,7 @@ def _print(found: FoundActuators, written: dict[str, str], full: bool) -> None:
     for what, path in written.items():
         to.print(f"{what}: {path}")
     if written:
-        to.print(f"Write them for a simulator:\n  dynid export {Path(written['actuators']).parent} --for mjcf -o robot.xml")
+        to.print("Write them for a simulator:\n  dynid export "
+                 f"{Path(written['actuators']).parent} --for mjcf -o robot.xml")
     else:
         to.print("Nothing was written: add -o FOLDER to save parameters and report.")

@@ -40,6 +40,7 @@ Lock = Annotated[list[str] | None, typer.Option("--lock", metavar="JOINT[=POSITI
 Only = Annotated[str, typer.Option(metavar="JOINT,...", show_default=False,
                                    help="Joints to identify; the others are locked at zero, or as given by --lock.")]
 FixedBase = Annotated[bool | None, typer.Option("--fixed-base/--floating-base", show_default="as in the file",
+                                                rich_help_panel="Base of the robot",  # two names: a wide column
                                                 help="Fix the root link of the robot to the ground, or let it move "
                                                      "freely.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Allow execution of a Python file that a result, prior or run "

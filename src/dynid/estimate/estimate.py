@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
-from dynid.errors import ModelError
+from dynid.errors import ModelError, require_type
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
@@ -155,6 +155,7 @@ class Estimate:
 
     def residuals(self, samples: Samples | Sequence[Samples]) -> tuple[Residuals, ...]:
         """Return measured and predicted torques of each log, in the rows that the regression uses."""
+        require_type(samples, Samples, "an estimate", "estimate.score(dynid.prepare(recording))")
         return residuals(TorqueEquations.of(self.model, samples, self.base), self.values)
 
     def score(self, samples: Samples | Sequence[Samples]) -> float:

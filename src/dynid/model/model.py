@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from dynid import dynamics, html_tables
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.root_frame import in_root_axes
-from dynid.errors import ModelError
+from dynid.errors import ModelError, require_type
 from dynid.model.accelerations import solve_motion
 from dynid.model.data_context import DataContext, bind, depends_on_estimate, learned_fields
 from dynid.model.elements import Bodies, Element
@@ -53,6 +53,7 @@ class Model:
     terms: tuple[Term, ...] = (RigidBodies(),)
 
     def __post_init__(self) -> None:
+        require_type(self.robot, Robot, "Model", "Model(dynid.Robot.load('robot.urdf'))")
         if not self.terms:
             raise ModelError(f"a model of robot '{self.robot.name}' needs at least one term",
                              code="no-terms")

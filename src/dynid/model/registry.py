@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from dynid.errors import ModelError
+from dynid.errors import ModelError, require_type
 from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
 from dynid.model.friction import (
@@ -92,10 +92,11 @@ def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, 
 
     With `defaults`, terms of the robot file are added, except for kinds that are also named in the call.
     """
+    require_type(robot, Robot, "make_terms", "make_terms(dynid.Robot.load('robot.urdf'), friction=['viscous'])")
     wanted: list[Term] = [RigidBodies()]
     if rotor:
         wanted.append(RotorInertia())
-    for kind in friction:
+    for kind in friction.split(",") if isinstance(friction, str) else friction:
         if kind not in FRICTION:
             _plugin_term(kind)
         if kind not in FRICTION:

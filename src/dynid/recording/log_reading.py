@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Spool
-from dynid.errors import RecordingError
+from dynid.errors import RecordingError, require_type
 from dynid.recording.check import Extremes, check_rate, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import LISTED, cleaned
 from dynid.recording.drive_gains import gain_covariance, gains_from_log
@@ -50,6 +50,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     Returns:
         The recording. Its `notes` state guesses, ignored rows and possible problems.
     """
+    require_type(path, (str, Path), "read", "read('log.csv', robot=robot)")
+    require_type(robot, (Robot, type(None)), "read", "read('log.csv', robot=dynid.Robot.load('robot.urdf'))")
     if at_once is not None and at_once < 1:
         raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}",
                              code="bad-block-size")

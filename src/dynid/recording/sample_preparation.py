@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, first_not_finite, lies_on_disk, like
-from dynid.errors import NotPossibleError, RecordingError
+from dynid.errors import NotPossibleError, RecordingError, require_type
 from dynid.recording.preparation import Preparation, selection
 from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass, savitzky_golay
@@ -39,6 +39,7 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
     >>> samples.ddq.shape, samples.settings["cutoff"]
     ((2000, 2), 10.0)
     """
+    require_type(recording, Recording, "prepare", "prepare(dynid.read('log.csv', robot=robot))")
     chosen = settings or Preparation()
     if overrides:
         chosen = chosen.with_changes(**overrides)

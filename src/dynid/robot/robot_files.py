@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.errors import RobotError
+from dynid.errors import RobotError, require_type
 from dynid.files import read_small, toml_table
 from dynid.plugins import load_plugin, plugin_names
 from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, TableOptions, from_dh, from_mdh
@@ -94,6 +94,7 @@ def load(source: str | Path, fixed_base: bool | None = None) -> Robot:
     built-in name, the name of a plugin, or a name of the package robot_descriptions such as panda_description.
     fixed_base: True fixes the root link, False frees it; by default the file decides.
     """
+    require_type(source, (str, Path), "Robot.load", "Robot.load('robot.urdf')")
     robot = _load(source, bool(fixed_base))
     if fixed_base is None:
         return robot

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from dynid.datasets.dataset import Dataset
-from dynid.errors import ModelError
+from dynid.errors import ModelError, require_type
 from dynid.estimate import Estimate, Problem
 from dynid.estimate import identify as identify_model
 from dynid.estimate.problem import Data
@@ -93,4 +93,5 @@ def load(folder: str | Path, *, trust: bool = False) -> Estimate:
 
     trust: whether a Python file that the result names as its model may be run; without it such a result is refused.
     """
+    require_type(folder, (str, Path), "load", "load('out')")
     return load_result(folder, trust=trust)[0]

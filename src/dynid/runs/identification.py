@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.datasets import LogFacts
 from dynid.datasets.log_folds import Failure
-from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.errors import DynidError, ModelError, NotPossibleError, require_type
 from dynid.estimate import Essential, Estimate, Problem, essential
 from dynid.estimate.choice import AUTO
 from dynid.estimate.chosen_friction import FrictionChoice
@@ -140,6 +140,7 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
         workers: processes that read and compress the logs; default: this process.
         store: folder that keeps compressed logs, so that the next run reads only new ones.
     """
+    require_type(settings, RunSettings, "run", "identify('robot.urdf', 'log.csv')")
     started, tell = time.perf_counter(), Progress.of(tell)
     tell("reading the robot", 0.0)
     settings, earlier = from_prior(settings)

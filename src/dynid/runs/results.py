@@ -279,6 +279,9 @@ def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSetti
     trust: whether a Python file that the result names as its model may be run; without it such a result is refused.
     """
     folder = Path(folder)
+    if folder.is_file():
+        raise DynidError(f"{folder} is a file, not the folder of a result", "give the folder that `dynid identify -o` "
+                         "wrote", "no-result")
     return read_result(folder, lambda: _load(folder, trust))
 
 

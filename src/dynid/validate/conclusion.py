@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid import html_tables
-from dynid.errors import optional_package
+from dynid.errors import optional_package, require_type
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
@@ -152,6 +152,8 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     >>> [(one.code, one.joints) for one in said.of("suspicious")]
     [('torque-sign', ('joint2',))]
     """
+    require_type(estimate, Estimate, "verdict", "verdict(estimate, samples)")
+    require_type(samples, (Samples, Problem), "verdict", "verdict(estimate, dynid.prepare(recording))")
     problem = samples if isinstance(samples, Problem) else Problem.of(estimate.model, samples)
     own = reconstruct(estimate, problem.data, for_tests=True) if reconstruction is None else reconstruction
     others = [validation] if isinstance(validation, Samples | Reconstruction) else validation
