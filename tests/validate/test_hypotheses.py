@@ -37,6 +37,9 @@ from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import assignment
 from dynid.validate.hypotheses.trial import mean_score, score, try_out
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, is_presliding
+from reproductions import _faults as faults
+from reproductions import _faulty_machines as faulty_machines
+from reproductions import _verdicts as verdicts
 
 
 def judged(log, others=()) -> Verdict:
@@ -160,6 +163,16 @@ def test_the_direction_of_gravity(simulate, gravity):
     off = np.rad2deg(np.arccos(np.clip(found.vector @ gravity / 9.81 ** 2, -1.0, 1.0)))
     assert off < 1.0 and np.all(found.std < 1.0) and off < 6.0 * max(found.std)
     assert causes(judged(wrong))[0] == ("gravity-direction",)
+
+
+def test_gravity_sideways_is_no_wrong_sign():
+    """A joint alone has negative friction under the gravity of the file, and none under that of the machine."""
+    made = faulty_machines.machine("ur10", 4301)
+    put = faults.mounted(made, mirrored=False)
+    case = verdicts.judged(made.model.robot, put, verdicts.NAMED)
+    assert inverted_joints(case.problem.regression)
+    said = {one.code for one in case.verdict.of("suspicious")}
+    assert "gravity-direction" in said and "torque-sign" not in said
 
 
 @pytest.mark.parametrize("is_bare", [False, True])

@@ -75,3 +75,18 @@ def test_chance_does_not_make_an_amplitude() -> None:
         amplitude = residual_amplitude(equations(noise)[1])
         spread.append(amplitude.std(axis=1) / amplitude.mean(axis=1))
     assert np.median(spread) < 0.1
+
+
+def test_gaps_do_not_hide_slow_noise() -> None:
+    """One row in three is a gap: the variance of the first column is that of its closed form."""
+    pole, kept = 0.98, np.ones((ROWS, 2))
+    kept[::3] = 0.0
+    rng, found = np.random.default_rng(4), []
+    for _ in range(40):
+        noise = lfilter([1.0], [1.0, -pole], rng.normal(size=(ROWS + 500, 2)), axis=0)[500:]
+        projected, low, parts = equations(noise, kept)
+        found.append(spectral_covariance(projected, low, np.ones(2)))
+    shape = toeplitz(pole ** np.arange(ROWS) / (1.0 - pole ** 2))
+    inverse = np.linalg.inv(sum(part.T @ part for part in parts))
+    truth = inverse @ sum(part.T @ shape @ part for part in parts) @ inverse
+    assert np.all(np.abs(np.diag(np.mean(found, axis=0)) / np.diag(truth) - 1.0) < 0.2)

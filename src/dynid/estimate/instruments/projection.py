@@ -277,13 +277,14 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
     instruments, multiplicity = _instrument_spectra(low, amplitude), _multiplicity(low)
     spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
     taken = _leverage(instruments, low.columns, weights, projected.kept, multiplicity)
+    powers = [np.abs(own) ** 2 / max(float(np.sum(keep ** 2)), 1.0) for own, keep in zip(spectra, kept, strict=True)]
+    first = _slow_noise(powers, taken, rows)
+    taken = [1.0 - (1.0 - share) * _beside_gaps(shape, keep)
+             for share, shape, keep in zip(taken, first, kept, strict=True)]
     free = [_free(share) for share in taken]
-    slow = [one.spectrum(rows) for one in LowFrequencyNoise.from_periodograms(
-        [(np.abs(own) ** 2 / max(float(np.sum(keep ** 2)), 1.0), share, rows, rows)
-         for own, keep, share in zip(spectra, kept, taken, strict=True)])]
     # Neighbours of a frequency near zero have less of slow noise: spectra are smoothed relative to its shape.
-    roots = [np.sqrt(np.where(shape > 0.0, shape, np.min(shape[shape > 0.0], initial=np.inf))) if shape.any()
-             else np.ones_like(shape) for shape in slow]
+    slow = _slow_noise(powers, taken, rows)
+    roots = [np.sqrt(_extended(shape)) for shape in slow]
     middle = np.zeros((projected.base, projected.base))
     for j in range(dof):
         for other in range(j, dof):
@@ -298,6 +299,26 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
             if other != j:
                 middle[np.ix_(low.columns[other], low.columns[j])] += part.T
     return middle
+
+
+def _slow_noise(powers: Sequence[Array], taken: Sequence[Array], rows: int) -> list[Array]:
+    """Return the spectrum of slow noise of each joint (frequencies,), zero above its band; see `LowFrequencyNoise`."""
+    return [one.spectrum(rows) for one in LowFrequencyNoise.from_periodograms(
+        [(power, share, rows, rows) for power, share in zip(powers, taken, strict=True)])]
+
+
+def _extended(shape: Array) -> Array:
+    """Return a spectrum (frequencies,) continued above its band by its least value; ones if it is zero."""
+    return np.where(shape > 0.0, shape, np.min(shape[shape > 0.0], initial=np.inf)) if shape.any() \
+        else np.ones_like(shape)
+
+
+def _beside_gaps(shape: Array, kept: Array) -> Array:
+    """Return the share (frequencies,) of noise with this spectrum that is left at a frequency by the gaps of `kept`
+    (rows,), which spread a peak over all frequencies."""
+    rows, whole = len(kept), _extended(shape)
+    window = np.fft.irfft(np.abs(np.fft.rfft(kept)) ** 2, rows) / max(float(np.sum(kept ** 2)), 1.0)
+    return np.clip(np.fft.rfft(np.fft.irfft(whole, rows) * window).real / whole, _LEAST_FREE, 1.0)
 
 
 def residual_amplitude(low: LowRate) -> Array:

@@ -158,7 +158,8 @@ def chance_of_last(sheet: Sheet) -> float:
     body = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
     is_last, count = body == len(parts) - 1, sheet.free.shape[1]
     scaled = sheet.free / np.maximum(np.linalg.norm(sheet.free, axis=0), 1e-300)
-    factor = np.linalg.qr(np.column_stack([scaled, *parts, sheet.tau - sheet.nominal]), mode="r")[count:, count:]
+    columns = np.column_stack([scaled, *parts, sheet.tau - sheet.nominal])
+    factor = np.asarray(np.linalg.qr(columns, mode="r"))[count:, count:]
     x, y, rows = factor[:, :-1], factor[:, -1], max(len(sheet.tau) - count, 1)
     noise = least = float(y @ y) / rows
     last = others = FILE_ERROR ** 2

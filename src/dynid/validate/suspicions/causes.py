@@ -7,6 +7,7 @@ checks of the fit are applied to the corrected fit: only remaining problems are 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -214,6 +215,8 @@ def _signs(state: Explained) -> Explained:
         torques = _reversed_torques(inverted, dof)
         if 2 * len(inverted_joints(regression, inflation)) <= dof or not _agreed(case, torques):
             return state
+    if case.problem.data and _mounted_instead(case, inverted):
+        return state
     names = [regression.joints[j] for j in inverted]
     every = drive_gains(case.problem, case.estimate)
     gains = [every[j].gain for j in inverted]
@@ -254,6 +257,18 @@ def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
     logs = hypothesis_excerpt(problem.data)
     as_it_is = misfit_of(problem, logs, Hypothesis(""), noise)
     return misfit_of(problem, logs, hypothesis, noise) < (1.0 + SAME_MISFIT) * as_it_is
+
+
+def _mounted_instead(case: Case, inverted: Sequence[int]) -> bool:
+    """Whether no sign of these joints is wrong under the direction of gravity that explains the data best; another
+    gravity makes friction and inertia of single joints negative as well."""
+    model = robot_model(case.problem.model)
+    if model is None or not np.any(model.robot.gravity):
+        return False
+    some = hypothesis_excerpt(case.problem.data)
+    under = mounted(estimate_gravity(case.problem, some)).change(case.problem.model, some)
+    found = inverted_joints(fold_logs(*under, None, case.problem.threads), case.tests.rows.inflation)
+    return not set(inverted) & set(found)
 
 
 def _positions_instead(case: Case, torques: Hypothesis) -> bool:
