@@ -13,6 +13,7 @@ from refusals import refused
 
 from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation
+from dynid.recording.preparation.smoother import smooth
 from dynid.recording.recording import Recording
 from dynid.recording.sample_preparation import prepare
 
@@ -250,3 +251,11 @@ def test_what_cannot_be_done_is_one_sentence(recording: Recording, options: dict
     with refused(*words) as caught:
         prepare(recording, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_velocity_without_noise_beside_a_noisy_position_is_smoothed() -> None:
+    t = np.arange(2000) / 250.0
+    noisy = motion(t) + 1e-5 * np.random.default_rng(0).normal(size=(len(t), 2))
+    found = smooth(noisy, 12.0, 250.0, np.array([[0, len(t)]]), motion(t, 1), np.full(2, 1e-7))
+    inside = slice(50, -50)
+    assert np.abs(found[1] - motion(t, 1))[inside].max() < 0.01 * np.abs(motion(t, 1)).max()

@@ -25,6 +25,9 @@ from dynid.recording.preparation.filters import Segments
 
 EQUIVALENT_ORDER = 3  # order of the forward-backward Butterworth filter with the smoother's gain
 _UNKNOWN_START = 1e8  # variance of the initial state, in measurement variances
+# Smallest variance of the velocity relative to that of the position at the cut-off. Smaller ones, as of simulated
+# velocities, make the covariance of the state singular.
+_LEAST_VELOCITY_NOISE = 1e-6
 _SETTLED_CHANGE = 1e-14  # relative change of the covariance below which it is constant
 
 
@@ -37,7 +40,8 @@ def smooth(q: Array, cutoff: float, rate: float, segments: Segments, dq: Array |
     out = like(q), like(q), like(q)  # rows outside all segments stay zero
     w = 2.0 * np.pi * cutoff
     for j in range(q.shape[1]):
-        ratio = np.inf if dq is None or velocity_noise is None else float(velocity_noise[j]) / w**2
+        ratio = np.inf if dq is None or velocity_noise is None else max(float(velocity_noise[j]) / w**2,
+                                                                        _LEAST_VELOCITY_NOISE)
         longest = int(np.max(segments[:, 1] - segments[:, 0])) if len(segments) else 0
         steps = gains(w / rate, ratio, longest)
         for start, stop in segments:
