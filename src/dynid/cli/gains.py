@@ -63,7 +63,7 @@ def command(
                  "" if yes else f"not identifiable: {one.reasons[name]}")
                 for name, value, share, yes in zip(one.joints, one.values, one.relative_std, one.identified,
                                                    strict=True)]
-        head = ["joint", "torque per current", "deviation", ""]
+        head = ["joint", "torque per current", "standard error", ""]
         to.print(table(head, rows, numbers=head[1:3], title=one.way))
     for finding in found.findings:
         to.print(f"- {finding.text}", markup=False)

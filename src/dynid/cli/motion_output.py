@@ -74,11 +74,11 @@ def show(data: MotionData, written: dict[str, str]) -> None:
              + (f", {found.starts} starts in {found.elapsed:.1f} s" if found.starts else ""))
     to.print()
     worst = data.worst[:12]
-    head = ["name", "deviation", *(["before"] if data.before is not None else []), "unit", "%"]
+    head = ["name", "standard error", *(["before"] if data.before is not None else []), "unit", "%"]
     rows = [(found.base.names[k], f"{found.deviations[k]:.3g}",
              *([f"{data.before[k]:.3g}"] if data.before is not None else []), found.base.units[k],
              f"{data.relative[k]:.3g}" if data.relative[k] < 1e6 else "-") for k in worst]
-    to.print(table(head, rows, numbers=["deviation", "before", "%"],
+    to.print(table(head, rows, numbers=["standard error", "before", "%"],
                    title=f"Expected at {found.rate:g} Hz, noise {_noise_words(found.noise)} N m (N): "
                          f"the {len(rows)} worst of {len(found.base)} base parameters"))
     tight = sorted(found.report.usages, key=lambda usage: -usage.excess)[:8]

@@ -155,7 +155,7 @@ def parameter_table(estimate: Estimate) -> Table:
     """Return the table of base parameters with their standard errors."""
     from dynid.estimate.summary_text import rows as summary_rows
 
-    head = ["name", "value", "deviation", "relative", "is"]
+    head = ["name", "value", "standard error", "relative", "is"]
     return table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters")
 
 
@@ -169,12 +169,13 @@ def _better_motion(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     missing = result.verdict.excitation.missing
     if not missing:
         return []
+    count = f"{len(missing)} parameter{'s' if len(missing) > 1 else ''}"
     if result.robot.has_free_base:  # no motion is designed for a free base
-        return [f"Another motion would determine {len(missing)} parameters better (listed {_more(written)})."]
+        return [f"Another motion would determine {count} better (listed {_more(written)})."]
     folder = Path(written["parameters"]).parent if written else Path("RESULT")
     one_way = [f"- {one.text}" for one in result.verdict.findings if one.code == ONE_WAY[0]]
     return [*one_way,
-            f"Design a motion that determines {len(missing)} parameters better (listed {_more(written)}):",
+            f"Design a motion that determines {count} better (listed {_more(written)}):",
             Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
 
 

@@ -145,9 +145,10 @@ def _view(look: Look) -> Any:
             numbers=["relative error, %", "last innovations"]))
         status = {one.name: one for one in online.verdict()}
         rows = [(name, f"{value:.5g}", f"{std:.2g}" if std < float("inf") else "-",
-                 f"{share:.1f} %" if share < 1000.0 else "-", str(status[name]).partition(": ")[2])
-                for name, value, std, share in zip(estimate.names, estimate.values, estimate.std,
-                                                   estimate.relative_std, strict=True)]
-        head = ["name", "value", "deviation", "relative", "is"]
+                 f"{share:.1f} %" if share < 1000.0 else "-", "well determined" if well else "poorly determined"
+                 if status[name].status == "identified" else str(status[name]).partition(": ")[2])
+                for name, value, std, share, well in zip(estimate.names, estimate.values, estimate.std,
+                                                         estimate.relative_std, estimate.well_determined, strict=True)]
+        head = ["name", "value", "standard error", "relative", "is"]
         parts.append(table(head, rows, numbers=head[1:4], title=f"{len(rows)} base parameters"))
     return Group(*parts)
