@@ -39,7 +39,8 @@ def test_a_result_is_opened_again(found):
 
 def test_a_parameter_is_found_by_its_name(found):
     estimate = found[1].estimate
-    assert estimate["Fv1"] == estimate.values[estimate.names.index("Fv1")] == pytest.approx(0.4, rel=0.01)
+    assert found[1]["Fv1"] == estimate["Fv1"] == pytest.approx(0.4, rel=0.01)
+    assert estimate["Fv1"] == estimate.values[estimate.names.index("Fv1")]
     with refused(ModelError, "unknown-base-parameter", "Fv9", "Fv1"):
         estimate["Fv9"]
 
@@ -97,7 +98,10 @@ def test_columns_of_a_table_are_found_as_those_of_a_file(tmp_path):
     lambda robot, samples, estimate: dynid.verdict(estimate, "log.csv"),
     lambda robot, samples, estimate: dynid.verdict(robot, samples),
     lambda robot, samples, estimate: estimate.score("log.csv"), lambda robot, samples, estimate: dynid.load(3),
-    lambda robot, samples, estimate: dynid.run("robot.urdf")])
+    lambda robot, samples, estimate: dynid.run("robot.urdf"),
+    lambda robot, samples, estimate: dynid.base_parameters(robot),
+    lambda robot, samples, estimate: dynid.excite("robot.urdf"),
+    lambda robot, samples, estimate: dynid.compare("a", estimate)])
 def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call):
     robot = dynid.Robot.load("arm3r")
     model = dynid.Model(robot, dynid.make_terms(robot, friction="viscous,coulomb"))

@@ -160,22 +160,20 @@ def parameter_table(estimate: Estimate) -> Table:
 
 
 def _better_motion(result: Run, written: Mapping[str, str]) -> list[str | Text]:
-    """Return the number of parameters that another motion would determine better, and the command to design it."""
+    """Return the command that designs a better motion, if some parameters need one."""
     from rich.text import Text
 
     from dynid.runs.improvement import improve_command
     from dynid.validate.conclusion import ONE_WAY
 
-    missing = result.verdict.excitation.missing
-    if not missing:
+    if not result.verdict.excitation.missing:
         return []
-    count = f"{len(missing)} parameter{'s' if len(missing) > 1 else ''}"
     if result.robot.has_free_base:  # no motion is designed for a free base
-        return [f"Another motion would determine {count} better (listed {_more(written)})."]
+        return [f"Another motion would determine more parameters well (listed {_more(written)})."]
     folder = Path(written["parameters"]).parent if written else Path("RESULT")
     one_way = [f"- {one.text}" for one in result.verdict.findings if one.code == ONE_WAY[0]]
     return [*one_way,
-            f"Design a motion that determines {count} better (listed {_more(written)}):",
+            f"Design a motion that determines more parameters well (listed {_more(written)}):",
             Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from dynid.errors import require_type
 from dynid.excitation.exciting_motion import ExcitingMotion
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.search.criteria import Criterion
@@ -45,6 +46,8 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     >>> found.report.ok, bool(found.condition < 100)
     (True, True)
     """
+    if isinstance(model, str):
+        require_type(model, (Model, Robot), "excite", "excite(dynid.Robot.load('robot.urdf'))")
     machine = model if isinstance(model, Robot) else getattr(model, "robot", None)
     if standing is not None:
         from dynid.excitation.standing.stance_design import excite_standing

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.following import random_postures
-from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel, Parameters, robot_model
+from dynid.errors import ModelError, NotPossibleError, require_type
+from dynid.model import LinearModel, Model, Parameters, robot_model
 from dynid.robot import Robot
 
 # Regressor columns depend on geometry alone, so rounding and real effects differ clearly: the remainder of a dependent
@@ -169,6 +169,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     >>> len(base), base.expressions[0]
     (15, 'YY1 + YY2 - 0.0484 M2 + YY3 - 0.0709 M3')
     """
+    if isinstance(model, Robot | str):
+        require_type(model, Model, "base_parameters", "base_parameters(dynid.Model(robot))")
     parameters = model.parameters
     if by not in ("qr", "svd"):
         raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'", code="unknown-algorithm")

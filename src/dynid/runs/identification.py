@@ -121,6 +121,10 @@ class Run:
     def _repr_html_(self) -> str:
         return f"{self.verdict._repr_html_()}{self.estimate._repr_html_()}"
 
+    def __getitem__(self, name: str) -> float:
+        """Return the value of a parameter by name, as `Estimate` does."""
+        return self.estimate[name]
+
     @property
     def model(self) -> LinearModel:
         return self.problem.model

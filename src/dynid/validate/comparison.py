@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.errors import ModelError
+from dynid.errors import ModelError, require_type
 from dynid.estimate import Estimate
 from dynid.model import required_robot_model, robot_model
 from dynid.output_fields import map_of, output_fields, record
@@ -132,6 +132,7 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
     are zero. Otherwise base parameters with the same name and expression are compared. `training` are the compressed
     regressions that the estimates were identified from, if available.
     """
+    require_type((estimate_a, estimate_b), Estimate, "compare", "compare(dynid.load('a'), dynid.load('b'))")
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     _check_robots(estimate_a, estimate_b)
     ground = _ground(estimate_a, estimate_b)

@@ -158,7 +158,8 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
         yield suspect("residuals-coloured", "autocorrelated residual", who,
                       f"the {which} of {who} {are} autocorrelated: "
                       f"{shares} of {them} can be predicted from the "
-                      "past, so some dynamics are not modelled",
+                      "past, so some dynamics are not modelled. The standard errors account for it; the report "
+                      "plots the residuals",
                       joints=[*found], evidence={"predictable": each([*found.values()])})
 
 
