@@ -231,7 +231,7 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
     body = physics(estimate, problem.data[0])
     tell("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
-    tell("judging", 0.9)
+    tell("computing the verdict", 0.9)
     faults = floating_findings(problem, estimate) if free else []
     said = verdict(estimate, problem.torques, reconstruction=own, validation=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting), *faults])
