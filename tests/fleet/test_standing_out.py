@@ -119,7 +119,7 @@ def test_one_of_three_robots_with_another_geometry_stands_out_by_its_prediction_
         found = robots_apart(cross_prediction(fleet.robots(logs), logs))
         assert [one.robot for one in found] == ([] if odd is None else ["robot 2"])
     assert found[0].error > 2.0 * found[0].usual
-    assert "another geometry" in found[0].sentence
+    assert "geometry" in found[0].sentence
 
 
 @pytest.mark.parametrize("count", [3, 4])

@@ -265,7 +265,7 @@ def test_decimated_data_say_so(emps: ReportData) -> None:
     log = logs.gather(emps)["logs"][0]
     assert log["decimated"] == 4 and log["regression_rate"] == pytest.approx(log["rate"] / 4)
     figures = residuals.gather(emps)["joints"][0]["figures"]
-    spectra = [figure for figure in figures if figure.label.startswith("Spectrum")]
+    spectra = [figure for figure in figures if figure.label.startswith("Spectra")]
     # The low-pass of the decimation stands at 0.8 of the Nyquist frequency after it.
     assert [trace["x"][0] for trace in spectra[0].data if trace["name"] == "cut-off"] == pytest.approx([0.8 * 25.0])
 

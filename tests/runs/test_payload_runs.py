@@ -142,7 +142,7 @@ def test_commands(desk, capsys: pytest.CaptureFixture[str], tmp_path: Path):
 
 @pytest.mark.parametrize(("more", "code", "words"), [
     (("--frame", "hand"), 2, "has no frame 'hand'"), (("--way", "magic"), 2, "no payload method 'magic'"),
-    (("--mass", "-2"), 2, "above zero"), (("--way", "same-motion"), 1, "same motion without load"),
+    (("--mass", "-2"), 2, "must be positive"), (("--way", "same-motion"), 1, "same motion without load"),
     (("--way", "sensor"), 2, "no wrench")])
 def test_calls_that_cannot_be_answered(desk, capsys, more, code, words):
     left, out, err = _call(capsys, "payload", desk / "out", desk / "load.csv", *more, "--json")
