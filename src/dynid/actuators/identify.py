@@ -52,7 +52,7 @@ _START_ITERATIONS = 2  # iterations of this search: the first corrects errors th
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
                        law: str | DriveLaw = "pd", gains: Mapping[str, Gain] | None = None, friction: str = "auto",
                        delay: float | None = None, also: Sequence[str] = (), diagnose: bool = True,
-                       tell: Tell = lambda sentence: None) -> ActuatorEstimate:
+                       progress: Tell = lambda sentence: None) -> ActuatorEstimate:
     """Identify armature, friction, delay and drive parameters of every joint from positions and commands.
 
     Args:
@@ -67,7 +67,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "speed_limit",
             "link_scale".
         diagnose: whether to test the given gains, masses and limits against the data.
-        tell: called with progress messages.
+        progress: receives progress messages.
 
     Returns:
         The estimate, with confidence intervals of the parameters that the data determine, and notes on the others.
@@ -93,7 +93,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     for restart in _OPEN_LOOP_RESTARTS if chosen_law.name == "current" else (None,):
         stages = []
         for k, chain in enumerate(moving, 1):
-            tell(f"first stage: least squares, chain {k} of {len(moving)}")
+            progress(f"first stage: least squares, chain {k} of {len(moving)}")
             problem = chain_problem(robot, chain, entries, chosen_law, known, delay, restart, still)
             stages.append(first_stage(with_friction(problem, "m1", also, delay)))
         if restart is None or all(_is_near(stage) for stage in stages):
@@ -101,7 +101,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
     def refined(problems: Sequence[ChainProblem], starts: Sequence[Array]) -> list[Refinement]:
         return [refine(problem, start, finish=False,
-                       tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
+                       tell=prefixed(progress, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
                 for k, (problem, start) in enumerate(zip(problems, starts, strict=True), 1)]
 
     comparison: tuple[FrictionTrial, ...] = ()
@@ -120,16 +120,17 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         stages = [replace(stage, problem=quick_enough(stage.problem, fit.x)) for stage, fit in
                   zip(stages, plain, strict=True)]
     if friction == "auto":
-        friction, comparison = choose_friction(make, start, restart, tell)
+        friction, comparison = choose_friction(make, start, restart, progress)
     problems = make(friction)
     starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
     problems = [_fine_enough(quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
     # Initial states are estimated again: with states of a coarse step, sensitivities of two step sizes disagree.
     fits = [refine(problem, fit.solution if restart is None else fit.x, share=fit.share,
-                   tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
+                   tell=prefixed(progress, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
-    return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
+    return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose,
+                     progress)
 
 
 def _is_near(stage: Stage) -> bool:

@@ -192,7 +192,7 @@ def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: Non
     if settings.robot == PENDULUM:
         _check_one_joint([log.recording for log in logs])
     estimate = identify_actuators(robot, logs, law=settings.law, gains=settings.gains, friction=settings.friction,
-                                  delay=settings.delay, also=settings.also, diagnose=diagnose, tell=tell)
+                                  delay=settings.delay, also=settings.also, diagnose=diagnose, progress=tell)
     estimate = replace(estimate, notes=(*(Note("log", remark) for remark in remarks), *estimate.notes))
     return FoundActuators(estimate, robot, settings)
 

@@ -134,18 +134,18 @@ class Run:
         return self.problem.data
 
 
-def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: Workers | None = None,
+def run(settings: RunSettings, progress: Tell = lambda sentence: None, *, workers: Workers | None = None,
         store: Path | None = None) -> Run:
     """Read and prepare the logs, make the choices left open, identify, validate and give a verdict.
 
     Args:
         settings: of the run.
-        tell: receives progress messages.
+        progress: receives progress messages.
         workers: processes that read and compress the logs; default: this process.
         store: folder that keeps compressed logs, so that the next run reads only new ones.
     """
     require_type(settings, RunSettings, "run", "identify('robot.urdf', 'log.csv')")
-    started, tell = time.perf_counter(), Progress.of(tell)
+    started, tell = time.perf_counter(), Progress.of(progress)
     tell("reading the robot", 0.0)
     settings, earlier = from_prior(settings)
     robot = make_robot(settings, allows_free_base=True)
