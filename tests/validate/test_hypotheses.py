@@ -130,6 +130,15 @@ def test_swapped_torques_and_swapped_positions_are_told_apart(simulate):
     assert causes(judged(positions))[0] == ("positions-swapped", *names[1:])
 
 
+def test_torques_in_percent_of_the_rated_ones_are_not_exchanged(simulate):
+    """Wrong scales contradict each other as exchanged torques do, but each joint's own equations explain its torque."""
+    log = simulate("franka-panda", noise=0.01)
+    rated = np.array([87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0])
+    found = causes(judged(log.with_torque(100.0 * log.samples.tau / rated)))
+    assert not [one for one in found if one[0] in ("torques-swapped", "positions-swapped")]
+    assert ("unexplained-misfit", "joint5") in found
+
+
 @pytest.mark.parametrize("factor", [pytest.param(0.5, marks=pytest.mark.slow), 2.0])
 def test_time_stamps_wrong_by_a_factor(simulate, factor):
     log = simulate("kuka-lwr4", noise=0.01)

@@ -110,6 +110,14 @@ class HypothesisScreen:
         misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
         return float(np.mean(np.log(misfit / power + NOISE_FLOOR ** 2)))
 
+    def own_left(self, hypothesis: Hypothesis) -> float:
+        """Return the sum over the joints of the logarithm of the relative residual of each joint's own equations."""
+        own = [np.zeros((len(one) + 1,) * 2) for one in self._layout.columns]
+        for j, normal, _ in self._normal_equations(hypothesis):
+            own[j] += normal
+        return float(sum(np.log(self._own_misfit(j, normal) / max(float(normal[-1, -1]), 1e-300) + NOISE_FLOOR ** 2)
+                         for j, normal in enumerate(own)))
+
     def _own_misfit(self, j: int, normal: Array) -> float:
         """Return the residual of joint j's own equations; exchanging two torques changes only those of two joints."""
         key = j, normal.tobytes()

@@ -137,9 +137,8 @@ def _two_columns(case: Case) -> Hypothesis | None:
     kinds = ([_two_torques(j, k, dof) for j, k in combinations(range(dof), 2) if contradict],
              [swapped_positions(j, k, dof) for j, k in combinations(rough, 2)])
     wanted = screen.relative_left(same) - 0.5 * SWAP_LOG_GAIN / dof
-    hopes = [min(((screen.relative_left(one), one) for one in kind), key=lambda pair: pair[0])
-             for kind in kinds if kind]
-    if any(hope < wanted for hope, _ in hopes):
+    hopes = [found for kind in kinds if (found := _best(screen, kind, wanted)) is not None]
+    if hopes:
         # A wrong sign makes an exchange look likely as well, and explains more.
         signs = (scaled_torques(np.where(np.isin(range(dof), some), -1.0, 1.0))
                  for count in (1, 2) for some in combinations(range(dof), count))
@@ -147,6 +146,16 @@ def _two_columns(case: Case) -> Hypothesis | None:
     likely = [(_left(case, one), one) for hope, one in hopes if hope < wanted]
     least, best = min(likely, key=lambda pair: pair[0], default=(np.inf, same))
     return best if likely and least < _left(case, same) - SWAP_LOG_GAIN / dof else None
+
+
+def _best(screen: HypothesisScreen, kind: list[Hypothesis], wanted: float) -> tuple[float, Hypothesis] | None:
+    """Return the exchange with the smallest relative residual below `wanted` that each joint's own equations allow.
+
+    Wrong torque scales make an exchange look likely as well, but each joint's own equations explain a scaled torque.
+    """
+    most = screen.own_left(Hypothesis("")) + 2.0 * math.log(EQUALLY_EXPLAINED)
+    ranked = sorted(((screen.relative_left(one), k) for k, one in enumerate(kind)))
+    return next(((left, kind[k]) for left, k in ranked if left < wanted and screen.own_left(kind[k]) < most), None)
 
 
 def _left(case: Case, hypothesis: Hypothesis) -> float:
