@@ -213,7 +213,8 @@ def _block_freedoms(own: Array, spread: Array) -> Array:
     between = -(by @ by.transpose(0, 2, 1))
     each = np.arange(len(own))
     between[:, each, each] = own.T
-    return np.asarray(np.maximum(own.sum(axis=0) ** 2 / np.sum(between ** 2, axis=(1, 2)), 1.0))
+    variance = np.sum(between ** 2, axis=(1, 2))  # zero for a column of a joint that does not move
+    return np.asarray(np.maximum(own.sum(axis=0) ** 2 / np.where(variance > 0.0, variance, np.inf), 1.0))
 
 
 def has_encoder_steps(recordings: Sequence[Recording]) -> bool:
