@@ -20,8 +20,7 @@ _NORMAL_MAD = 0.6745  # median absolute deviation of a standard normal distribut
 def robust_predicts_better(rows: SampledRows, j: int) -> bool:
     """Whether a robust fit of joint j's own equations has a smaller cross-validation error than least squares.
 
-    The comparison uses the median absolute residual, which outliers do not affect. Large residuals at low speeds are
-    not
+    The comparison uses the median absolute residual, which outliers do not affect. Large residuals at low speeds are no
     outliers: a filter rounds the jump of Coulomb friction at reversals, and a fit without these rows ignores friction.
     """
     use = rows.keep[:, j]

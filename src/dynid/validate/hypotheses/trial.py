@@ -139,9 +139,9 @@ def block_scores(trial: Trial, noise: Array, torque: Array | None = None) -> Arr
 def posterior_weights(scores: Sequence[Array]) -> list[float]:
     """Return the posterior weights of hypotheses from their squared residuals on the same blocks (blocks,).
 
-    The odds of a hypothesis against the best are the odds of predicting a further block better, from the mean and
-    standard
-    error of the logarithmic residual ratio. Rows of a block share model errors, so blocks are the observations.
+    The odds of a hypothesis against the best are the odds of predicting a further block better. They follow from the
+    mean and standard error of the logarithmic residual ratio. Blocks are the observations, because rows of a block
+    share model errors.
     """
     logs = [np.log(np.maximum(one, 1e-300)) for one in scores]
     best = min(logs, key=lambda one: float(one.mean()))
