@@ -19,7 +19,6 @@ from dynid.recording import Recording
 from dynid.recording.log_files import LogFile
 from dynid.recording.log_reading import read
 from dynid.recording.mapping import Mapping as LogMapping
-from dynid.report.pages.fleet import Signals
 from dynid.robot import Robot
 from dynid.signals import at_times
 
@@ -135,8 +134,25 @@ def only(table: CrossPrediction, places: Sequence[int]) -> CrossPrediction:
 
 
 @dataclass(frozen=True, eq=False)
-class Commanded(Signals):
-    """Signals of one motion that was commanded to several robots."""
+class Commanded:
+    """Signals of one motion that was commanded to several robots.
+
+    Attributes:
+        motion, robots: names of the motion and of the robots.
+        t: (points,), s from the start of each log.
+        position: (robots, points, dof), commanded.
+        torque: (robots, points, dof), measured.
+        position_difference, torque_difference: (dof,), largest RMS difference from the first robot, percent of its
+            standard deviation.
+    """
+
+    motion: str
+    robots: tuple[str, ...]
+    t: Array
+    position: Array
+    torque: Array
+    position_difference: Array
+    torque_difference: Array
 
     @output_fields(motion=str, robots=list[str], position_difference_percent=list[Any],
                    torque_difference_percent=list[Any])
