@@ -53,20 +53,6 @@ def test_stated_deviations_of_pooled_robots_cover_the_truth() -> None:
     assert 0.75 < float(np.sqrt(np.mean(np.array(errors) ** 2))) < 1.3
 
 
-def test_a_newcomer_starts_from_the_fleet() -> None:
-    fleet, rng = Fleet.of_arms(), np.random.default_rng(4)
-    robots = fleet.robots([[fleet.log(fleet.own(rng), 10.0, 17 * k)] for k in range(20)])
-    found = pool(robots)
-    truth = fleet.own(rng)
-    new = RobotInformation.of(fleet.robots([[fleet.log(truth, 1.0, 999)]])[0])
-    member = found.newcomer("new", new)
-    own = fleet.robots([[fleet.log(truth, 1.0, 999)]])[0].solution.beta
-    assert fleet.new_errors(member.values, truth) < 0.5 * fleet.new_errors(own, truth)
-    nothing = RobotInformation(np.zeros((len(fleet.base), 0)), np.zeros(0))
-    assert np.allclose(found.newcomer("new", nothing).values, found.mean)
-    assert np.allclose(found.newcomer("new", nothing).lean, 1.0)
-
-
 def test_the_evidence_is_that_of_the_joint_normal() -> None:
     """Against scipy's density of all data at once, with a wide prior on the mean, up to a constant."""
     from scipy.stats import multivariate_normal

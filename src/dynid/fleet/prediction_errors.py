@@ -4,7 +4,7 @@ F.3)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,15 +38,12 @@ class CrossPrediction:
         errors: torque error 100 |tau - tau_hat| / |tau| of each model on each log (robots, logs, dof), percent; on a
             robot's own logs the model without that log is used.
         owner: index of the robot of each log (logs,).
-        motion, source: motion and name of each log.
     """
 
     robots: tuple[str, ...]
     joints: tuple[str, ...]
     errors: Array
     owner: tuple[int, ...]
-    motion: tuple[str, ...]
-    source: tuple[str, ...]
 
     def between(self) -> Array:
         """Return root mean square torque errors (robots, robots, dof) of the model of robot i on all logs of robot j.
@@ -107,8 +104,7 @@ def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFo
             beta = robot.solution.beta if j != i else without[k - owner.index(j)]
             if beta is not None:
                 errors[i, k] = fold.regression.relative_errors(beta)
-    return CrossPrediction(tuple(robot.name for robot in robots), robots[0].regression.joints, errors, owner,
-                           tuple(fold.entry.motion for fold in logs), tuple(fold.entry.source for fold in logs))
+    return CrossPrediction(tuple(robot.name for robot in robots), robots[0].regression.joints, errors, owner)
 
 
 def _without_each(robot: RobotFold) -> list[Array | None]:
@@ -122,15 +118,6 @@ def _without_each(robot: RobotFold) -> list[Array | None]:
         except NotPossibleError:
             found.append(None)
     return found
-
-
-def only(table: CrossPrediction, places: Sequence[int]) -> CrossPrediction:
-    """Return the part of a cross-prediction table that concerns the robots with given indices."""
-    logs = [k for k, j in enumerate(table.owner) if j in places]
-    where = {j: n for n, j in enumerate(places)}
-    return replace(table, robots=tuple(table.robots[i] for i in places),
-                   errors=table.errors[np.ix_(list(places), logs)], owner=tuple(where[table.owner[k]] for k in logs),
-                   motion=tuple(table.motion[k] for k in logs), source=tuple(table.source[k] for k in logs))
 
 
 @dataclass(frozen=True, eq=False)
