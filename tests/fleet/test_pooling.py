@@ -29,7 +29,7 @@ def test_two_seconds_lean_on_the_fleet_and_a_minute_stands_alone() -> None:
     robots = fleet.robots([[fleet.log(theta, s, 100 * k + i) for i in range(5)]
                            for k, (theta, s) in enumerate(zip(truths, seconds, strict=True))])
     known = [RobotInformation.of(robot) for robot in robots]
-    found = pool(robots, known=known)
+    found = pool(robots)
     alone = np.array([fleet.new_errors(robot.solution.beta, theta)
                       for robot, theta in zip(robots, truths, strict=True)])
     pooled = np.array([fleet.new_errors(found.member("", one).values, theta)
@@ -45,7 +45,7 @@ def test_stated_deviations_of_pooled_robots_cover_the_truth() -> None:
     truths = [fleet.own(rng) for _ in range(40)]
     robots = fleet.robots([[fleet.log(theta, 4.0, 100 * k + i) for i in range(2)] for k, theta in enumerate(truths)])
     known = [RobotInformation.of(robot) for robot in robots]
-    found = pool(robots, known=known)
+    found = pool(robots)
     errors = []
     for one, theta in zip(known, truths, strict=True):
         member = found.member("", one)

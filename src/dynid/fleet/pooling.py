@@ -115,18 +115,11 @@ def parameter_groups(base: BaseParameters, robots: int) -> Ints:
     return np.array([order.index(symbol) for symbol in symbols])
 
 
-def pool(
-    robots: Sequence[RobotFold], *, known: Sequence[RobotInformation] | None = None, groups: Ints | None = None
-) -> Pooling:
-    """Return mean and spread of a fleet by restricted likelihood.
-
-    known: information of each robot's data, by default with the stated standard errors. groups (base,): parameters of
-    one group have the same relative spread.
-    """
+def pool(robots: Sequence[RobotFold]) -> Pooling:
+    """Return mean and spread of a fleet by restricted likelihood, with the stated standard errors of each robot."""
     check_alike(robots)
     base = robots[0].regression.base
-    data = [RobotInformation.of(robot) for robot in robots] if known is None else list(known)
-    return pool_known(base, data, parameter_groups(base, len(robots)) if groups is None else groups)
+    return pool_known(base, [RobotInformation.of(robot) for robot in robots], parameter_groups(base, len(robots)))
 
 
 def pool_known(

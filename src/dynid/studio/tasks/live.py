@@ -87,10 +87,7 @@ def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot
             raise DynidError(f"a UDP port must be a number from {_PORT_RANGE[0]} to {_PORT_RANGE[1]}", where="source")
         return datagrams(int(name), robot.dof, stream.complain, _SILENCE_TIMEOUT), None
     if kind == "tail":
-        path = (bounds.files / name.removeprefix("files/")).resolve()
-        if not path.is_relative_to(bounds.files) or not path.is_file():
-            raise DynidError(f"there is no file '{name[:80]}' in the studio's folder", "put it there, or upload it",
-                             where="source")
+        path = bounds.folder / bounds.uploaded(name, "file", "source")
         return growing(path, robot.dof, stream.complain, _SILENCE_TIMEOUT), None
     raise DynidError("a source must be log:NUMBER, udp:PORT or tail:FILE", where="source")
 
