@@ -1,5 +1,5 @@
-"""Torque errors of each robot's model on logs of other robots (Ardiani, table F.1), and equal commands (fig. F.2,
-F.3)."""
+"""Torque errors of each robot's model on logs of other robots (Ardiani, table F.1), and signals of robots that got the
+same commands (fig. F.2, F.3)."""
 
 from __future__ import annotations
 

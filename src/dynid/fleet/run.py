@@ -338,5 +338,5 @@ def _kept(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        raise DynidError(f"{path} cannot be read as the settings of a fleet; remove it, and they are chosen again"
-                         ) from None
+        raise DynidError(f"{path} cannot be read as the settings of a fleet; remove the file, and the next call "
+                         "chooses the settings again") from None

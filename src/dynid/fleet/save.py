@@ -4,9 +4,9 @@
     fleet.json                      everything that `dynid fleet --json` prints
     logs.json                       the manifest: every log with file, hash, rows, span, robot, date
     history.json                    each robot's parameters from log to log, with their standard deviations
-    fleet.toml                      the settings, to repeat or update it
+    fleet.toml                      the settings, with which the comparison is repeated or updated
     parameters.toml, estimate.npz, run.toml     the fleet as a result of its own: `dynid watch --prior FOLDER`
-    folds/                          the compressed logs, which an update continues from
+    folds/                          the compressed logs, which an update does not read again
 """
 
 from __future__ import annotations

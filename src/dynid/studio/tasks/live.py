@@ -124,7 +124,7 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
     """Return the estimator of a live stream: parameters, payload or contacts."""
     watch = params.get("watch") or "parameters"
     if watch not in WATCHES:
-        raise DynidError(f"a stream is watched for {', '.join(WATCHES)}", where="watch")
+        raise DynidError(f"a live stream estimates one of {', '.join(WATCHES)}", where="watch")
     result = loaded(params, bounds) if params.get("result") or watch != "parameters" else None
     if result is not None and result[0].model.dof != robot.dof:
         raise DynidError("the result belongs to a robot with other joints than the selected one", where="result")
