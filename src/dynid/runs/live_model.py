@@ -2,7 +2,7 @@
 
 The rule is that of `dynid identify`. The stream starts with viscous and Coulomb friction and an offset. The choice is
 made after ten seconds, forty seconds, and so on, and at the end of the source, on an `Excerpt` of the stream. If the
-model or the cut-off changes, the estimate is computed again from the excerpt. If the robot changes, a new
+model or the cut-off changes, the estimate is computed again from the excerpt. After a change of the robot a new
 excerpt begins.
 """
 

@@ -100,8 +100,8 @@ def _standing(params: Mapping[str, Any]) -> Standing | None:
     try:
         sole = tuple(map(float, sizes))
     except ValueError:
-        raise DynidError("the size of the soles must be two numbers, length and width in m", "give for example 0.2, 0.1",
-                         where="motion.sole") from None
+        raise DynidError("the size of the soles must be two numbers, length and width in m",
+                         "give for example 0.2, 0.1", where="motion.sole") from None
     return Standing(feet, cast("tuple[float, float]", sole) if sole else None)
 
 
