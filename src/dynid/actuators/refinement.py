@@ -3,7 +3,6 @@ error)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,7 +95,7 @@ def scales(problem: ChainProblem, x: Array) -> Array:
 
 
 def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array = _FIRST_DIFFERENCE_SHARE,
-             which: Array | None = None, base: Array | None = None) -> Array:
+             base: Array | None = None) -> Array:
     """Return the sensitivities of the simulated positions (rows, dof, unknowns) by finite differences.
 
     Args:
@@ -104,15 +103,14 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
         x: values of the unknowns (unknowns,).
         scale: scales of the unknowns (unknowns,).
         share: step of the differences, relative to the scales.
-        which: indices of the unknowns; all by default.
         base: residuals (rows, dof) at x; if given, differences are one-sided, which takes half the time.
     """
     if base is not None and problem.coarse is not problem:
         base = problem.coarse.residuals(x)
     problem, lower, upper = problem.coarse, problem.lower, problem.upper
-    steps, chosen = share * scale, range(len(x)) if which is None else which.tolist()
+    steps = share * scale
     columns: dict[int, Array] = {}
-    for group in _independent_groups(problem, chosen):
+    for group in _independent_groups(problem, len(x)):
         low, high = x.copy(), x.copy()
         high[group] = np.minimum(x[group] + steps[group], upper[group])
         if base is None or np.any(high[group] - x[group] < 0.5 * steps[group]):
@@ -126,13 +124,13 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
             columns[k] = np.zeros_like(first)
             rows = problem.rows_of(k)
             columns[k][rows] = (first[rows] - second[rows]) / (high[k] - low[k])
-    return np.stack([columns[k] for k in chosen], axis=2)
+    return np.stack([columns[k] for k in range(len(x))], axis=2)
 
 
-def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[list[int]]:
-    """Return groups of unknowns that affect different rows, whose derivatives need one simulation per group."""
+def _independent_groups(problem: ChainProblem, count: int) -> list[list[int]]:
+    """Return groups of the unknowns that affect different rows, so that derivatives need one simulation per group."""
     groups: dict[tuple[str, int, int], list[int]] = {}
-    for k in chosen:
+    for k in range(count):
         one = problem.unknowns[k]
         groups.setdefault((one.name, one.joint, -1 if one.is_nuisance else k), []).append(k)
     return list(groups.values())

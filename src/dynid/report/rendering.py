@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, TemplateError, TemplateNotFound
 from jinja2.bccache import Bucket, BytecodeCache
@@ -33,9 +31,10 @@ def render(page: Page[Data], data: Data) -> str:
         if values is not None:
             body = _template(page, section).render(data=data, **values)
             shown.append({"name": section.name, "title": section.title, "body": Markup(body)})
+    has_figures = any('class="figure"' in section["body"] for section in shown)
     return _environment().get_template("page.html").render(
-        data=data, subtitle=page.subtitle(data), sections=shown, plotly=_script(shown), layout=script_json(LAYOUT),
-        config=script_json(CONFIG), version=__version__, today=date.today().isoformat())
+        data=data, subtitle=page.subtitle(data), sections=shown, layout=script_json(LAYOUT), config=script_json(CONFIG),
+        plotly=Markup(plotly_script() if has_figures else ""), version=__version__, today=date.today().isoformat())
 
 
 def write_page(page: Page[Data], data: Data, path: str | Path) -> Path:
@@ -78,11 +77,6 @@ def _environment() -> Environment:
     environment.filters.update(number=words.number, percent=words.percent, whole=words.whole, seconds=words.seconds,
                                file_name=words.file_name, typeset=words.typeset)
     return environment
-
-
-def _script(shown: Sequence[Mapping[str, Any]]) -> Markup:
-    """Return plotly's JavaScript for a page with figures; empty without figures, which saves some megabytes."""
-    return Markup(plotly_script() if any('class="figure"' in section["body"] for section in shown) else "")
 
 
 @lru_cache(maxsize=1)

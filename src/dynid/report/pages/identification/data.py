@@ -27,11 +27,8 @@ from dynid.validate import (
 
 if TYPE_CHECKING:
     from dynid.estimate.loop_fit import ControllerFit
-    from dynid.simulation import Controller
-
-if TYPE_CHECKING:
     from dynid.payloads.result import PayloadEstimate
-
+    from dynid.simulation import Controller
 
 
 @dataclass(frozen=True, eq=False)
