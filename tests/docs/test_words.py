@@ -62,7 +62,7 @@ PRIVATE = {
 RIGHT = (
     "standard deviation", "standard error",
     "deviation, ratio, f-test",  # values of --essential
-    "residuals-coloured",  # the stable code of a finding
+    "residuals-autocorrelated",  # the stable code of a finding
 )
 
 

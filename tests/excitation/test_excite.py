@@ -188,12 +188,12 @@ def test_next_motion_lowers_the_largest_deviation_of_earlier_logs() -> None:
     motion = slow.at(np.linspace(0, 8, 800))
     samples = Samples.of(motion.q, motion.dq, motion.ddq, rng.normal(size=motion.q.shape), rate=100.0)
     log = fold(TorqueEquations.of(arm, samples, base))
-    before = Information.of(arm, base).deviations(motion.q, motion.dq, motion.ddq) / magnitudes(base)
+    before = Information.of(arm, base).standard_errors(motion.q, motion.dq, motion.ddq) / magnitudes(base)
     after = excite(arm, family=Fourier(8.0), criterion="largest", prior=PriorKnowledge(log), search=ONE_ROUND)
     blind = excite(arm, family=Fourier(8.0), criterion="largest", search=ONE_ROUND)
     both = blind.core.at(np.linspace(0, 8, 800, endpoint=False))
-    together = Information.of(arm, base, known=log).deviations(both.q, both.dq, both.ddq) / magnitudes(base)
-    assert after.value == pytest.approx((after.deviations / magnitudes(base)).max(), rel=1e-6)
+    together = Information.of(arm, base, known=log).standard_errors(both.q, both.dq, both.ddq) / magnitudes(base)
+    assert after.value == pytest.approx((after.std / magnitudes(base)).max(), rel=1e-6)
     assert after.value < 0.2 * before.max()
     assert after.value <= together.max() * 1.02  # knowing the log helps, or at least does no harm
 
@@ -246,7 +246,7 @@ def test_deviations_are_those_of_identification() -> None:
 
     t = np.arange(2000) / 100.0
     beta, ours = identified(found.core.at(t))
-    np.testing.assert_allclose(found.deviations, ours, rtol=1e-6)
+    np.testing.assert_allclose(found.std, ours, rtol=1e-6)
     assert np.abs((beta - truth) / ours).max() < 5.0  # the truth is where the deviations say
     assert 0.7 < np.sqrt(np.mean(((beta - truth) / ours) ** 2)) < 1.3
     theirs = []

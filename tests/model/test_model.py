@@ -234,7 +234,7 @@ EVERY_TERM = [
     PolynomialFriction(sign=Sign("tanh", 0.5)),
     ExponentialStribeck(vs=(0.5, 0.8), power=(2.0, 1.3), joints=(1, 3), sign=Sign("tanh", 0.1)),
     RippleTorque((3.0, 7.5), joints=(1, 3)), Cable(), LoadFriction(sign=Sign("tanh", 0.5)),
-    LoadFriction(apart=True, joints=(2, 3), sign=Sign("arctan", 0.5)),
+    LoadFriction(separate=True, joints=(2, 3), sign=Sign("arctan", 0.5)),
 ]
 
 

@@ -40,7 +40,7 @@ def untold(friction: tuple[str, ...], samples: Samples, method: str = "wls") -> 
     problem = Problem.of(Model(ROBOT, make_terms(ROBOT, friction)), samples)
     estimate = identify(problem, method=method)
     said = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples))
-    found = [one for one in said.findings if one.code == "friction-not-told"]
+    found = [one for one in said.findings if one.code == "friction-unresolved"]
     assert all(one.kind == "validation" and one.severity == "info" for one in found)
     assert all(len(one.evidence["gain_percent"]) == len(one.joints) and one.parameters for one in found)
     return {one.title.split()[0]: one.joints for one in found}

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.options import deviating, numbers, words
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.quantities import percent_text
 
 
@@ -52,18 +52,18 @@ def command(
             raise DynidError(f"{option} takes {count} numbers, got {len(given)}")
     load = PayloadSettings.model_validate({"frame": frame or None, "mass": deviating(mass, "--mass"), "centre": where,
                                            "inertia": about})
-    with progress("gains") as tell:
-        found = find_gains(settings, make_robot(settings), load, loaded or [], tell)
+    with show_progress("gains") as progress:
+        found = find_gains(settings, make_robot(settings), load, loaded or [], progress)
     if json:
         print_json(found.to_dict())
         return
     to = console()
-    for one in found.ways:
+    for one in found.gains:
         rows = [(name, f"{value:.5g}" if yes else "-", f"{percent_text(100 * share)}" if yes else "-",
                  "" if yes else f"not identifiable: {one.reasons[name]}")
                 for name, value, share, yes in zip(one.joints, one.values, one.relative_std, one.identified,
                                                    strict=True)]
         head = ["joint", "torque per current", "standard error", ""]
-        to.print(table(head, rows, numbers=head[1:3], title=one.way))
+        to.print(table(head, rows, numbers=head[1:3], title=one.method))
     for finding in found.findings:
         to.print(f"- {finding.text}", markup=False)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.options import FixedBase, Lock, Only, Trust, refuse_to_replace, words
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.output import Json, console, print_json, show_progress, table
 
 
 class ParameterForm(StrEnum):
@@ -84,8 +84,8 @@ def command(
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "code generation")
     refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
-    with progress("generate") as tell:
-        tell(f"functions of {machine.name}")
+    with show_progress("generate") as progress:
+        progress(f"functions of {machine.name}")
         program = make_program(machine, options, friction=words(friction), rotor=rotor, result=result,
                                trust=trust)
         paths = write_code(program, options, output)

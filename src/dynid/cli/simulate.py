@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dynid.cli.options import FixedBase, Lock, Only, Trust, numbers, refuse_to_replace, words
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, print_json, show_progress
 
 
 class LawName(StrEnum):
@@ -152,12 +152,12 @@ def command(
     loop = VirtualLoopOptions(controller.value, bandwidth, damping, rate)
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "closed-loop simulation")
-    with progress("simulate") as tell:
-        tell(f"{trajectory.name} under {controller.value}")
+    with show_progress("simulate") as progress:
+        progress(f"{trajectory.name} under {controller.value}")
         found = simulate_log(machine, trajectory, loop, friction=words(friction), rotor=rotor, truth=truth, seed=seed,
                              trust=trust,
                              **sensors)
-        tell(f"writing {output.name}")
+        progress(f"writing {output.name}")
         written = {"log": str(save_log(found, output))}
     facts = log_facts(found)
     if json:

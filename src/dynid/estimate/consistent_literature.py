@@ -51,7 +51,7 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
                         violations=[violation.message for violation in wrong],
                         smallest_eigenvalue=best.smallest_eigenvalue, excess_misfit=best.excess,
                         unconstrained_relative_error=problem.regression.relative_error(solution.beta),
-                        deviation="of the unconstrained estimate")
+                        standard_errors="of the unconstrained estimate")
     return Estimate(name, problem.model, problem.base, beta, solution.identified, OnDemand(held.uncertainty), theta,
                     diagnostics=facts)
 
@@ -81,22 +81,22 @@ def _inside(consistency: Consistency, values: Array) -> Array | None:
 
 
 @method("pc-points", _FIT_FUNCTIONS["pc-points"][1], gives={"theta"}, depends_on={"units"})
-def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = None) -> Estimate:
+def points(problem: Problem, *, count: int = 3, prior_std: float | None = None) -> Estimate:
     """Return an estimate with masses on a grid of points in a box around each link (Sousa, eq. 2.74-2.76).
 
     Args:
         problem: the identification problem.
         count: points along each edge of a link's box.
-        prior_deviation: standard deviation, kg, of each point's mass about the nominal model; None for no
+        prior_std: standard deviation, kg, of each point's mass about the nominal model; None for no
             regularisation.
     """
-    prior = None if prior_deviation is None else (_nominal(problem, "pc-points", prior_deviation), prior_deviation)
+    prior = None if prior_std is None else (_nominal(problem, "pc-points", prior_std), prior_std)
     return _estimate("pc-points", problem, {"count": count, "prior": prior})
 
 
 @method("pc-sqp", _FIT_FUNCTIONS["pc-sqp"][1], gives={"theta"})
 def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
-               iterations: int = 300, prior_deviation: float | None = None, steps: int = 1) -> Estimate:
+               iterations: int = 300, prior_std: float | None = None, steps: int = 1) -> Estimate:
     """Return an estimate by sequential quadratic programming with limits on eigenvalues or minors.
 
     See Mata et al. 2005 and Sousa, eq. 2.69.
@@ -105,19 +105,19 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
         problem: the identification problem.
         constraint: limits on eigenvalues or on minors.
         iterations: largest number of iterations.
-        prior_deviation: standard deviation of every base parameter about the nominal model, in its own unit; None for
+        prior_std: standard deviation of every base parameter about the nominal model, in its own unit; None for
             no regularisation.
         steps: 2 starts at the solution with positive masses and inertia diagonals only, as these authors do.
     """
     if steps not in (1, 2):
         raise ModelError(f"method 'pc-sqp' has 1 or 2 steps, got {steps}", code="wrong-option")
     prior = None
-    if prior_deviation is not None:
-        nominal = _nominal(problem, "pc-sqp", prior_deviation)
+    if prior_std is not None:
+        nominal = _nominal(problem, "pc-sqp", prior_std)
         told = np.isfinite(nominal)
         hidden = np.any(problem.base.matrix[:, ~told] != 0.0, axis=1)
         values = problem.base.matrix @ np.where(told, nominal, 0.0)
-        prior = (np.where(hidden, np.nan, values), prior_deviation)
+        prior = (np.where(hidden, np.nan, values), prior_std)
     return _estimate("pc-sqp", problem, {"constraint": constraint, "iterations": iterations, "prior": prior,
                                          "steps": steps})
 
@@ -125,14 +125,14 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
 def _nominal(problem: Problem, name: str, deviation: float) -> Array:
     """Return the nominal parameters (parameters,) toward which a method is regularised; NaN without a nominal value."""
     if not (deviation > 0 and np.isfinite(deviation)):
-        raise ModelError(f"prior_deviation of method '{name}' must be a number above zero, got {deviation}",
-                         code="bad-prior-deviation")
+        raise ModelError(f"prior_std of method '{name}' must be a number above zero, got {deviation}",
+                         code="bad-prior-std")
     values = problem.nominal if problem.nominal is not None else np.array(
         [np.nan if item.nominal is None else item.nominal for item in problem.model.parameters], dtype=float)
     for body, places in problem.model.parameters.bodies.items():
         if not np.isfinite(values[places]).all():
             raise ModelError(f"method '{name}' has no nominal values of link '{body}' to regularise toward: give a "
-                             "robot file with inertias, or remove prior_deviation")
+                             "robot file with inertias, or remove prior_std")
     return values
 
 

@@ -27,7 +27,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.consistent import consistency_of, prior_rows, unseen
 from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.friction_regularisation import FrictionPull, friction_pull
+from dynid.estimate.friction_regularisation import FrictionPenalty, friction_penalty
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.nominal_errors import NominalErrors, leaning
 from dynid.estimate.penalty_errors import at_most_the_difference
@@ -52,7 +52,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
     metric: "entropic" (log-det divergence of pseudo-inertias) or "euclidean". strength: by default the one of
     greatest evidence, with the effective number of rows of each joint and the noise about the best consistent robot;
     noise and strength are estimated alternately. Friction is regularised too, toward its nominal values or zero, each
-    symbol with its own strength (`friction_pull`): diagnostics["friction_wrong_by"] has its estimated relative
+    symbol with its own strength (`friction_penalty`): diagnostics["friction_wrong_by"] has its estimated relative
     errors, and ["friction_to_zero"] the symbols whose nominal values have less evidence.
     """
     if metric not in ("entropic", "euclidean"):
@@ -81,7 +81,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
             nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta),
             smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
-            deviation="autocorrelated noise of the data, and errors of the nominal model as estimated from the data" + (
+            standard_errors="autocorrelated noise of the data, and estimated errors of the nominal model" + (
                 "; active constraints are not included" if on_border else ""))
         return Estimate("pc-ridge", problem.model, problem.base, held.beta, solution.identified,
                         OnDemand(lambda cov_type: _uncertainty(problem, held, weights, found, cov_type)), theta,
@@ -104,7 +104,7 @@ class Fitted:
     chosen: PriorFit
     stacked: Stacked
     weights: Array
-    pull: FrictionPull
+    pull: FrictionPenalty
     prior: Rows
 
 
@@ -123,7 +123,7 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
         deviation, effective = _noise(problem, chosen.theta)
         believed = np.sqrt(effective / rows) / deviation
         stacked = regression.stack(believed, prior=False)
-        pull = friction_pull(problem, stacked, bodies)
+        pull = friction_penalty(problem, stacked, bodies)
         prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), pull.rows, pull.values)
         before = chosen
         chosen = _no_worse_than_wls(problem, stacked, pull,
@@ -133,7 +133,7 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
     return Fitted(chosen, stacked, believed, pull, prior)
 
 
-def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPull, fits: Iterable[PriorFit]) -> PriorFit:
+def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPenalty, fits: Iterable[PriorFit]) -> PriorFit:
     """Return the fit of greatest evidence, or the strongest weaker one whose expected error is not above that of wls.
     The evidence assumes equal relative errors of all nominal bodies. If some bodies are very wrong, its strength biases
     parameters that the data determine well. The expected torque error contains the noise and the estimated errors of
@@ -168,7 +168,7 @@ class _Parts:
     stated: Array
 
     @staticmethod
-    def of(problem: Problem, chosen: PriorFit, stacked: Stacked, pull: FrictionPull) -> _Parts:
+    def of(problem: Problem, chosen: PriorFit, stacked: Stacked, pull: FrictionPenalty) -> _Parts:
         base = problem.base
         columns = stacked.r @ base.matrix
         chosen = _without_walls(chosen, columns, pull.rows)
@@ -179,7 +179,7 @@ class _Parts:
         curvature = np.where(np.outer(body, body), other - known, 0.0) + pull.rows.T @ pull.rows
         return _Parts(base.matrix @ chosen.spread, curvature, other - curvature)
 
-    def torque_error(self, base: BaseParameters, stacked: Stacked, pull: FrictionPull) -> float:
+    def torque_error(self, base: BaseParameters, stacked: Stacked, pull: FrictionPenalty) -> float:
         """Return the expected squared error of all torques, in units of the noise of one independent row."""
         through = stacked.r @ self.gain
         noise = np.sum((through @ (stacked.r @ base.matrix).T) ** 2)

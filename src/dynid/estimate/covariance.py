@@ -348,7 +348,7 @@ class LinearFit:
             naive = naive_covariance(regression, self.solution, weights) if self.naive is None else self.naive(found)
             plain = textbook_covariance(regression, self.solution, weights) if self.naive is None else naive
             facts["textbook_std"] = np.sqrt(np.maximum(np.diag(plain), 0.0)).tolist()
-            facts["deviation_inflation"] = inflation(covariance, naive,
+            facts["std_inflation"] = inflation(covariance, naive,
                                                      self.solution.identified & (regression.base.ridge == 0))
         seen = found.correlation
         if seen is not None:

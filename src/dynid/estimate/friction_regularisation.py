@@ -18,7 +18,7 @@ _UNINFORMATIVE_ERROR = 0.5  # relative error of a nominal value above which zero
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionPull:
+class FrictionPenalty:
     """Regularisation |rows theta - values|^2 of friction, with rows (k, parameters) and values (k,).
 
     Attributes:
@@ -39,7 +39,7 @@ class FrictionPull:
     to_zero: tuple[str, ...]
 
 
-def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> FrictionPull:
+def friction_penalty(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> FrictionPenalty:
     """Return the regularisation for equations in units of independent noise; bodies: nominal pseudo-inertias.
 
     The mean square error of friction of one symbol is v scale^2, with v from the score of the nominal values
@@ -69,7 +69,7 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
     off = _off(errors, pulled)
     places = np.flatnonzero(off > 0.0)
     rows = np.eye(len(items))[places] / off[places, None]
-    return FrictionPull(rows, rows @ nominal, nominal, errors, scale,
+    return FrictionPenalty(rows, rows @ nominal, nominal, errors, scale,
                         {items[c].symbol: float(off[c] / scale[c]) for c in places}, to_zero)
 
 

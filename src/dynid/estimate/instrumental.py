@@ -374,7 +374,7 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
     fitted = Diagnostics.of_fit(
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
-        residual_deviation_per_joint=detail.low.deviation.tolist(), **facts)
+        residual_std_per_joint=detail.low.residual_std.tolist(), **facts)
     freedom = spectral_freedom(detail.projected, detail.low, detail.weights)
     known = OnDemand.known(Uncertainty(end.covariance, "instruments", freedom)).then(
         lambda stated: replace(stated, covariance=end.covariance + procedure.shift(end)))

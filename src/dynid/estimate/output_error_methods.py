@@ -142,14 +142,14 @@ class Linearisation:
     log_rows: tuple[int, ...]
 
     @property
-    def deviation(self) -> Array:
+    def residual_std(self) -> Array:
         """RMS difference of measured and simulated output of each joint (dof,)."""
         return np.sqrt(np.mean(self.residual ** 2, axis=0))
 
     @property
     def weights(self) -> Array:
         """Weight of each joint (dof,): 1 / standard deviation of its error."""
-        return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
+        return 1.0 / np.maximum(self.residual_std, 1e-9 * max(float(self.residual_std.max()), 1e-300))
 
 
 def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:

@@ -2,8 +2,8 @@
 
 A `View` of a fit gives, for any kept set of parameters, their values, their standard errors, and the cost of removing
 the others. Rules select the next parameter to remove (Ardiani, s. 1.3.2.2): the parameter of largest relative standard
-error while it is above a threshold ("deviation") or a multiple of the smallest ("ratio", Gautier et al. 2013), or as
-long as an F-test allows ("f-test", eq. 1.35); all at once those above ten times the smallest ("smallest", Khalil and
+error while it is above a threshold ("standard-error") or a multiple of the smallest ("ratio", Gautier et al. 2013), or
+as long as an F-test allows ("f-test", eq. 1.35); all at once those above ten times the smallest ("smallest", Khalil and
 Dombre 2002); and those with little torque, by the diagonal of R of the columns times their values ("r"), or by their
 singular values ("singular"), both of Pham and Gautier 1991.
 """
@@ -117,18 +117,18 @@ class _Rule:
         return {"criterion": self.criterion, "removed": [one.name for one in removed], "relative_error_before": before}
 
 
-def essential(problem: Problem, *, criterion: str = "deviation", threshold: float | None = None, alpha: float = 0.05,
-              rows: str = "effective", weights: Array | None = None, method: str = "wls",
+def essential(problem: Problem, *, criterion: str = "standard-error", threshold: float | None = None,
+              alpha: float = 0.05, rows: str = "effective", weights: Array | None = None, method: str = "wls",
               options: Mapping[str, Any] | None = None, unseen: bool = False) -> Essential:
     """Remove base parameters that are not significant, and estimate the others again.
 
     Args:
         problem: the identification problem.
-        criterion: "deviation" removes the parameter of largest relative standard error, one at a time, while it exceeds
-            the threshold (30 percent); "ratio" while it exceeds 30 times the smallest; "f-test" while the reduced model
-            is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r) (Ardiani, eq. 1.35);
-            "smallest" removes all above 10 times the smallest at once; "r" and "singular" remove those whose
-            independent torque is below 1 percent of the largest.
+        criterion: "standard-error" removes the parameter of largest relative standard error, one at a time, while it
+            exceeds the threshold (30 percent); "ratio" while it exceeds 30 times the smallest; "f-test" while the
+            reduced model is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r)
+            (Ardiani, eq. 1.35); "smallest" removes all above 10 times the smallest at once; "r" and "singular"
+            remove those whose independent torque is below 1 percent of the largest.
         threshold: threshold of the criterion, if not the default above.
         alpha: significance level of the F-test.
         rows: number r of rows in the F-test: "effective" or "all".
@@ -227,7 +227,7 @@ def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any])
         removed += [*unknown, *more]
         reduced = replace(reduced, regression=reduced.regression.select(kept))
         estimate = identify(reduced, method=name, **options)
-        if rule.criterion not in ("deviation", "ratio"):
+        if rule.criterion not in ("standard-error", "ratio"):
             break
     error = before.diagnostics.relative_error
     estimate = replace(estimate, diagnostics=estimate.diagnostics.with_facts({"essential": rule.facts(removed, error)}))
@@ -258,8 +258,8 @@ def _unseen(problem: Problem, rule: _Rule, name: str, weights: Array | None) -> 
     return float(before), float(after)
 
 
-THRESHOLDS = {"deviation": 30.0, "ratio": 30.0, "smallest": 10.0, "r": 1.0, "singular": 1.0}
-RULES = ("deviation", "ratio", "f-test", "smallest", "r", "singular")
+THRESHOLDS = {"standard-error": 30.0, "ratio": 30.0, "smallest": 10.0, "r": 1.0, "singular": 1.0}
+RULES = ("standard-error", "ratio", "f-test", "smallest", "r", "singular")
 
 
 @dataclass(frozen=True)
@@ -277,14 +277,14 @@ class KeptParameters(NamedTuple):
     squares in units of the noise variance."""
 
     values: Array
-    deviations: Array
+    std: Array
     cost: float
 
     @property
     def relative(self) -> Array:
         """Relative standard errors (kept,) of the kept parameters, percent."""
         size = np.abs(self.values)
-        return np.where(size > 0, 100.0 * self.deviations / np.where(size > 0, size, 1.0), np.inf)
+        return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
 
 class View(Protocol):
@@ -309,9 +309,9 @@ class FoldedView:
         scale = np.linalg.norm(part.r, axis=0)
         half = solve_triangular(part.r / scale, np.eye(len(kept))) / scale[:, None]
         inverse = half @ half.T
-        deviations = np.sqrt(np.diag(inverse @ self.middle[np.ix_(kept, kept)] @ inverse))
+        std = np.sqrt(np.diag(inverse @ self.middle[np.ix_(kept, kept)] @ inverse))
         cost = (part.rest - self.rest) / self.rest * self.free if self.rest > 0 else np.inf
-        return KeptParameters(half @ part.rho, deviations, float(cost))
+        return KeptParameters(half @ part.rho, std, float(cost))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,10 +361,10 @@ def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
 
 def chooser(rule: str, threshold: float, view: View, first: Ints, stacked: Stacked) -> Choose:
     """Return a function that chooses the next parameter to remove by a rule."""
-    if rule in ("deviation", "ratio", "f-test"):
+    if rule in ("standard-error", "ratio", "f-test"):
         def largest(kept: Ints, relative: Array) -> int | None:
             worst = int(np.argmax(relative))
-            limit = {"deviation": threshold, "ratio": threshold * float(relative.min()), "f-test": -1.0}[rule]
+            limit = {"standard-error": threshold, "ratio": threshold * float(relative.min()), "f-test": -1.0}[rule]
             return int(kept[worst]) if relative[worst] > limit else None
         return largest
     if rule == "smallest":

@@ -20,13 +20,13 @@ from dynid.model import Parameters
 from dynid.regression import BaseParameters, Regression, Stacked
 from dynid.robot import inertia as ten
 
-RULES = ("one-deviation", "minimum")
+RULES = ("one-standard-error", "minimum")
 _LEAST_SCALE = 0.1  # of the typical value of its kind: smallest scale of a parameter with a nominal value near zero
 _STRENGTH_DECADES = np.arange(-14.0, 1.01, 0.25)  # candidates, in decades of the largest squared singular value
 
 
 @method("ridge", "least squares regularised toward the nominal model", needs={"blocks"}, gives={"theta"})
-def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-deviation") -> Estimate:
+def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-standard-error") -> Estimate:
     """Return all standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) /
     scale|^2.
 
@@ -34,8 +34,8 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     radius of gyration about the link frame; all others by their nominal value, or a tenth of the usual one of their
     kind and unit if that is larger; those without a nominal value are regularised toward zero (see
     `nominal_and_scales`). With independent rows, 1 / sqrt(strength) is the relative error of the nominal values. By
-    default the strength is chosen by cross-validation: rule "minimum" takes the smallest error, "one-deviation" the
-    largest strength whose loss is within one standard error of it.
+    default the strength is chosen by cross-validation: rule "minimum" takes the smallest error, "one-standard-error"
+    the largest strength whose loss is within one standard error of it.
 
     The covariance is the mean square error: noise, and the bias by the estimated errors of the nominal values
     (`nominal_errors`). Parameters that the data do not excite are marked as not identified.
@@ -65,7 +65,7 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
                                             solution.beta - known.beta)
         covariance = by_noise + by_nominal
         return fit.uncertainty(cov_type, covariance=covariance, nominal_wrong_by=errors.wrong_by(scale),
-                               deviation_from_noise_alone=np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist(),
+                               std_from_noise_alone=np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist(),
                                notes=leaning(problem.base, np.diag(by_nominal), np.diag(covariance), known.identified))
 
     return replace(fit.estimate("ridge"), uncertainty_of=OnDemand(uncertain), theta=theta)
@@ -184,7 +184,7 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
     loss = errors - errors[:, [best]]
     deviation = loss.std(axis=0, ddof=1) / np.sqrt(len(whole))
     chosen = best
-    if rule == "one-deviation":
+    if rule == "one-standard-error":
         chosen = int(np.flatnonzero(loss.mean(axis=0) <= deviation + 1e-12 * mean[best]).max(initial=best))
     facts = {"rule": rule, "strengths": strengths.tolist(), "left_out_error": np.sqrt(mean).tolist(),
              "left_out_blocks": len(whole)}

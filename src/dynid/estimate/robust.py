@@ -117,7 +117,7 @@ def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **m
 
     shares = [float(np.mean(np.abs(u) > _OUTLIER_STANDARD_DEVIATIONS)) if len(u) else 0.0 for u in in_deviations]
     return LinearFit(problem, effective, weights, found, naive,
-                     {"tuning": by.tuning, "noise_deviation_per_joint": scale.tolist(),
+                     {"tuning": by.tuning, "noise_std_per_joint": scale.tolist(),
                       "outlier_share_per_joint": shares, **more})
 
 

@@ -130,7 +130,7 @@ def _undetermined_shape_notes(names: Sequence[str]) -> tuple[Note, ...]:
     """Return a note on shape parameters that the data do not determine, if there are any."""
     if not names:
         return ()
-    return (Note("shape-not-told", f"the data do not distinguish friction of shape {', '.join(names)} from simpler "
+    return (Note("shape-unresolved", f"the data do not distinguish friction of shape {', '.join(names)} from simpler "
                                    "friction: its coefficient is within two standard errors of zero, or its shape "
                                    "is at the end of the searched range; remove that part, or move more slowly or "
                                    "faster"),)

@@ -17,7 +17,7 @@ from dynid.threads import one_blas_thread
 # rows, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
 CovType = Literal["correlated", "blocks", "independent", "posterior", "instruments", "innovations"]
 # Facts that files of earlier versions contain in the diagnostics of the fit.
-EARLIER_FACTS = ("deviation_inflation", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
+EARLIER_FACTS = ("std_inflation", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Uncertainty:
         cov_type: type of the covariance, see `dynid.estimate.covariance`.
         degrees_of_freedom: degrees of freedom of Student's t for intervals; infinite for a normal distribution.
         notes: limitations of the standard errors.
-        facts: numbers by name. "deviation_inflation": ratio of the standard errors to those of independent rows, the
+        facts: numbers by name. "std_inflation": ratio of the standard errors to those of independent rows, the
             median over the parameters. "textbook_std" (base,): textbook standard errors. "effective_rows_per_joint"
             (dof,): effective number of independent rows. "autocovariance" of the residuals, one list per joint, at
             "autocovariance_rate", Hz. Others belong to a method.

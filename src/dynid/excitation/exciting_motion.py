@@ -51,7 +51,7 @@ class ExcitingMotion:
         model, base, limits: model, its base parameters, and limits of the motion.
         criterion, value: criterion and its value over the core at `rate` (Hz).
         condition: condition number of the unscaled base regressor.
-        deviations: expected standard errors (base,) under torque noise `noise`, including earlier logs if given.
+        std: expected standard errors (base,) under torque noise `noise`, including earlier logs if given.
         noise: standard deviation of white torque noise (dof,), N m; default: a share of each joint's typical torque.
         history: (seconds, best value) during the search.
         report: use of every limit.
@@ -68,7 +68,7 @@ class ExcitingMotion:
     criterion: str
     value: float
     condition: float
-    deviations: Array
+    std: Array
     noise: Array
     rate: float
     history: tuple[tuple[float, float], ...]
@@ -87,11 +87,11 @@ class ExcitingMotion:
         return replace(self, trajectory=whole, report=report)
 
     @property
-    def relative_deviations(self) -> Array:
+    def relative_std(self) -> Array:
         """Expected standard error of every base parameter in percent of its nominal value; infinite if that is
         unknown."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = 100.0 * self.deviations / np.abs(nominal_base_values(self.base))
+            relative = 100.0 * self.std / np.abs(nominal_base_values(self.base))
         return np.where(np.isfinite(relative), relative, np.inf)
 
     def configurations(self, t: ArrayLike) -> Array:
@@ -135,11 +135,11 @@ class ExcitingMotion:
                  + (" (interrupted, best so far)" if self.interrupted else "")]
         lines.append(f"expected standard errors at {self.rate:g} Hz and noise of "
                      f"{', '.join(f'{x:.3g}' for x in self.noise)} N m:")
-        order = np.argsort(-self.relative_deviations)
+        order = np.argsort(-self.relative_std)
         for k in order[:10]:
-            relative = self.relative_deviations[k]
+            relative = self.relative_std[k]
             shown = f"{relative:.2g} %" if np.isfinite(relative) else "nominal value unknown or zero"
-            lines.append(f"  {self.base.names[k]:8s} {self.deviations[k]:.3g} {self.base.units[k]}  ({shown})")
+            lines.append(f"  {self.base.names[k]:8s} {self.std[k]:.3g} {self.base.units[k]}  ({shown})")
         tight = sorted(self.report.usages, key=lambda u: -u.excess)[:5]
         lines += ["closest to their limits:", *(f"  {usage}" for usage in tight)]
         lines += [f"note: {note}" for note in self.report.unchecked]
@@ -180,7 +180,7 @@ def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], 
 
     def typical(trajectory: Trajectory) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = design.deviations(trajectory) / nominal
+            relative = design.standard_errors(trajectory) / nominal
         return float(np.median(np.where(np.isfinite(relative), relative, 1e12)))
 
     return _assessed(design, min(trajectories, key=typical), seed)
@@ -193,7 +193,7 @@ def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> Ex
     condition = design.condition(fitting)
     return ExcitingMotion(
         trajectory=fitting, core=fitting, model=design.model, base=design.base, limits=design.limits,
-        criterion="condition", value=condition, condition=condition, deviations=design.deviations(fitting),
+        criterion="condition", value=condition, condition=condition, std=design.standard_errors(fitting),
         noise=design.noise, rate=design.rate, history=(), report=report, torque=design.torque, seed=seed, starts=0,
         elapsed=0.0)
 

@@ -98,7 +98,7 @@ class Information:
             tall.append(rows)
         return triangular(np.vstack(tall) * self.scale)
 
-    def deviations(self, q: Array, dq: Array, ddq: Array) -> Array:
+    def standard_errors(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the expected standard error of every base parameter (base,), infinite for all if one is not excited.
         """
         r = self.factor(q, dq, ddq)

@@ -68,7 +68,7 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     return ExcitingMotion(
         trajectory=best.trajectory, core=best.trajectory, model=design.model, base=design.base, limits=design.limits,
         criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
-        deviations=design.deviations(best.trajectory), noise=design.noise, rate=design.rate,
+        std=design.standard_errors(best.trajectory), noise=design.noise, rate=design.rate,
         history=tuple(starts.history), report=replace(best.report, unchecked=(
             *best.report.unchecked, *((_RIGID_JOINTS_NOTE,) if bends else ()))), torque=design.torque, seed=search.seed,
         starts=starts.starts, elapsed=time.monotonic() - began, interrupted=starts.interrupted)

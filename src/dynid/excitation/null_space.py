@@ -92,7 +92,7 @@ def _self_motion_path(robot: Robot, frame: str, limits: Limits, start: Array, re
     return SelfMotion(s, q, start)
 
 
-def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,
+def null_space_motion(path: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,
                       seed: int = 0) -> Piecewise:
     """Return a motion along a self-motion path, from rest to rest: s(t) = c + A sum_k a_k cos(2 pi k t / duration),
     with random a_k.
@@ -106,8 +106,8 @@ def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0
     amplitude = rng.normal(size=harmonics)
     wave = np.cos(2.0 * np.pi * np.arange(1, harmonics + 1) * t[:, None] / duration) @ amplitude
     wave = (wave - wave.min()) / max(np.ptp(wave), 1e-9)
-    s = way.s[0] + wave * way.length
-    q = make_interp_spline(way.s, way.q, k=5)(s)
+    s = path.s[0] + wave * path.length
+    q = make_interp_spline(path.s, path.q, k=5)(s)
     spline = make_interp_spline(t, q, k=5)
     breaks = np.unique(spline.t)
     return Piecewise(breaks, np.stack([spline(breaks[:-1], nu=k) / factorial(k) for k in range(6)], axis=2))

@@ -82,7 +82,7 @@ class ExtractionOptions:
 
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
-            *, tell: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
+            *, progress: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
     """Find standard parameters with given base values inside bounds, as in `extract(estimate, "tight",
     search="gradient")`.
 
@@ -90,7 +90,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
         given: an estimate, or `BaseValues` of any set of combinations.
         bounds: "loose", "normal" or "tight" from the robot file, the path of a bounds file, or `Bounds`.
         options: see `ExtractionOptions`.
-        tell: called with a sentence on the progress.
+        progress: called with a sentence on the progress.
         changes: single options by name.
     """
     chosen = replace(options or ExtractionOptions(), **_checked(changes))
@@ -112,7 +112,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
     hopeless = chosen.form == "exact" and chosen.loss != "partial" and not chosen.nearest \
         and cones is not None and not cones.possible
     few = replace(chosen, runs=min(chosen.runs, _MAX_INFEASIBLE_RUNS)) if hopeless else chosen
-    theta, run, runs, tried = _search(values, conditions, few, tell, begin)
+    theta, run, runs, tried = _search(values, conditions, few, progress, begin)
     judge = Consistency(values.model.parameters, margin=0.0,
                         centres=within.contours or within.boxes(consistency.bodies),
                         positive=False)
@@ -161,7 +161,7 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
 
 
 # -- runs --------------------------------------------------------------------------------------------
-def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, tell: Callable[[str], None],
+def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, progress: Callable[[str], None],
             begin: Array | None) -> tuple[Array, int, int, int]:
     """Return the best standard parameters (parameters,), the number of their run, the number of runs, and of
     candidates. begin: full vector (parameters,) from which the first descent starts; runs start at random."""
@@ -175,7 +175,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
         begin = _after_descent(conditions, begin, slope, space.exact)
         best = (_score(conditions, begin, matrix, values), begin, 0)
     for run in range(options.runs if best is None or best[0] > 0.0 else 0):
-        tell(f"{options.search}, run {run + 1} of at most {options.runs}")
+        progress(f"{options.search}, run {run + 1} of at most {options.runs}")
         x = space.random(rng)
         weight = 0.0
         for _ in range(options.iterations if options.search != "gradient" else 1):

@@ -21,11 +21,11 @@ from dynid.robot import Robot
 
 
 @njit(**INLINED)
-def bend(z: float, way: float, reach: float) -> float:
-    """Return the Dahl state z after a displacement `way` (rad or m): z approaches sign(way) by the factor exp(-|way| /
-    reach)."""
-    s = np.sign(way)
-    return s + (z - s) * np.exp(-np.abs(way) / reach)
+def bend(z: float, travel: float, reach: float) -> float:
+    """Return the Dahl state z after a displacement `travel` (rad or m): z approaches sign(travel) by the factor
+    exp(-|travel| / reach)."""
+    s = np.sign(travel)
+    return s + (z - s) * np.exp(-np.abs(travel) / reach)
 
 
 @njit(**OPTIONS)

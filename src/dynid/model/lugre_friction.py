@@ -28,11 +28,11 @@ def level(v: float, ratio: float, vs: float) -> float:
 
 
 @njit(**INLINED)
-def bend(z: float, way: float, g: float, reach: float) -> float:
-    """Return the bristle deflection z after a displacement `way` (rad or m) in one direction, for a constant friction
+def bend(z: float, travel: float, g: float, reach: float) -> float:
+    """Return the bristle deflection z after a displacement `travel` (rad or m) in one direction, for constant friction
     level g."""
-    end = np.sign(way) * g
-    return end + (z - end) * np.exp(-np.abs(way) / (reach * g))
+    end = np.sign(travel) * g
+    return end + (z - end) * np.exp(-np.abs(travel) / (reach * g))
 
 
 @njit(**INLINED)

@@ -12,8 +12,8 @@ from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.model import required_robot_model
 from dynid.payloads.body import distance
+from dynid.payloads.payload_methods import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded, residual_fit
 from dynid.payloads.result import PayloadEstimate
-from dynid.payloads.ways import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded, residual_fit
 from dynid.regression import Regression
 from dynid.robot import inertia as ten
 
@@ -113,7 +113,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
             f"nearest consistent one differs by {away:.1f} standard deviations: check the "
             "frame, signs, drive gains, and whether the load is rigid.", "payload not physically "
                                                                                       "consistent",
-            evidence={"deviations": away, "free_mass": float(found.free[9])})
+            evidence={"standard_errors": away, "free_mass": float(found.free[9])})
 
 
 def _not_seen(found: PayloadEstimate) -> Iterator[Finding]:
@@ -147,7 +147,7 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
     yield Finding(
         "gains-decide", "suspicious", "warning" if large else "info",
         f"Drive gains dominate the uncertainty: {100 * np.sqrt(share):.0f} % of the standard error of the mass, "
-        f"{found.mass_std_from('gains'):.2g} kg, comes from the gains ({100 * found.gain_deviation.max():.1f} %, "
+        f"{found.mass_std_from('gains'):.2g} kg, comes from the gains ({100 * found.gain_std.max():.1f} %, "
         f"{whose}). Weigh the load and add `--mass KG`{advice}.", "gains decide",
         evidence={"share": float(share), "mass_std": found.mass_std, "from_gains": found.mass_std_from("gains")})
 

@@ -114,7 +114,7 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
                     "physically consistent; the nearest consistent one "
                     f"differs by {away:.1f} standard deviations: check "
                     "units and frame.", "payload not physically "
-                                                           "consistent", evidence={"deviations": away})]
+                                                           "consistent", evidence={"standard_errors": away})]
 
 
 def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
@@ -227,8 +227,8 @@ def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
     total = np.sum(list(parts.values()), axis=0)
     numbers = nearest_body(theta, total - parts.get("gains", np.zeros((10, 10))), np.ones(10, dtype=bool)) \
         if first.consistent else theta
-    return PayloadEstimate(first.frame, f"{first.way} and {second.way}", numbers, theta, total, parts,
+    return PayloadEstimate(first.frame, f"{first.method} and {second.method}", numbers, theta, total, parts,
                            first.identified | second.identified, first.consistent, first.relative_error,
-                           first.unloaded_error, first.gain_deviation,
+                           first.unloaded_error, first.gain_std,
                            tuple(dict.fromkeys((*first.logs, *second.logs))), first.label,
                            (*first.findings, *second.findings), {**first.facts, **second.facts})

@@ -109,12 +109,12 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         check_commands(found)
         check_duty(found)
     found = replace(found, notes=(*found.notes, f"the log contains {', '.join(found.signals)}"))
-    if rules.gain_deviation is not None:
-        given = rules.gain_deviation
+    if rules.gain_std is not None:
+        given = rules.gain_std
         is_covariance = isinstance(given, list) and any(isinstance(row, list) for row in given)
         each: Any = given if is_covariance or isinstance(given, int | float) else per_joint(
-            given, rules.joints or found.joints or None, found.dof, "gain_deviation", str(paths[0]))
-        found = replace(found, gain_deviation=gain_covariance(each, found.dof))
+            given, rules.joints or found.joints or None, found.dof, "gain_std", str(paths[0]))
+        found = replace(found, gain_covariance=gain_covariance(each, found.dof))
     if rules.commanded:
         return commanded(found)
     if rules.drive_gain == FROM_LOG:
@@ -187,7 +187,7 @@ def commanded(recording: Recording) -> Recording:
     return replace(recording, q=positions, dq=recording.reference_velocity, tau=torques, reference=None,
                    reference_velocity=None, target_torque=None, target_current=None, external_torque=None,
                    current=None, voltage=None, duty=None,
-                   motor_position=None, sensed_torque=None, gain_deviation=None, unscaled=False, unmeasured=(),
+                   motor_position=None, sensed_torque=None, gain_covariance=None, unscaled=False, unmeasured=(),
                    notes=(*recording.notes, "commanded positions and torques are used instead of the measured ones"))
 
 

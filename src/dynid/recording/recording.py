@@ -54,7 +54,7 @@ class Recording:
         current: measured motor currents (samples, joints), A, or None. A log may also contain torques.
         voltage: supply voltages of the drives (samples, joints), V, or None.
         duty: PWM duty cycles (samples, joints), -1 to 1, or None.
-        gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
+        gain_covariance: relative covariance (joints, joints) of the drive gains, if they were estimated.
         unscaled: whether `tau` still holds currents whose drive gains are not known.
         unmeasured: joints whose torque is not known. It is zero in `tau` and gives no equation.
         measured: names of the joints with encoders, if these are not the robot's own joints.
@@ -90,7 +90,7 @@ class Recording:
     current: Array | None = field(default=None, kw_only=True)
     voltage: Array | None = field(default=None, kw_only=True)
     duty: Array | None = field(default=None, kw_only=True)
-    gain_deviation: Array | None = field(default=None, kw_only=True)
+    gain_covariance: Array | None = field(default=None, kw_only=True)
     unscaled: bool = field(default=False, kw_only=True)
     joints: tuple[str, ...] = ()
     source: str = "memory"

@@ -115,7 +115,7 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source,
                       unmeasured=recording.unmeasured, raw_tau=None if plan.torque_cutoff is None else grid.tau,
                       temperature=_temperature(recording, grid.t), wrench=wrench,
-                      gain_deviation=recording.gain_deviation)
+                      gain_covariance=recording.gain_covariance)
     if chosen.thin > 1:
         samples = samples.every(chosen.thin)  # after filtering (Ardiani, s. B.3.3)
         steps.append(f"decimated to one row in {chosen.thin}: {len(samples)} rows at {samples.rate:.6g} Hz")

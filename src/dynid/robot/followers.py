@@ -257,13 +257,13 @@ def as_logged(robot: Robot) -> Robot:
                  measured=robot.measured or robot.joint_names, driven=robot.driven or robot.joint_names)
 
 
-def held_bodies(robot: Robot) -> tuple[str, ...]:
+def links_with_fixed_inertia(robot: Robot) -> tuple[str, ...]:
     """Return names of the bodies whose inertia is known and not identified, including dependent ones."""
     bodies = robot.bodies if robot.followers is None else robot.followers.tree.bodies
-    return tuple(body.name for body in bodies if body.held)
+    return tuple(body.name for body in bodies if body.fixed_inertia)
 
 
-def with_held(robot: Robot, links: Sequence[str]) -> Robot:
+def with_fixed_inertias(robot: Robot, links: Sequence[str]) -> Robot:
     """Return the robot with the inertia of these bodies fixed, in addition to those of its file."""
     followers = robot.followers
     whole = robot.bodies if followers is None else followers.tree.bodies
@@ -277,7 +277,7 @@ def with_held(robot: Robot, links: Sequence[str]) -> Robot:
                              "gives no inertia for it")
 
     def marked(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
-        return tuple(replace(body, held=body.held or body.name in links) for body in bodies)
+        return tuple(replace(body, fixed_inertia=body.fixed_inertia or body.name in links) for body in bodies)
 
     if followers is not None:
         followers = replace(followers, tree=replace(followers.tree, bodies=marked(followers.tree.bodies)))

@@ -26,7 +26,7 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.free_base import BASE_ROWS, ROOT, base_warnings, free_bodies, free_joints
-from dynid.robot.mjcf_loops import Spot, held
+from dynid.robot.mjcf_loops import Spot, close_loops
 from dynid.robot.mjcf_text import ElementPose, MjcfText, geoms_inertia
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
@@ -57,7 +57,7 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
             tree = _Tree(text, fixed_base)
             tree.read()
             robot = checked_sizes(tree.robot(root.get("model") or stem))
-        robot = held(robot, text, tree.spots, tree.refs, tree.addresses)
+        robot = close_loops(robot, text, tree.spots, tree.refs, tree.addresses)
     except RobotError as problem:
         raise text.error(str(problem).removeprefix(f"{file}: "), problem.code) from None
     robot = replace(robot, warnings=(*text.warnings, *base_warnings(robot)))

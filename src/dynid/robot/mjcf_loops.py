@@ -39,7 +39,7 @@ class Spot:
 Spots = Mapping[tuple[str, str], Spot]
 
 
-def held(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addresses: Sequence[int]) -> Robot:
+def close_loops(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addresses: Sequence[int]) -> Robot:
     """Return the robot whose joints are those of the tree that the constraints of the file leave independent."""
     reader = _Constraints(tree, text, spots, dict(zip(tree.joint_names, refs, strict=True)))
     driven = reader.driven()

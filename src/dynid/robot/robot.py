@@ -97,7 +97,7 @@ class Body:
     """Body moved by a joint: one link with all links fixed to it.
 
     inertia: the ten parameters in the body frame, or None (kinematics only). virtual: massless, without parameters.
-    held: its inertia is known and not identified.
+    fixed_inertia: its inertia is known and not identified.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Body:
     shapes: tuple[Shape, ...] = ()
     parts: tuple[Part, ...] = ()
     virtual: bool = False
-    held: bool = False
+    fixed_inertia: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,10 +355,10 @@ class Robot:
         from dynid.robot.followers import with_roles
         return with_roles(self, measured, driven)
 
-    def holding(self, links: Sequence[str]) -> Robot:
+    def with_fixed_inertias(self, links: Sequence[str]) -> Robot:
         """Return the robot in which the inertias of the named bodies are known and not identified."""
-        from dynid.robot.followers import with_held
-        return with_held(self, links)
+        from dynid.robot.followers import with_fixed_inertias
+        return with_fixed_inertias(self, links)
 
     def with_free_base(self) -> Robot:
         """Return the robot with a root link that moves freely; see `dynid.robot.free_base`."""

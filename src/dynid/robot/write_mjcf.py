@@ -33,7 +33,7 @@ _ZERO_INERTIAL = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
 
 def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, float] | None = None, *,
             fields: JointFields | None = None, actuators: Mapping[str, str] | None = None, unchecked: bool = False,
-            tell: Callable[[str], object] = lambda note: None) -> str:
+            add_note: Callable[[str], object] = lambda note: None) -> str:
     """Return the MJCF of a robot with its own inertias or others (dof, 10); those of bodies on mimic joints may follow
     at the end.
 
@@ -42,7 +42,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss.
         actuators: by joint, an element for <actuator>.
         unchecked: also write bodies that are not physically consistent.
-        tell: called with a sentence for each note to a reader of the file.
+        add_note: called with a sentence for each note to a reader of the file.
     """
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _MJCF_ATTRIBUTES) if fields is None else fields
@@ -78,7 +78,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             if is_root:
                 yield f"{indent}  <freejoint/>"
             for k, at in () if is_root else (*before, (i, np.eye(4))):
-                own = _joint_values(k, robot.joints[k].name, values, places, tell)
+                own = _joint_values(k, robot.joints[k].name, values, places, add_note)
                 yield f"{indent}  {_joint(robot.joints[k], at, own)}"
             yield from _sites(closures, i, indent + "  ")
             yield from bodies(i, indent + "  ")
@@ -199,20 +199,20 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
 
 
 def _joint_values(i: int, joint: str, values: Mapping[str, float], places: JointFields,
-                  tell: Callable[[str], object]) -> dict[str, float]:
+                  add_note: Callable[[str], object]) -> dict[str, float]:
     found = {}
     for name, (number, attribute) in places.items():
         value = values.get(name) if number == i else None
         if value is not None and value > 0:
             found[attribute] = value
         elif value:
-            tell(f"{name} of joint '{joint}' is {value:.4g}: negative values are not written")
+            add_note(f"{name} of joint '{joint}' is {value:.4g}: negative values are not written")
     return found
 
 
 def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Mapping[str, Mapping[str, float]], *,
                        actuators: Mapping[str, str] | None = None, unchecked: bool = False,
-                       tell: Callable[[str], object] = lambda note: None) -> str:
+                       add_note: Callable[[str], object] = lambda note: None) -> str:
     """Return an MJCF with the ten parameters of every moving body (dof, 10) and the values of joints replaced.
 
     Args:
@@ -222,7 +222,7 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
         values: by joint, the attributes that are set, such as {"joint1": {"armature": 0.1}}.
         actuators: by joint, an element for <actuator>; a joint that has an actuator in the file keeps that one.
         unchecked: also write bodies that are not physically consistent.
-        tell: called with a sentence for each note to a reader of the file.
+        add_note: called with a sentence for each note to a reader of the file.
 
     Raises:
         RobotError: if the file describes another robot, or has bodies or joints without a name.
@@ -250,23 +250,23 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
         for link in merged:
             edits += page.inertial(_of(bodies, link, "body"), _ZERO_INERTIAL)
         if merged:
-            tell(f"the inertia of {', '.join(merged)}, fixed to '{body.name}', is part of that body now")
+            add_note(f"the inertia of {', '.join(merged)}, fixed to '{body.name}', is part of that body now")
     for name, attributes in values.items():
         edits += page.set(_of(joints, name, "joint"), {key: digits(value) for key, value in attributes.items()})
-    edits += page.own_inertias(root, tell)
-    edits += page.actuators(root, actuators or {}, tell)
+    edits += page.own_inertias(root, add_note)
+    edits += page.actuators(root, actuators or {}, add_note)
     return page.text_with(edits, text)
 
 
 def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
                      actuators: Mapping[str, str] | None = None,
-                     tell: Callable[[str], object] = lambda note: None) -> str:
+                     add_note: Callable[[str], object] = lambda note: None) -> str:
     """Return an MJCF with the values of some of its joints replaced; bodies, other joints and a free base are
     unchanged.
 
     Args:
         text: the MJCF, which must not include other files.
-        values, actuators, tell: as for `mjcf_with_inertias`.
+        values, actuators, add_note: as for `mjcf_with_inertias`.
 
     Raises:
         RobotError: if the file does not have a joint of `values`.
@@ -278,7 +278,7 @@ def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
     edits: list[Edit] = []
     for name, attributes in values.items():
         edits += page.set(_of(joints, name, "joint"), {key: digits(value) for key, value in attributes.items()})
-    edits += page.actuators(root, actuators or {}, tell)
+    edits += page.actuators(root, actuators or {}, add_note)
     return page.text_with(edits, text)
 
 
@@ -345,21 +345,22 @@ class _MjcfPage(XmlPage):
         else:
             yield body.opened, body.opened, made
 
-    def own_inertias(self, root: XmlElement, tell: Callable[[str], object]) -> Iterator[Edit]:
+    def own_inertias(self, root: XmlElement, add_note: Callable[[str], object]) -> Iterator[Edit]:
         """Yield the edits that stop the compiler from computing inertias from shapes, since the file now
         contains them."""
         for compiler in root.all("compiler"):
             if compiler.attributes.get("inertiafromgeom") == "true":
                 yield from self.set(compiler, {"inertiafromgeom": "auto"})
-                tell('inertiafromgeom is "auto" now: MuJoCo would otherwise ignore the identified inertias')
+                add_note('inertiafromgeom is "auto" now: MuJoCo would otherwise ignore the identified inertias')
 
-    def actuators(self, root: XmlElement, wanted: Mapping[str, str], tell: Callable[[str], object]) -> Iterator[Edit]:
+    def actuators(self, root: XmlElement, wanted: Mapping[str, str],
+                  add_note: Callable[[str], object]) -> Iterator[Edit]:
         """Yield the edits that add actuators for joints that have none in the file."""
         sections = root.all("actuator")
         driven = {one.attributes.get("joint") for section in sections for one in section.children}
         kept = [name for name in wanted if name in driven]
         if kept:
-            tell(f"the actuators of {', '.join(kept)} are those of the file; remove them there to have identified ones")
+            add_note(f"the actuators of {', '.join(kept)} are those of the file; to use identified ones, remove them")
         new = [element for name, element in wanted.items() if name not in driven]
         if not new:
             return

@@ -250,10 +250,10 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
     robot = make_robot(settings)
     own = settings.prepare.get("cutoff")
     cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)
-    stated = settings.log.get("gain_deviation")
+    stated = settings.log.get("gain_std")
     if isinstance(stated, dict):
-        stated = per_joint(stated, robot.joint_names, robot.dof, "gain_deviation", "[log]")
-    live = LivePayload(estimate, frame or None, gain_deviation=stated,
+        stated = per_joint(stated, robot.joint_names, robot.dof, "gain_std", "[log]")
+    live = LivePayload(estimate, frame or None, gain_std=stated,
                        feeding=FeedOptions(cutoff, options.rate, equations=options.equations))
     follow(live, settings, options, robot, lambda: show(look_at_payload(live)))
     return look_at_payload(live)

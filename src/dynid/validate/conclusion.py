@@ -230,12 +230,12 @@ def _identified(case: Case) -> Iterator[Finding]:
             "or the analytic centre could be computed: base parameters and torques are those of the best physically "
             "consistent robot, but these values are only one choice; give masses or limits of links to restrict them"),
             "not filled", parameters=hidden)
-    factor = float(case.estimate.uncertainty.facts.get("deviation_inflation", 1.0))
+    factor = float(case.estimate.uncertainty.facts.get("std_inflation", 1.0))
     if factor > _MIN_INFLATION_REPORTED and diagnostics.get("relative_error", 1.0) > _EXACT_FIT_PERCENT:
         yield Finding("residuals-correlated", "identified", "info", sentence(
             f"Residuals are correlated in time: standard errors that ignore this would be {factor:.1f} times too "
             "small"),
-            "deviations", evidence={"deviation_inflation": factor})
+            "deviations", evidence={"std_inflation": factor})
 
 
 def _errors(case: Case) -> Iterator[Finding]:
@@ -282,7 +282,7 @@ def _needless_friction(case: Case) -> Iterator[Finding]:
     found = [one for one in friction_worths(case.problem, case.estimate) if not one.told]
     for kind in dict.fromkeys(one.worth.term for one in found):
         own = [one for one in found if one.worth.term == kind]
-        yield Finding("friction-not-told", "validation", "info", sentence(
+        yield Finding("friction-unresolved", "validation", "info", sentence(
             f"The data do not distinguish the friction '{kind}' of "
             f"{joints_listed([one.joint for one in own])} from simpler "
             "friction: it does not reduce the cross-validation error "

@@ -67,7 +67,7 @@ class ResimulatedLog:
     reason: Note | None = None
 
     @property
-    def position_deviation(self) -> Array:
+    def position_rms(self) -> Array:
         """Root mean square of measured minus simulated position (dof,), rad or m."""
         return np.sqrt(np.mean((self.q - self.simulated_q) ** 2, axis=0))
 
@@ -80,7 +80,7 @@ class ResimulatedLog:
     def position_error(self) -> Array:
         """Position error in percent of the motion (dof,); nan for a joint at rest."""
         moves = np.ptp(self.q, axis=0) > AT_REST
-        return np.where(moves, 100.0 * self.position_deviation / np.where(moves, self.motion, 1.0), np.nan)
+        return np.where(moves, 100.0 * self.position_rms / np.where(moves, self.motion, 1.0), np.nan)
 
     @property
     def total_error(self) -> float:
@@ -137,7 +137,7 @@ class SimulationCheck:
             "notes": [note.to_dict() for note in self.notes],
             "position_error": None if log is None else finite(log.total_error),
             "position_error_per_joint": None if log is None else plain(log.position_error),
-            "position_rms_per_joint": None if log is None else plain(log.position_deviation),
+            "position_rms_per_joint": None if log is None else plain(log.position_rms),
             "torque_error": None if log is None or not feedback else finite(log.torque_error),
             "torque_error_per_joint": None if log is None or not feedback else plain(log.torque_error_per_joint),
         }

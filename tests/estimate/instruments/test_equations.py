@@ -94,7 +94,7 @@ def test_residuals_at_the_low_rate() -> None:
         assert np.allclose(left.z[j].T, rows[:, left.columns[j]], atol=1e-10)
         assert np.array_equal(left.kept[:, j], found.tapers[0][at, j])
     assert left.scale == 5.0
-    assert np.allclose(left.weights() * left.deviation, 1.0)
+    assert np.allclose(left.weights() * left.residual_std, 1.0)
 
 
 def test_known_parameters_are_taken_off_the_torque() -> None:

@@ -157,15 +157,15 @@ class LowRate:
     kept: Array
     columns: tuple[Ints, ...]
     scale: float
-    deviation: Array
+    residual_std: Array
     relative_error: float
     unexplained: float
 
     def weights(self) -> Array:
         """Return 1 / standard deviation of each joint's residuals (dof,); ones if all fit exactly."""
-        if not np.any(self.deviation > 0):
-            return np.ones(len(self.deviation))
-        return 1.0 / np.maximum(self.deviation, 1e-9 * self.deviation.max())
+        if not np.any(self.residual_std > 0):
+            return np.ones(len(self.residual_std))
+        return 1.0 / np.maximum(self.residual_std, 1e-9 * self.residual_std.max())
 
 
 def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:
@@ -331,7 +331,7 @@ def residual_amplitude(low: LowRate) -> Array:
     the variance sum rho^2 / 2n by chance. It is shrunk toward its mean by this share of its variance.
     """
     local = np.empty(low.residual.T.shape)
-    for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.deviation, 1e-300)):
+    for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.residual_std, 1e-300)):
         residual, counts, rows, rho = low.residual[:, j], low.kept[:, j] > 0.0, _NEAR_ROWS, np.ones(1)
         for _ in range(_NOISE_ITERATIONS):
             local[j] = np.maximum(_amplitude(residual, counts, rows), least)

@@ -245,7 +245,7 @@ class Evidence:
         return NONE, np.ones(samples)
 
 
-_WAYS: dict[str, Any] = {way.name: way for way in (NoForgetting, Exponential, StartUp, VectorForgetting, Directional,
+_WAYS: dict[str, Any] = {rule.name: rule for rule in (NoForgetting, Exponential, StartUp, VectorForgetting, Directional,
                                                    Variable, Bounded, TowardsPrior, Evidence)}
 DEFAULT = TowardsPrior()
 
@@ -265,7 +265,7 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
     name, _, numbers = (f"exponential:{given}" if given[:1].isdigit() else given).partition(":")
     if name not in _WAYS:
         raise ModelError(f"there is no forgetting '{name}'; there are {', '.join(_WAYS)}", code="unknown-forgetting")
-    way = _WAYS[name]
+    rule = _WAYS[name]
     parts = [text.partition("=") for text in numbers.split(",") if text.strip()]
     try:
         values = [float(text) for text, equals, _ in parts if not equals]
@@ -273,20 +273,20 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
     except ValueError:
         raise ModelError(f"forgetting '{given}' has a value after its colon that is not a number",
                          code="bad-forgetting-factor") from None
-    places = [one.name for one in fields(way) if one.name not in ("factors", "memories")]
+    places = [one.name for one in fields(rule) if one.name not in ("factors", "memories")]
     if len(values) > len(places):
         raise ModelError(f"forgetting '{name}' takes {', '.join(places) or 'no numbers'}, got '{numbers}'")
-    if named and way is not VectorForgetting:
+    if named and rule is not VectorForgetting:
         raise ModelError(f"forgetting '{name}' has one factor for all parameters, got '{numbers}'; factors of single "
                          "joints or parameters are 'vector:OTHERS,NAME=FACTOR,...'", code="single-forgetting-factor")
-    chosen: Forgetting = way(**dict(zip(places, values, strict=False)), **({"factors": named} if named else {}))
+    chosen: Forgetting = rule(**dict(zip(places, values, strict=False)), **({"factors": named} if named else {}))
     return chosen
 
 
-def to_table(way: Forgetting) -> dict[str, Any]:
+def to_table(rule: Forgetting) -> dict[str, Any]:
     """Return plain data from which `from_table` makes the same form of forgetting."""
-    options = {one.name: getattr(way, one.name) for one in fields(_WAYS[way.name])}
-    return {"name": way.name, **options}
+    options = {one.name: getattr(rule, one.name) for one in fields(_WAYS[rule.name])}
+    return {"name": rule.name, **options}
 
 
 def from_table(table: Mapping[str, Any]) -> Forgetting:

@@ -51,7 +51,7 @@ def estimate_of(recursion: Recursion, method: str) -> Estimate:
                              "confounded": {k: list(v) for k, v in solution.confounded.items()},
                              **stream_facts(recursion)}
     inflated = {} if found.cov_type == "independent" else {
-        "deviation_inflation": inflation(covariance, naive, solution.identified)}
+        "std_inflation": inflation(covariance, naive, solution.identified)}
     known = OnDemand.known(Uncertainty(covariance, found.cov_type, found.freedom, facts=inflated))
     return Estimate(method, recursion.layout.model, recursion.layout.base, solution.beta, solution.identified, known,
                     diagnostics=Diagnostics.of_fit(regression, solution.beta, rank=solution.rank, **facts))

@@ -30,7 +30,7 @@ from dynid.regression.known import Prior
 LEAST_SQUARES, INSTRUMENTAL, SEQUENTIAL = ("rls", "cls", "s-rls"), ("riv", "civ"), ("s-rls-b", "line-by-line")
 IN_TURN = ("s-rls", *SEQUENTIAL)  # methods that process one joint after another
 METHODS = (*LEAST_SQUARES, *SEQUENTIAL, *INSTRUMENTAL, "mrls")
-_FIRST_DEVIATION = 10.0  # default initial standard deviation (Ardiani, s. 3.3.6.2: 100 on the diagonal of P)
+_FIRST_STD = 10.0  # default initial standard deviation (Ardiani, s. 3.3.6.2: 100 on the diagonal of P)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Stream:
         rows = None if method in ("mrls", "line-by-line") else self.prior
         # Factors of single parameters transfer information between directions, so every direction needs a prior.
         if rows is None and (method == "s-rls-b" or forgetting.name == "vector"):
-            rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
+            rows = Prior(np.eye(len(self.base)) / _FIRST_STD, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
         self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust, adds=options.adds,
                                    outside=None if isinstance(options.prior, Estimate) else rows,
@@ -153,7 +153,7 @@ class Stream:
         rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
         facts = {"relative_error": regression.relative_error(values),
                  "relative_error_per_joint": regression.relative_errors(values).tolist(),
-                 "residual_deviation_per_joint": np.sqrt(regression.misfits(values) / rows).tolist()}
+                 "residual_std_per_joint": np.sqrt(regression.misfits(values) / rows).tolist()}
         return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
 
     def _of_kept(self) -> Estimate:

@@ -187,7 +187,7 @@ def _urdf_with_values(request: _Request) -> bytes:
               for j in range(len(request.joints))}
     values = {f"{name} {j}": float(value) for name in _URDF_NAMES for j, value in enumerate(request.column(name))}
     return urdf_bytes(request.robot, request.inertias, values, fields, request.source, unchecked=request.unchecked,
-                      tell=request.notes.append)
+                      add_note=request.notes.append)
 
 
 def _mjcf(request: _Request) -> tuple[Path, ...]:
@@ -204,10 +204,10 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
         values = joint_attributes([joint.name for joint in request.joints[free:]],
                                   **{name: request.column(name)[free:] for name in _MJCF_NAMES})
         if not request.has_identified_links:
-            return mjcf_with_joints(_text_of(source), values, actuators=actuators, tell=request.notes.append)
+            return mjcf_with_joints(_text_of(source), values, actuators=actuators, add_note=request.notes.append)
         try:
             return mjcf_with_inertias(_text_of(source), request.robot, request.inertias, values, actuators=actuators,
-                                      unchecked=request.unchecked, tell=request.notes.append)
+                                      unchecked=request.unchecked, add_note=request.notes.append)
         except RobotError as problem:
             if request.source is not None:
                 raise
@@ -216,7 +216,7 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
     values_by_name = {f"{name} {j}": float(value) for name in _MJCF_NAMES for j, value in
                       enumerate(request.column(name))}
     return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields, actuators=actuators,
-                   unchecked=request.unchecked, tell=request.notes.append)
+                   unchecked=request.unchecked, add_note=request.notes.append)
 
 
 def _mjcf_file(robot: Robot) -> Path | None:

@@ -26,7 +26,7 @@ from dynid.robot import Robot
 
 _SAMPLES_A_WAVE = 40  # of the highest frequency
 MIN_SAMPLES, MAX_SAMPLES = 160, 500  # of a trajectory whose criterion is computed
-OF_DEVIATIONS = ("a", "largest")  # criteria that depend on the torque noise
+NOISE_DEPENDENT = ("a", "largest")  # criteria that depend on the torque noise
 _SIGN_WIDTH = 0.015  # width of a smooth sign relative to the top speed
 
 
@@ -74,9 +74,9 @@ class ExperimentDesign:
         matrix = self.information.matrix(self.information.entries(*self.samples(trajectory)))
         return self.problem.criterion(matrix)[0]
 
-    def deviations(self, trajectory: Trajectory) -> Array:
+    def standard_errors(self, trajectory: Trajectory) -> Array:
         """Return the expected standard error of every base parameter (base,)."""
-        return replace(self.information, weights=1.0 / self.noise).deviations(*self.samples(trajectory))
+        return replace(self.information, weights=1.0 / self.noise).standard_errors(*self.samples(trajectory))
 
     def condition(self, trajectory: Trajectory) -> float:
         """Return the condition number of the unscaled, unweighted base regressor."""
@@ -103,11 +103,11 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
     criterion = Criterion(criterion) if isinstance(criterion, str) else criterion
     base = base_parameters(model) if prior.base is None else prior.base
     scale = prior.scale
-    if isinstance(scale, str) or (scale is None and criterion.name in OF_DEVIATIONS):
+    if isinstance(scale, str) or (scale is None and criterion.name in NOISE_DEPENDENT):
         scale = magnitudes(base, complete(model).robot)
     torque, unchecked = _torque_limit(model, base, limits, prior.nominal)
     noise = measurement.noise
-    if noise is None and prior.regression is None and criterion.name in OF_DEVIATIONS:
+    if noise is None and prior.regression is None and criterion.name in NOISE_DEPENDENT:
         noise = assumed_noise(model, limits, nominal_values(model, prior.nominal))
     information = Information.of(model, base, noise=noise, scale=scale, known=prior.regression)
     problem = _problem(family, information, criterion, limits, torque)
@@ -202,14 +202,14 @@ class BestSoFar:
         seconds: time since the start, s.
         value: value of the criterion.
         condition: condition number of the base regressor.
-        base, deviations: base parameters and their expected standard errors (base,).
+        base, std: base parameters and their expected standard errors (base,).
     """
 
     seconds: float
     value: float
     condition: float
     base: BaseParameters
-    deviations: Array
+    std: Array
 
 
 @dataclass(frozen=True, eq=False)

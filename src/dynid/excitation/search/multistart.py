@@ -119,7 +119,7 @@ class MultiStart:
             options.progress(*self.history[-1])
         if options.best is not None:
             options.best(BestSoFar(*self.history[-1], design.condition(found.trajectory), design.base,
-                                   design.deviations(found.trajectory)))
+                                   design.standard_errors(found.trajectory)))
 
     def _start(self, first: bool, near: FeasibleMotion | None, anchor: Anchor,
                rng: np.random.Generator) -> tuple[Anchor, Array]:

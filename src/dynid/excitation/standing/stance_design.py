@@ -17,7 +17,7 @@ from dynid.excitation.limits.limit_check import LimitReport, check_limits
 from dynid.excitation.limits.motion_limits import MARGIN, Limits
 from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.search.experiment_design import (
-    OF_DEVIATIONS,
+    NOISE_DEPENDENT,
     ExperimentDesign,
     Measurement,
     PriorKnowledge,
@@ -102,7 +102,7 @@ def excite_standing(model: LinearModel, standing: Standing, limits: Limits | Non
     return ExcitingMotion(
         trajectory=whole, core=whole, model=design.model, base=design.base, limits=design.standing_limit.limits,
         criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
-        deviations=design.deviations(best.trajectory), noise=design.noise, rate=design.rate,
+        std=design.standard_errors(best.trajectory), noise=design.noise, rate=design.rate,
         history=tuple(starts.history), report=replace(best.report, unchecked=(*best.report.unchecked, *notes)),
         torque=None, seed=search.seed, starts=starts.starts, elapsed=time.monotonic() - began,
         interrupted=starts.interrupted)
@@ -126,11 +126,12 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
     if measurement.noise is not None:
         expected = _with_given_noise(expected, measurement.noise)
     scale = prior.scale
-    if isinstance(scale, str) or (scale is None and criterion.name in OF_DEVIATIONS):
+    if isinstance(scale, str) or (scale is None and criterion.name in NOISE_DEPENDENT):
         scale = magnitudes(base, stance.robot)
-    weights = 1.0 / expected if measurement.noise is not None or criterion.name in OF_DEVIATIONS else np.ones(model.dof)
+    noisy = criterion.name in NOISE_DEPENDENT
+    weights = 1.0 / expected if measurement.noise is not None or noisy else np.ones(model.dof)
     information = StandingInformation(Layout.of(model, base), weights, np.ones(len(base)) if scale is None else scale,
-                                      None, stance, standing.equations, 1.0 if criterion.name in OF_DEVIATIONS else 0.0)
+                                      None, stance, standing.equations, 1.0 if noisy else 0.0)
     count = int(np.clip(_SAMPLES_A_WAVE * family.waves, _MIN_SAMPLES, _MAX_SAMPLES))
     smooth = smooth_model(model, limits)
     motions = ConstrainedFamily.of(family.below(limits.bandwidth), stance.size, own.start, own.end)

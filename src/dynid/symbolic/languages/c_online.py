@@ -20,14 +20,14 @@ typedef struct {{
 }} {name}_online;
 
 /* Before the first sample: p with its standard deviations; where one is not above zero, nothing is known. */
-static inline void {name}_online_start({name}_online *known, const {real} p[{b}], const {real} deviation[{b}])
+static inline void {name}_online_start({name}_online *known, const {real} p[{b}], const {real} std[{b}])
 {{
   {real} *row = known->r;
   for (int i = 0; i < {size}; ++i) known->r[i] = 0;
   for (int i = 0; i < {b}; ++i) {{
-    if (deviation[i] > 0) {{
-      row[0] = 1 / deviation[i];
-      row[{b} - i] = p[i] / deviation[i];
+    if (std[i] > 0) {{
+      row[0] = 1 / std[i];
+      row[{b} - i] = p[i] / std[i];
     }}
     row += {b} + 1 - i;
   }}
@@ -55,7 +55,7 @@ static inline void {name}_online_row({name}_online *known, {real} x[{width}])
   known->rows += 1;
 }}
 
-/* A sample: motion and torques. noise: standard deviation of each torque; a joint whose noise is not above zero is
+/* A sample: motion and torques. noise: standard std of each torque; a joint whose noise is not above zero is
    left out. forgetting: 1, or below it the share that all before still counts. */
 static inline void {name}_online_update({name}_online *known, {arguments}, const {real} tau[{n}],
                                         const {real} noise[{n}], {real} forgetting)

@@ -90,7 +90,7 @@ SECTIONS: tuple[Section[PayloadData], ...] = (
 def subtitle(data: PayloadData) -> str:
     """The mass with its standard error, and the method."""
     found = data.payload
-    return f"mass {found.mass_text}, method '{found.way}'"
+    return f"mass {found.mass_text}, method '{found.method}'"
 
 
 PAYLOAD = Page("payload", subtitle, SECTIONS)
