@@ -68,7 +68,7 @@ def test_the_same_motion_without_load_finds_it_too(machine, unloaded):
     both = [machine.log(seed, theta, motion=7) for seed, theta in ((3, None), (4, machine.loaded(LOAD)))]
     found = dynid.payload(estimate, both[1], FRAME, method="same-motion", unloaded=both[0], gain_std=0.0)
     assert abs(found.mass - MASS) < 3 * found.mass_std < 0.2
-    assert found.facts["apart_s"] == [0.0]
+    assert found.facts["start_difference_s"] == [0.0]
     with refused(NotPossibleError, "no-same-motion", "log 1"):
         dynid.payload(estimate, both[1], FRAME, method="same-motion", unloaded=problem)
 

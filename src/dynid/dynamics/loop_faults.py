@@ -71,9 +71,9 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
     return k, names or inside
 
 
-def owners(held: tuple[Closure, ...]) -> Ints:
+def owners(closures: tuple[Closure, ...]) -> Ints:
     """Return the index of the closure of each equation."""
-    return np.repeat(np.arange(len(held)), [one.equations for one in held])
+    return np.repeat(np.arange(len(closures)), [one.equations for one in closures])
 
 
 def of_loop(followers: DependentJoints, closure: Closure) -> Bools:

@@ -67,14 +67,14 @@ class NominalErrors:
         kinds = [group.kind for group in groups]
         return NominalErrors(tuple(groups), *_variances(kinds, halves, score / size, noise))
 
-    def covariance(self, pull: Array) -> Array:
+    def covariance(self, penalty: Array) -> Array:
         """Return the covariance (b, b) of an estimate due to errors of the nominal values.
 
-        pull (b, parameters): sensitivity of the estimate to these errors.
+        penalty (b, parameters): sensitivity of the estimate to these errors.
         """
-        found = np.zeros((len(pull), len(pull)))
+        found = np.zeros((len(penalty), len(penalty)))
         for v, group in zip(self.variances, self.groups, strict=True):
-            through = pull @ group.half
+            through = penalty @ group.half
             found += v * (through @ through.T)
         return found
 

@@ -53,7 +53,7 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
                    and (ridge > 0 or (leads[c].kind.group == "offset" and item.kind.group == "friction"))
                    for item, unit, ridge in zip(leads, base.units, base.ridge, strict=True)]
         size = np.append(size, np.sum(np.abs(solution.beta[divided])))
-    pull = regression.pull(weights)
+    pull = regression.ridge_penalty(weights)
     norm = np.sqrt(pull[pulled] / base.ridge[pulled])
     symbols = np.array([leads[c].symbol for c in pulled])
     for symbol in dict.fromkeys(symbols):

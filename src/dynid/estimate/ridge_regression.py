@@ -55,13 +55,14 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-s
     theta = scaled.theta(np.array([strength]))[0]
     known = solve(regression, stacked)
     solution = replace(known, beta=problem.base.reduce(theta), inverse=scaled.inverse(strength))
-    fit, pull = LinearFit.of(problem, solution, weights, strength=float(strength), **facts), scaled.pull(strength)
+    fit = LinearFit.of(problem, solution, weights, strength=float(strength), **facts)
+    penalty = scaled.ridge_penalty(strength)
 
     def uncertain(cov_type: CovType | None) -> Uncertainty:
         found = fit.noise(cov_type)
         by_noise = found.covariance(solution)
         errors = _nominal_errors(problem, stacked, found, known.excited, nominal, scale)
-        by_nominal = at_most_the_difference(errors.covariance(pull), by_noise, found.covariance(known),
+        by_nominal = at_most_the_difference(errors.covariance(penalty), by_noise, found.covariance(known),
                                             solution.beta - known.beta)
         covariance = by_noise + by_nominal
         return fit.uncertainty(cov_type, covariance=covariance, nominal_wrong_by=errors.wrong_by(scale),
@@ -113,7 +114,7 @@ class RidgeProblem:
         half = self._to_base / np.sqrt(self.singular ** 2 + strength)
         return half @ half.T
 
-    def pull(self, strength: float) -> Array:
+    def ridge_penalty(self, strength: float) -> Array:
         """Return the sensitivity (base, parameters) of the base values to errors of the nominal values."""
         return (self._to_base * (strength / (self.singular ** 2 + strength))) @ (self.right.T / self.scale)
 

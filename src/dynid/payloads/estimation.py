@@ -90,7 +90,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     robot = known_robot(estimate, unloaded, threads)
     facts: dict[str, Any] = {}
     if chosen == "same-motion":
-        parts, facts["apart_s"] = _with_same_motion(estimate, parts, unloaded)
+        parts, facts["start_difference_s"] = _with_same_motion(estimate, parts, unloaded)
     made, fit = _fitted(estimate, parts, term, robot, chosen, friction, threads)
     stated = [log.gain_covariance for log in parts if log.gain_covariance is not None]
     if gain_std is None and len(stated) == len(parts):

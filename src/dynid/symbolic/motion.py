@@ -30,18 +30,18 @@ class FramePose:
     origin: Vector
 
 
-def places(graph: Graph, chain: Chain, q: Sequence[Value], apart: Collection[int] = ()) -> list[FramePose]:
-    """Return the frames of all bodies at the positions q; apart: joints whose sine and cosine may be given, so that
+def places(graph: Graph, chain: Chain, q: Sequence[Value], separate: Collection[int] = ()) -> list[FramePose]:
+    """Return the frames of all bodies at the positions q; separate: joints whose sine and cosine may be given, so that
     offsets are not added to their angles."""
-    return [place_at(graph, link, q[i], apart=i in apart) for i, link in enumerate(chain.links)]
+    return [place_at(graph, link, q[i], separate=i in separate) for i, link in enumerate(chain.links)]
 
 
-def place_at(graph: Graph, link: Link, q: Value, *, apart: bool = False) -> FramePose:
+def place_at(graph: Graph, link: Link, q: Value, *, separate: bool = False) -> FramePose:
     """Return the frame of a body at the position q of its joint."""
     if link.sliding:
         along = [graph.value(float(x)) * q for x in link.rotation[:, 2]]
         return FramePose(Rotation(graph, link.rotation, None, None), add(numbers(graph, link.origin), along))
-    if apart or _quarters(link.offset) is not None:
+    if separate or _quarters(link.offset) is not None:
         return place_turned(graph, link, graph.apply("sin", q), graph.apply("cos", q))
     angle = q + link.offset
     return FramePose(Rotation(graph, link.rotation, graph.apply("cos", angle), graph.apply("sin", angle)),

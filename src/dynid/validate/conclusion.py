@@ -279,7 +279,7 @@ def _choice(case: Case) -> Iterator[Finding]:
 
 def _needless_friction(case: Case) -> Iterator[Finding]:
     """Return findings on friction terms that cross-validation does not distinguish from simpler ones, one per kind."""
-    found = [one for one in friction_worths(case.problem, case.estimate) if not one.told]
+    found = [one for one in friction_worths(case.problem, case.estimate) if not one.is_resolved]
     for kind in dict.fromkeys(one.worth.term for one in found):
         own = [one for one in found if one.worth.term == kind]
         yield Finding("friction-unresolved", "validation", "info", sentence(

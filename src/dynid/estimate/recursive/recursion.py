@@ -268,8 +268,8 @@ class Recursion:
         return [*self.stretches, RestartSegment(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
-        """Return the live factor as a least-squares problem, with ridge penalties (see `Regression.pull`); with
-        instruments, that of the torques on the instruments."""
+        """Return the live factor as a least-squares problem, with ridge penalties (see `Regression.ridge_penalty`);
+        with instruments, that of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
         own = self.r[:, [*range(b), -1]]

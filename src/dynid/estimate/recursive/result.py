@@ -131,7 +131,7 @@ IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of Lomakin and Deutscher
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Assessment:
     """Parameter status of the modified recursive least squares.
 
     Attributes:
@@ -147,7 +147,7 @@ class Judged:
     norms: Array
 
 
-def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, Array] | None = None) -> Judged:
+def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, Array] | None = None) -> Assessment:
     """Return the least-squares solution in parameters whose independent squared norm exceeds `threshold` (base,), with
     the others at `initial` (base,). box: lower and upper limits (base,) of all values, or None."""
     b = len(initial)
@@ -168,7 +168,7 @@ def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, 
     values[kept] = np.linalg.lstsq(stacked.r[:, kept] / size, rest, rcond=None)[0] / size
     if box is not None:
         values = np.clip(values, *box)
-    return Judged(values, status, added, norms)
+    return Assessment(values, status, added, norms)
 
 
 def default_threshold(stacked: Stacked, wanted: float | None) -> Array:

@@ -115,7 +115,7 @@ class Stream:
         else:
             self.recursion.add(entries, keep, history)
 
-    def judged(self) -> result.Judged:
+    def assessment(self) -> result.Assessment:
         """Return which parameters the method `mrls` identifies, and which keep their initial values."""
         stacked = self.recursion.live()
         return result.judge(stacked, self.initial, result.default_threshold(stacked, self.options.wanted), self._box)
@@ -124,7 +124,7 @@ class Stream:
     def values(self) -> Array:
         """Current estimate of the base parameters (base,)."""
         if self.method == "mrls":
-            return self.judged().values
+            return self.assessment().values
         if self.method == "s-rls-b":
             return self._own.copy()
         if self.method == "line-by-line":
@@ -160,7 +160,7 @@ class Stream:
         """Return the estimate of method `mrls`; the standard errors of parameters that keep their initial values are
         infinite."""
         self._need_samples()
-        judged = self.judged()
+        judged = self.assessment()
         found = result.estimate_of(self.recursion, "mrls")
         kept = judged.status == result.IDENTIFIED
         facts = {**result.stream_facts(self.recursion), "status": judged.status.tolist()}

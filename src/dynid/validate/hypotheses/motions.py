@@ -96,9 +96,9 @@ def held_for(log: Samples) -> float:
     return COMMAND_PERIODS / log.rate
 
 
-def worth_of_delay(late: float, held: float) -> float:
-    """Return by which factor a delay of `late` seconds has to explain more torque if it is below `held` seconds."""
-    return 1.0 if abs(late) > held else SHORT_DELAY_WORTH
+def worth_of_delay(late: float, hold: float) -> float:
+    """Return by which factor a delay of `late` seconds has to explain more torque if it is below `hold` seconds."""
+    return 1.0 if abs(late) > hold else SHORT_DELAY_WORTH
 
 
 def _advanced(log: Samples, late: float) -> np.ndarray:
