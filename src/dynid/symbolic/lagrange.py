@@ -24,8 +24,7 @@ def euler_lagrange(robot: Robot) -> Function:
     parameters in dynid's order, to tau (joints,)."""
     n = robot.dof
     if n > _MOST_JOINTS:
-        raise NotPossibleError("Lagrange's equations are generated for up "
-                               f"to {_MOST_JOINTS} joints, but robot "
+        raise NotPossibleError(f"Lagrange's equations are generated for up to {_MOST_JOINTS} joints, but robot "
                                f"'{robot.name}' has {n}", "use generate, which applies the Newton-Euler recursion")
     graph = Graph()
     q, dq, ddq = (graph.symbols(name, n) for name in ("q", "dq", "ddq"))

@@ -206,9 +206,8 @@ def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
     assert plan.robot.followers is not None and plan.robot.followers.loops is not None
     names = plan.robot.followers.loops.names
     if following == "solved" and plan.explicit is None:
-        raise NotPossibleError("no closed form is known for the joints "
-                               f"that depend on the loops {names} of "
-                               f"robot '{plan.robot.name}'",
+        raise NotPossibleError(f"no closed form is known for the joints that depend on the loops {names} of robot "
+                               f"'{plan.robot.name}'",
                                "use following = 'given', which makes their positions an input", code="no-closed-form")
     solved = replace(plan, solved=following != "given" and plan.explicit is not None)
     for name in ("closed_postures", "explicit"):  # found already
