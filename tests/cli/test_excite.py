@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.excitation import FourierSeries, excite, quintics, read_limits, read_trajectory, write_trajectory
-from dynid.excitation.search import MultiStart
+from dynid.excitation.search.multistart import MultiStart
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot

@@ -30,7 +30,7 @@ from dynid.excitation import (
     magnitudes,
     write_trajectory,
 )
-from dynid.excitation.trajectories import family_named
+from dynid.excitation.trajectories.families import family_named
 from dynid.excitation.trajectories.trajectory import quintic_between
 from dynid.excitation.waypoints import approach
 from dynid.model import Model, Scara, make_terms
@@ -281,8 +281,6 @@ def test_files(tmp_path: Path, short: ExcitingMotion) -> None:
     assert "time_from_start: {sec: 0, nanosec: 20000000}" in text and "joint_names:\n- 'joint1'\n" in text
     with refused(DynidError, "unknown-extension", "a.mat"):
         write_trajectory(found.trajectory, tmp_path / "a.mat")
-    plots = found.plots()
-    assert plots["q"].shape == (401, 3) and plots["upper"].shape == (3,)
     assert found.base.names[0] in found.summary() or "expected standard errors" in found.summary()
 
 
@@ -295,10 +293,3 @@ def test_knots_can_be_searched_for() -> None:
     fixed = excite(model("arm3r"), family=Splines(5.0, knots=given), search=ONE_ROUND)
     np.testing.assert_array_equal(fixed.core.knots[6:-6], given)
     assert_inside(fixed)
-
-
-def test_preview_shows_where_the_bodies_are(short: ExcitingMotion) -> None:
-    seen = short.preview(9)
-    assert seen["places"].shape == (9, 3, 3)
-    # The last body of the 3R arm is 0.15 m from the one before (Simionato, table 3.1).
-    np.testing.assert_allclose(np.linalg.norm(np.diff(seen["places"], axis=1)[:, -1], axis=1), 0.15, atol=1e-9)

@@ -160,7 +160,7 @@ def command(
     space_box = None if corners is None else tuple(corners)
 
     from dynid.excitation import Search
-    from dynid.excitation.trajectories import family_named
+    from dynid.excitation.trajectories.families import family_named
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
     from dynid.runs.models import part_of

@@ -142,9 +142,8 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
         if 4 * len(good) < len(trial):
             reach *= 0.7
         if reach < _MIN_RANGE_SHARE:
-            raise NotPossibleError(f"the loops {followers.loops.names} of "
-                                   f"robot '{robot.name}' close only in "
-                                   "their given posture", "give another posture, farther from a singularity")
+            raise NotPossibleError(f"the loops {followers.loops.names} of robot '{robot.name}' close only in their "
+                                   "given posture", "give another posture, farther from a singularity")
         found = np.vstack([found, good])
     return found[:count]
 
@@ -333,11 +332,9 @@ def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
                          code="loop-undetermined")
     whole = np.linalg.svd(jacobian, compute_uv=False)
     if int(np.sum(whole > _RANK_TOLERANCE * whole.max())) > count:
-        raise RobotError(
-            f"loop '{holding_loop(robot.followers, jacobian, dof, _RANK_TOLERANCE)}' of robot '{robot.name}' "
-            f"leaves no degree of freedom to its joints {', '.join(robot.joint_names)}",
-            f"make more joints dependent than {', '.join(names)}, or remove a closure",
-            code="loop-without-freedom",
-        )
+        loop = holding_loop(robot.followers, jacobian, dof, _RANK_TOLERANCE)
+        raise RobotError(f"loop '{loop}' of robot '{robot.name}' leaves no degree of freedom to its joints "
+                         f"{', '.join(robot.joint_names)}", f"make more joints dependent than {', '.join(names)}, or "
+                         "remove a closure", code="loop-without-freedom")
     return np.sort(qr(following.T, pivoting=True, mode="economic")[2][:count]).astype(np.int64)
 

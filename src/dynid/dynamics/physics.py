@@ -259,7 +259,7 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     ten, out = inertias_of(robot, inertias), np.empty(q.shape)
     if robot.followers is not None and (len(ten) > n or robot.followers.carrying):
         bias = _torques(robot, ten, (q, dq, np.zeros_like(q)), False, threads)
-        out = _accelerations(robot, inertia_matrix(robot, ten, q, threads=threads) + extra, tau - bias)
+        out = solve_motion(inertia_matrix(robot, ten, q, threads=threads) + extra, tau - bias)
         out = out if pose is None else world_acceleration(robot, pose, dq, out)
         return out[0] if single else out
     tree = tree_of(robot)
@@ -274,13 +274,13 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     return out[0] if single else out
 
 
-def _accelerations(robot: Robot, inertia: Array, torque: Array) -> Array:
-    """Return the acceleration that solves inertia (samples, dof, dof) times acceleration = torque (samples, dof)."""
+def solve_motion(inertia: Array, torque: Array) -> Array:
+    """Return the acceleration (..., dof) that solves inertia (..., dof, dof) times acceleration = torque (..., dof)."""
     try:
         return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
     except np.linalg.LinAlgError:
-        raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular, so its motion "
-                               "cannot be computed; give rotor inertias, or other link inertias") from None
+        raise NotPossibleError("the inertia matrix is singular with these parameters, so the motion cannot "
+                               "be computed; add rotor inertia or use physically consistent parameters") from None
 
 
 def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, which: int,

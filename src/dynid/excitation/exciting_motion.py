@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
-from dynid.dynamics import forward_kinematics
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import NotPossibleError
+from dynid.excitation.information import nominal_base_values
 from dynid.excitation.limits.limit_check import LimitReport, Usage, check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
 from dynid.excitation.search.experiment_design import ExperimentDesign, Measurement, PriorKnowledge, design_experiment
 from dynid.excitation.standing.whole_body_trajectory import WholeBodyTrajectory
 from dynid.excitation.trajectories.families import Fourier
-from dynid.excitation.trajectories.trajectory import Slowed, Trajectory, times
+from dynid.excitation.trajectories.trajectory import Slowed, Trajectory
 from dynid.excitation.trajectories.trajectory_file import write_trajectory
 from dynid.excitation.waypoints import approach
-from dynid.model import LinearModel, complete
+from dynid.model import LinearModel
 from dynid.regression import BaseParameters
 from dynid.robot import Robot
 
@@ -33,12 +32,6 @@ _MAX_SLOWDOWN = 40.0  # factor on the duration beyond which a motion is refused
 _DURATION_POWERS = {"velocity": 1, "acceleration": 2, "jerk": 3}  # quantity ~ 1 / duration ** power
 _UP_TO_SPEED = 0.3  # s to reach the top speed of a joint without an acceleration limit
 _MEASUREMENT, _NO_PRIOR = Measurement(), PriorKnowledge()
-
-
-def nominal_base_values(base: BaseParameters) -> Array:
-    """Return the nominal values of the base parameters (base,), nan if a component is unknown."""
-    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
-    return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,25 +101,6 @@ class ExcitingMotion:
             return np.hstack([np.full((len(joints), self.trajectory.dof - joints.shape[1]), np.nan), joints])
         q, dq, ddq, _ = self.trajectory.at(t)
         return self.model.regressor(*(np.ascontiguousarray(x) for x in (q, dq, ddq))) @ theta
-
-    def plots(self, rate: float | None = None) -> dict[str, Any]:
-        """Return arrays for plots of every joint within its limits: t (m,), q, dq, ddq, jerk (m, dof), and the limits
-        (dof,)."""
-        t = times(self.trajectory, self.rate if rate is None else rate)
-        motion = self.trajectory.at(t)
-        return {"t": t, **motion._asdict(), "joints": self.limits.names, "lower": self.limits.lower,
-                "upper": self.limits.upper, "velocity": self.limits.velocity, "acceleration": self.limits.acceleration,
-                "jerk_limit": self.limits.jerk, "history": self.history}
-
-    def preview(self, frames: int = 100) -> dict[str, Any]:
-        """Return data for an animation: t (frames,), s, and the positions of the bodies (frames, dof, 3) in the base
-        frame, m."""
-        robot = complete(self.model).robot
-        if robot is None:
-            raise ModelError("this model has no robot to draw")
-        t = np.linspace(0.0, self.trajectory.duration, frames)
-        poses = forward_kinematics(robot, self.configurations(t))
-        return {"t": t, "bodies": robot.body_names, "parents": robot.parents, "places": poses[:, :, :3, 3]}
 
     def summary(self) -> str:
         """Return a summary of the motion: condition number, expected standard errors and limits, in a few lines."""

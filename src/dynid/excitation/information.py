@@ -116,13 +116,17 @@ def _positive(what: str, values: Array | float, count: int) -> Array:
     return array
 
 
+def nominal_base_values(base: BaseParameters) -> Array:
+    """Return the nominal values of the base parameters (base,), nan if a component is unknown."""
+    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
+    return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
+
+
 def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
     """Return the prior magnitude of every base parameter (base,): its nominal value, at least a tenth of the RMS of
     known values of the same unit. Without any, friction is a twentieth of the joint's torque limit at its top speed,
     and all else 1."""
-    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
-    # Combined values are used only if every component is known.
-    beta = np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
+    beta = nominal_base_values(base)
     units = np.array(base.units)
     scale = np.empty(len(beta))
     for unit in set(base.units):

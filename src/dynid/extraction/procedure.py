@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency import Box, Consistency, MassLimit, nearest
-from dynid.consistency.limits import CentreLimit
+from dynid.consistency import Consistency, MassLimit, nearest
 from dynid.errors import ModelError, NotPossibleError
 from dynid.extraction.bounds import WIDTHS, Bounds, load_bounds, robot_bounds
 from dynid.extraction.conditions import Conditions
@@ -246,26 +245,20 @@ def _score(conditions: Conditions, theta: Array, matrix: Array, values: Array) -
     return away + firm * (float(np.sum(broken[:count] ** 2)) + _PHYSICS_WEIGHT * float(np.sum(broken[count:] ** 2)))
 
 
-def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0, boxes: bool = True) -> ConeAnswer:
+def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0) -> ConeAnswer:
     """Return whether any robot has the base values with masses and centres inside their bounds, and the nearest one.
 
-    Bounds of inertias are omitted: upper ones and products about a centre of mass are not convex. boxes: with bounds of
-    masses and centres of mass; without, any robot is allowed.
+    Bounds of inertias are omitted: upper ones and products about a centre of mass are not convex.
     """
     start = time.perf_counter()
     parameters = given.model.parameters
     bare = Consistency(parameters)
-    centres, masses = dict[str, CentreLimit](), tuple[MassLimit, ...]()
-    if boxes:
-        # Contours that are not convex hulls, and not implied by the box of bounds, are checked in the search only.
-        centres = {body: Box(low[1:4], high[1:4]) for body, low, high in
-                   zip(bare.bodies, bounds.low, bounds.high, strict=True)}
-        masses = tuple(MassLimit(max(float(low[0]), 0.0), float(high[0]), (body,)) for body, low, high in
-                       zip(bare.bodies, bounds.low, bounds.high, strict=True))
-        if bounds.mass is not None:
-            masses = (*masses, MassLimit(*bounds.mass))
+    masses = [MassLimit(max(float(low[0]), 0.0), float(high[0]), (body,)) for body, low, high in
+              zip(bare.bodies, bounds.low, bounds.high, strict=True)]
+    masses += [] if bounds.mass is None else [MassLimit(*bounds.mass)]
     known = {parameters.names[k]: float(given.known[k]) for k in np.flatnonzero(~np.isnan(given.known))}
-    consistency = replace(bare, margin=margin, centres=centres, masses=masses, known=known)
+    # Contours that are not convex hulls, and not implied by the box of bounds, are checked in the search only.
+    consistency = replace(bare, margin=margin, centres=bounds.boxes(bare.bodies), masses=tuple(masses), known=known)
     independent = np.array([int(np.flatnonzero(row)[0]) for row in given.matrix], dtype=np.int64)
     base = BaseParameters(parameters, independent, given.matrix)
     try:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
+from dynid.dynamics.physics import solve_motion
 from dynid.errors import ModelError
-from dynid.model.accelerations import solve_motion
 from dynid.model.data_context import DataContext
 from dynid.model.elements import Element
 from dynid.model.model import Model

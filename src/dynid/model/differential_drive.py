@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
+from dynid.dynamics.physics import solve_motion
 from dynid.errors import ModelError
-from dynid.model.accelerations import solve_motion
 from dynid.model.parameters import DRY, INERTIA, MOMENT, VISCOUS, Kind, Parameter, Parameters
 from dynid.model.sign import Sign
 from dynid.robot import numbered_joints

@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation import Fourier, FourierSeries, Limits, Search, Trajectory, excite
-from dynid.excitation.trajectories import times
+from dynid.excitation.trajectories.trajectory import times
 from dynid.files import try_folder, write_whole
 from dynid.model import Model, make_terms
 from dynid.output_fields import output_fields

@@ -24,8 +24,7 @@ from dynid.excitation import (
     magnitudes,
     read_limits,
 )
-from dynid.excitation.exciting_motion import nominal_base_values
-from dynid.excitation.information import NOISE_SHARE, SPEED_POWER
+from dynid.excitation.information import NOISE_SHARE, SPEED_POWER, nominal_base_values
 from dynid.excitation.limits.limits_file import limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.standing.options import Standing, refuse_without_feet

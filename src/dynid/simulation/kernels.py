@@ -98,28 +98,15 @@ class LawState(NamedTuple):
 
 def memory(law: Law) -> LawState:
     n = len(law.kp)
-    return LawState(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((law.delay + 1, n)),
-                  np.zeros((int(law.speed_lag) + 2, n)))
+    return LawState(*np.zeros((5, n)), np.zeros((law.delay + 1, n)), np.zeros((int(law.speed_lag) + 2, n)))
 
 
 def space(plant: Plant) -> RunBuffers:
     n, states = plant.dof, plant.states
     sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
-    return RunBuffers(
-        plant.rows.copy(),
-        np.zeros((n, n)),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros((7, states)),
-        np.zeros(states),
-        np.zeros(sticking),
-        np.zeros((sticking, n)),
-        np.zeros((n + 3 if len(plant.load) else 0, n)),
-        np.zeros(states),
-        np.zeros(1),
-        np.zeros(1),
-        np.zeros(plant.wrenches.shape[1:]),
-    )
+    shapes = ((n, n), n, n, (7, states), states, sticking, (sticking, n), (n + 3 if len(plant.load) else 0, n), states,
+              1, 1, plant.wrenches.shape[1:])
+    return RunBuffers(plant.rows.copy(), *map(np.zeros, shapes))
 
 
 @njit(**BORROWING)

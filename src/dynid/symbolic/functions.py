@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
@@ -13,6 +14,7 @@ from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
 from dynid.robot.pose import inverse
 from dynid.symbolic import matrices, motion
+from dynid.symbolic.closures import path_to
 from dynid.symbolic.frames import clean
 from dynid.symbolic.graph import Derivatives, Graph, Operations, Value
 from dynid.symbolic.numbers import ModelLayout
@@ -121,6 +123,12 @@ class Output:
     name: str
     shape: tuple[int, ...]
     values: tuple[Value, ...]
+
+
+def split(outputs: Sequence[Output], flat: Iterable[Any]) -> list[list[Any]]:
+    """Return the entries of each output from the entries of all outputs, one after the other."""
+    rest = iter(flat)
+    return [[next(rest) for _ in output.values] for output in outputs]
 
 
 @dataclass(frozen=True)
@@ -297,10 +305,7 @@ def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | Non
     else:
         raise ModelError(f"there is no function '{name}' to generate; there are {', '.join([*RECIPES, *OF_FRAME])}")
     graph, flat = regrouped(*_with_loops(graph, plan, [value for output in outputs for value in output.values]))
-    at, kept = 0, []
-    for output in outputs:
-        kept.append(Output(output.name, output.shape, tuple(flat[at:at + len(output.values)])))
-        at += len(output.values)
+    kept = (replace(output, values=tuple(own)) for output, own in zip(outputs, split(outputs, flat), strict=True))
     sizes = {"p": len(base), "memory": plan.remembers, "memory_before": plan.remembers, "q_follow": plan.follow}
     sizes |= dict.fromkeys(("q", "dq", "ddq", "tau", "q_before", "dq_before"), plan.dof)
     if plan.follow and not plan.solved and name != "step":
@@ -343,9 +348,7 @@ def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
     links, graph = w.plan.chain.links, w.graph
     still = Rotation(graph, inverse(w.plan.chain.base)[:3, :3], None, None)
     origin = numbers(graph, inverse(w.plan.chain.base)[:3, 3])
-    path = [frame.body]
-    while links[path[0]].parent != BASE:
-        path.insert(0, links[path[0]].parent)
+    path = path_to(w.plan.chain, frame.body)
 
     def to_base(vector: Vector, depth: int) -> Vector:
         for i in reversed(path[:depth + 1]):

@@ -27,9 +27,8 @@ def composites(
             second, mass = place.rotation.up_symmetric(whole[i][:6]), whole[i][9]
             first, r = place.rotation.up(whole[i][6:9]), place.origin
             half = [h + 0.5 * mass * x if mass != graph.zero else h for h, x in zip(first, r, strict=True)]
-            moved = []
-            for value, (j, k) in zip(second, _SYMMETRIC_PAIRS, strict=True):
-                moved.append(value + (r[j] * half[k] + r[k] * half[j]))
+            moved = [value + (r[j] * half[k] + r[k] * half[j])
+                     for value, (j, k) in zip(second, _SYMMETRIC_PAIRS, strict=True)]
             whole[parent] = add(whole[parent], [*moved, *(h + mass * x for h, x in zip(first, r, strict=True)), mass])
     return whole
 

@@ -79,13 +79,8 @@ class ModelLayout:
         begin = chain_of(self.robot).begin[None, :self.dof]
         others = begin + 0.5 * (random_postures(self.robot, _CHECKED_POSTURES, np.random.default_rng(0)) - begin)
         q = np.vstack([begin, others[closes(self.robot, others)]])
-        return np.hstack([q, self.following_at(q)])
-
-    def following_at(self, q: Array) -> Array:
-        """Return positions (samples, follow) of the joints that the loops determine."""
-        followers = self.robot.followers
-        assert followers is not None
-        return tree_motion(self.robot, q).q[:, list(own_joints(followers))]
+        assert self.robot.followers is not None
+        return np.hstack([q, tree_motion(self.robot, q).q[:, list(own_joints(self.robot.followers))]])
 
     @cached_property
     def loops(self) -> LoopMotion:
@@ -211,9 +206,8 @@ def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
     assert plan.robot.followers is not None and plan.robot.followers.loops is not None
     names = plan.robot.followers.loops.names
     if following == "solved" and plan.explicit is None:
-        raise NotPossibleError("no closed form is known for the joints "
-                               f"that depend on the loops {names} of "
-                               f"robot '{plan.robot.name}'",
+        raise NotPossibleError(f"no closed form is known for the joints that depend on the loops {names} of robot "
+                               f"'{plan.robot.name}'",
                                "use following = 'given', which makes their positions an input", code="no-closed-form")
     solved = replace(plan, solved=following != "given" and plan.explicit is not None)
     for name in ("closed_postures", "explicit"):  # found already
@@ -283,16 +277,13 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
 
 
 def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
-    """Return the numbers to use, as combinations of all of them, chosen for few `operations`."""
+    """Return the numbers to use, chosen for few `operations`, as combinations of all numbers; by body and term."""
     def found(early: Sequence[int]) -> BaseParameters:
         return _reduced(plan, plan.factor, plan.numbers, early, kept=early)
 
-    best = found([])
-    if plan.bodies > _MOST_TRIED:
-        return best
-    fewest = operations(best)
-    early: list[int] = []
-    for i, link in enumerate(plan.chain.links):
+    best, early = found([]), list[int]()
+    fewest = operations(best) if plan.bodies <= _MOST_TRIED else 0
+    for i, link in enumerate(plan.chain.links if plan.bodies <= _MOST_TRIED else ()):
         place = 10 * i + 9
         if link.sliding or link.parent < 0 or place in best.independent or not np.any(link.origin[:2]):
             continue
@@ -300,7 +291,8 @@ def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int])
         cost = operations(other)
         if cost < fewest:
             best, fewest, early = other, cost, [*early, place]
-    return best
+    order = np.argsort(best.independent)
+    return replace(best, independent=best.independent[order], matrix=best.matrix[order])
 
 
 def _handed(plan: ModelLayout, places: Sequence[int]) -> list[int]:
@@ -327,11 +319,4 @@ def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Seque
             and not (place < size and place // 10 in virtual)]
     base = reduce_columns(factor, numbers, [*first, *left])
     return replace(base, matrix=base.matrix @ handed)
-
-
-def sorted_by_place(base: BaseParameters) -> BaseParameters:
-    """Return the parameters sorted by body and term."""
-    order = np.argsort(base.independent)
-    return replace(base, independent=base.independent[order], matrix=base.matrix[order])
-
 

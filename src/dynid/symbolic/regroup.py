@@ -102,7 +102,7 @@ def _written_anew(graph: Graph, outputs: Sequence[Value], flat: dict[int, list[T
 
     def build(place: int) -> Value:
         if place not in flat:
-            return new.again(graph.nodes[place], made.__getitem__)
+            return new.again(graph.nodes[place], made)
         total = new.zero if kind == "add" else new.one
         for part in (-made[k] if negative else made[k] for k, negative in flat[place]):
             total = total + part if kind == "add" else total * part

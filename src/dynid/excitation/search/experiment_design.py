@@ -62,6 +62,15 @@ class ExperimentDesign:
     def limits(self) -> Limits:
         return self.problem.limits
 
+    @property
+    def all_limits(self) -> Limits:
+        """Limits of all coordinates of the robot, also of those that depend on the coordinates of the search."""
+        return self.limits
+
+    def whole(self, trajectory: Trajectory) -> Trajectory:
+        """Return the motion of the whole robot for a motion of the coordinates of the search."""
+        return trajectory
+
     def samples(self, trajectory: Trajectory) -> tuple[Array, Array, Array]:
         """Return q, dq, ddq of the future log, without the last instant, which may equal the first one."""
         check_samples(trajectory.duration, self.rate)
@@ -80,7 +89,8 @@ class ExperimentDesign:
 
     def condition(self, trajectory: Trajectory) -> float:
         """Return the condition number of the unscaled, unweighted base regressor."""
-        plain = Information.of(self.model, self.base)
+        plain = replace(self.information, weights=np.ones_like(self.information.weights),
+                        scale=np.ones_like(self.information.scale), known=None)
         s = np.linalg.svd(plain.factor(*self.samples(trajectory)), compute_uv=False)
         return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
 
@@ -148,20 +158,13 @@ def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
     """Return the torque limits of the nominal model, and notes on torques that cannot be checked."""
     if not np.isfinite(limits.torque).any():
         return None, ()
-    notes: tuple[str, ...] = ()
-    if nominal is None:
-        values = [p.nominal for p in model.parameters]
-        bodies = [p.nominal is None for p in model.parameters if p.body is not None]
-        if any(bodies) or all(v is None for v in values):
-            return None, ("torque limits were not checked: the robot file gives no inertias; give nominal parameters "
-                          "to compute torques with",)
-        missing = [p.name for p in model.parameters if p.nominal is None]
-        if missing:
-            notes = (f"torques were computed without {', '.join(missing[:4])}{' ..' if len(missing) > 4 else ''}, "
-                     "whose values are not known",)
-        theta = np.array([0.0 if v is None else v for v in values])
-    else:
-        theta = model.parameters.vector(nominal)
+    theta = nominal_values(model, nominal)
+    missing = [p.name for p in model.parameters if p.nominal is None] if nominal is None else []
+    if theta is None or len(missing) == len(theta):
+        return None, ("torque limits were not checked: the robot file gives no inertias; give nominal parameters "
+                      "to compute torques with",)
+    notes = (f"torques were computed without {', '.join(missing[:4])}{' ..' if len(missing) > 4 else ''}, "
+             "whose values are not known",) if missing else ()
     return TorqueLimit(Information.of(model, base), base.reduce(theta), limits.torque, limits.names), notes
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from dynid.errors import DynidError
 from dynid.excitation import Search, Standing
-from dynid.excitation.exciting_motion import nominal_base_values
+from dynid.excitation.information import nominal_base_values
 from dynid.excitation.search.experiment_design import BestSoFar
-from dynid.excitation.trajectories import family_named
+from dynid.excitation.trajectories.families import family_named
 from dynid.files import write_json
 from dynid.model.registry import FRICTION
 from dynid.progress import Progress

@@ -35,7 +35,6 @@ class Spelling:
     statement: Callable[[str, str], str]
     angles: Callable[[Sequence[str], int], tuple[list[str], list[tuple[str, str]]]] | None = None
     always: bool = False
-    temporary: str = "x"
 
 
 class Statements:
@@ -77,7 +76,7 @@ class Statements:
         return self._named(text), _ATOM_PRECEDENCE
 
     def _named(self, text: str) -> str:
-        name = f"{self._spelling.temporary}{self._names}"
+        name = f"x{self._names}"
         self._names += 1
         self.lines.append(self._spelling.statement(name, text))
         return name
@@ -146,54 +145,11 @@ def exact(number: float) -> str:
     return text if any(c in text for c in ".en") else text + ".0"
 
 
-_RESERVED_WORDS = {
-    "auto",
-    "break",
-    "case",
-    "char",
-    "const",
-    "continue",
-    "default",
-    "do",
-    "double",
-    "else",
-    "end",
-    "enum",
-    "extern",
-    "float",
-    "for",
-    "function",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "main",
-    "module",
-    "register",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "switch",
-    "typedef",
-    "union",
-    "unsigned",
-    "void",
-    "volatile",
-    "while",
-    "begin",
-    "baremodule",
-    "quote",
-    "let",
-    "using",
-    "export",
-    "mutable",
-    "abstract",
-}
+_RESERVED_WORDS = frozenset((
+    "auto break case char const continue default do double else end enum extern float for function goto if inline "
+    "int long main module register restrict return short signed sizeof static struct switch typedef union "
+    "unsigned void volatile while begin baremodule quote let using export mutable abstract"
+).split())
 
 
 def identifier(name: str) -> str:
