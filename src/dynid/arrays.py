@@ -29,6 +29,12 @@ def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[An
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
 
 
+def true_ranges(mask: Bools) -> list[tuple[int, int]]:
+    """Return half-open row ranges in which a mask is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
 class Spool:
     """An array that grows in a temporary file, part by part along its first axis."""
 

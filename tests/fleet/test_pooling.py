@@ -29,7 +29,7 @@ def test_two_seconds_lean_on_the_fleet_and_a_minute_stands_alone() -> None:
     robots = fleet.robots([[fleet.log(theta, s, 100 * k + i) for i in range(5)]
                            for k, (theta, s) in enumerate(zip(truths, seconds, strict=True))])
     known = [RobotInformation.of(robot) for robot in robots]
-    found = pool(robots, known=known)
+    found = pool(robots)
     alone = np.array([fleet.new_errors(robot.solution.beta, theta)
                       for robot, theta in zip(robots, truths, strict=True)])
     pooled = np.array([fleet.new_errors(found.member("", one).values, theta)
@@ -45,26 +45,12 @@ def test_stated_deviations_of_pooled_robots_cover_the_truth() -> None:
     truths = [fleet.own(rng) for _ in range(40)]
     robots = fleet.robots([[fleet.log(theta, 4.0, 100 * k + i) for i in range(2)] for k, theta in enumerate(truths)])
     known = [RobotInformation.of(robot) for robot in robots]
-    found = pool(robots, known=known)
+    found = pool(robots)
     errors = []
     for one, theta in zip(known, truths, strict=True):
         member = found.member("", one)
         errors.append((member.values - fleet.base.reduce(theta)) / member.std)
     assert 0.75 < float(np.sqrt(np.mean(np.array(errors) ** 2))) < 1.3
-
-
-def test_a_newcomer_starts_from_the_fleet() -> None:
-    fleet, rng = Fleet.of_arms(), np.random.default_rng(4)
-    robots = fleet.robots([[fleet.log(fleet.own(rng), 10.0, 17 * k)] for k in range(20)])
-    found = pool(robots)
-    truth = fleet.own(rng)
-    new = RobotInformation.of(fleet.robots([[fleet.log(truth, 1.0, 999)]])[0])
-    member = found.newcomer("new", new)
-    own = fleet.robots([[fleet.log(truth, 1.0, 999)]])[0].solution.beta
-    assert fleet.new_errors(member.values, truth) < 0.5 * fleet.new_errors(own, truth)
-    nothing = RobotInformation(np.zeros((len(fleet.base), 0)), np.zeros(0))
-    assert np.allclose(found.newcomer("new", nothing).values, found.mean)
-    assert np.allclose(found.newcomer("new", nothing).lean, 1.0)
 
 
 def test_the_evidence_is_that_of_the_joint_normal() -> None:

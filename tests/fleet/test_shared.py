@@ -64,7 +64,7 @@ def test_the_sum_over_twenty_robots_is_the_one_big_problem() -> None:
     solution, *_ = np.linalg.lstsq(x, y, rcond=None)
     s, o = int(shared.sum()), int((~shared).sum())
     size = np.abs(solution).max()
-    assert np.abs(found.type_values - solution[:s]).max() < 1e-9 * size
+    assert np.abs(found.values[0, found.shared] - solution[:s]).max() < 1e-9 * size
     for k in range(20):
         assert np.abs(found.values[k, ~shared] - solution[s + o * k:s + o * (k + 1)]).max() < 1e-9 * size
 
@@ -125,7 +125,7 @@ def test_the_consistent_form_agrees_with_cvxpy() -> None:
     program = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares((r[:, :-1] @ values - r[:, -1]) / scale)), limits)
     program.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     beta = np.concatenate([base.matrix[shared] @ theta.value, *[one.value for one in own]])
-    ours = np.concatenate([found.type_values, *[row[~shared] for row in found.values]])
+    ours = np.concatenate([found.values[0, found.shared], *[row[~shared] for row in found.values]])
     assert any(row[c] == 0.0 for row in found.values for c in np.flatnonzero(~shared))  # a condition was met
     misfit = [float(np.sum((r[:, :-1] @ one - r[:, -1]) ** 2)) for one in (ours, beta)]
     assert misfit[0] == pytest.approx(misfit[1], rel=1e-6)

@@ -130,7 +130,7 @@ def test_few_robots_that_differ_at_random_do_not_stand_out(count: int) -> None:
     for _ in range(1000):
         x = rng.normal(size=(count, 3))
         errors = np.linalg.norm(x[:, None] - x[None], axis=2)[:, :, None]
-        apart += bool(outlying_robots(CrossPrediction(names, ("joint",), errors, every, names, names)))
+        apart += bool(outlying_robots(CrossPrediction(names, ("joint",), errors, every)))
     assert apart < 20
 
 

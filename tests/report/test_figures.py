@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from robots import random_inertia
 
+from dynid.arrays import true_ranges
 from dynid.consistency import Consistency, nearest
 from dynid.regression.residual_series import Residuals
 from dynid.report import ReportData
@@ -19,7 +20,6 @@ from dynid.report.figure import (
     Figure,
     log_axis,
     numbers,
-    runs,
     script_json,
     significant,
     text,
@@ -60,8 +60,8 @@ def test_a_gap_in_time_breaks_the_line() -> None:
 
 
 def test_runs() -> None:
-    assert runs(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]
-    assert runs(np.zeros(3, dtype=bool)) == []
+    assert true_ranges(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]
+    assert true_ranges(np.zeros(3, dtype=bool)) == []
 
 
 def test_torque_figures_keep_the_peaks(lwr: ReportData) -> None:

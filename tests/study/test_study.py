@@ -11,10 +11,9 @@ from refusals import refused
 
 from dynid.errors import DynidError, ModelError, NotPossibleError, RecordingError
 from dynid.report import render
-from dynid.report.pages.study import STUDY
 from dynid.study import Score, Study, run_study
 from dynid.study.bench import make_bench
-from dynid.study.page import study_data
+from dynid.study.page import STUDY, StudyPage
 from dynid.study.result import UNBIASED
 from dynid.study.task import TaskEstimate, perform
 
@@ -180,7 +179,7 @@ def test_random_motions_stay_inside_the_limits():
 
 def test_the_page_is_whole_and_shows_every_method():
     result = run_study(scara(methods=["iv", "wls"], noise={**SCARA["noise"], "factors": [0.5, 1.0]}), 1)
-    page = render(STUDY, study_data(result, "dynid compare --monte-carlo study.toml"))
+    page = render(STUDY, StudyPage(result, "dynid compare --monte-carlo study.toml"))
     assert "<script>" in page and "src=" not in page.split("<script>")[0]
     for words in ("scara2: iv, wls", "noise x 0.5", "noise x 1", "Fc2", "dynid compare --monte-carlo study.toml",
                   "robot = &#34;scara2&#34;"):

@@ -44,7 +44,7 @@ def chains_of(robot: Robot) -> list[Chain]:
     """Return the independent chains of a robot with a fixed base and known links."""
     if robot.followers is not None:
         raise ModelError(f"robot '{robot.name}' has dependent joints, which actuator identification does not support",
-                         "lock them with --set robot.lock, or use a file without them", "dependent-joints")
+                         "give a robot file without closed loops and mimic joints", "dependent-joints")
     missing = robot.bodies_without_inertia
     tree = tree_of(robot)
     if missing:
@@ -161,7 +161,8 @@ def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array
                    step: float = LARGEST_STEP) -> Array | None:
     """Return encoder positions and velocities (2, rows, n) of a chain in closed loop; None if the simulation diverges.
 
-    numbers (n, JOINT_COLUMNS): parameters of each joint, see `columns`. rows: see `Chain.packed`. step: s, at most.
+    numbers (n, JOINT_COLUMNS): parameters of each joint, see `columns`. rows: work array of `Chain.packed`. step: largest
+    integration step, s.
     """
     n = len(chain.joints)
     assert numbers.shape == (n, JOINT_COLUMNS)

@@ -23,13 +23,13 @@ def command(
     bounds: Annotated[list[str] | None, typer.Option(metavar="loose|normal|tight|FILE", show_default="normal",
                                                      help="Bounds of the search; may be repeated.")] = None,
     loss: Annotated[list[str] | None, typer.Option(metavar="full|partial|inertia", show_default="full",
-                                                   help="Further conditions; may be repeated.")] = None,
-    search: Annotated[str, typer.Option(metavar="NAME", help="annealing, dual-annealing, differential-evolution, "
-                                                             "gradient.")] = "annealing",
+                                                   help="Conditions on the parameters; may be repeated.")] = None,
+    search: Annotated[str, typer.Option(metavar="NAME", help="Search: annealing, dual-annealing, "
+                                                             "differential-evolution or gradient.")] = "annealing",
     form: Annotated[str, typer.Option(metavar="exact|penalty", help="exact: base values are constraints; penalty: "
                                                                     "differences from them are penalised.")] = "exact",
-    one_step: Annotated[bool, typer.Option("--one-step", help="Measure the distance by the torques of the "
-                                                              "result's logs.")] = False,
+    one_step: Annotated[bool, typer.Option("--one-step", help="Measure the error of the base values by "
+                                                              "the torques of the result's logs.")] = False,
     nearest: Annotated[bool, typer.Option("--nearest", help="If no robot has these base values, use those "
                                                             "of the nearest physically consistent robot.")] = False,
     base: Annotated[Path | None, typer.Option("--base", metavar="TABLE", show_default=False,

@@ -24,8 +24,8 @@ def command(
                                         help="A log to replay; - for standard input (CSV or JSON lines: t, q, tau, and "
                                              "reference for riv and civ); udp:PORT; or tail:FILE for a file that "
                                              "grows.")],
-    method: Annotated[str, typer.Option(help="rls, cls, s-rls or mrls; riv or civ where the source has commanded "
-                                             "positions.")] = "rls",
+    method: Annotated[str, typer.Option(help="Method: rls, cls, s-rls or mrls; riv or civ where the source has "
+                                             "commanded positions.")] = "rls",
     forgetting: Annotated[str | None, typer.Option(help="Forgetting: prior, none, evidence, directional:0.999, a "
                                                         "factor, vector:0.9995,1=0.999 (by joint or parameter), ... "
                                                         "Default: prior; none for riv, civ and s-rls.",

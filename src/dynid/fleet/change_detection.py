@@ -126,7 +126,7 @@ def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] 
         own_score = g @ scores - first @ pulled
         reduced = second - first @ inverse @ first
         for label, changes_of in parts.items():
-            square, rank, delta, covariance = _solved(changes_of, reduced, own_score)
+            square, rank, delta, covariance = change_test(changes_of, reduced, own_score)
             if not rank:
                 continue
             chance = _log_chance(square, rank)
@@ -145,10 +145,16 @@ def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] 
     return place, found
 
 
-def _solved(changes_of: Array, reduced: Array, score: Array) -> tuple[float, int, Array, Array]:
-    """Return the chi-squared statistic of a change, its degrees of freedom, the change (k,) and its covariance (k,
-    k)."""
-    a, b = changes_of.T @ reduced @ changes_of, changes_of.T @ score
+def change_test(changes_of: Array, information: Array, score: Array) -> tuple[float, int, Array, Array]:
+    """Return the chi-squared statistic of a change of some standard parameters, its degrees of freedom, the change (k,)
+    and its covariance (k, k).
+
+    Args:
+        changes_of: effect (base, k) of these standard parameters on the base parameters.
+        information: information (base, base) on a change of the base parameters.
+        score: score (base,) of that change.
+    """
+    a, b = changes_of.T @ information @ changes_of, changes_of.T @ score
     scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
     sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
     shown = sizes > _RANK_TOLERANCE * max(sizes.max(initial=0.0), 1e-300)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.fleet.change_detection import change_test
 from dynid.fleet.pooling import Pooling, RobotInformation, parameter_groups, pool_known
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.robot_scatter import discoveries
@@ -213,18 +214,11 @@ class _Score:
         base). The test is Fisher's F, with fewer degrees of freedom if more of the variance is between robots."""
         from scipy.stats import f as fisher
 
-        a, b = own.T @ self.matrix @ own, own.T @ self.score
-        scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
-        sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
-        shown = sizes > _RANK_TOLERANCE * max(sizes.max(initial=0.0), 1e-300)
-        if not np.any(np.diag(a) > 0) or not shown.any():
+        square, rank, delta, covariance = change_test(own, self.matrix, self.score)
+        if not rank:
             return float("nan"), np.zeros(len(own)), np.zeros((len(own), len(own)))
-        half = (vectors[:, shown] / np.sqrt(sizes[shown])).T / scale
-        turned, rank = half @ b, int(shown.sum())
-        square = float(turned @ turned)
-        chance = fisher.sf(square / rank, rank, _freedom(fleet, own, a, rank, robots))
-        root = own @ half.T
-        return float(chance), root @ turned, root @ root.T
+        chance = fisher.sf(square / rank, rank, _freedom(fleet, own, own.T @ self.matrix @ own, rank, robots))
+        return float(chance), own @ delta, own @ covariance @ own.T
 
 
 def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: int) -> float:

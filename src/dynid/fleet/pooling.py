@@ -94,19 +94,12 @@ class Pooling:
 
         free (base, base): covariance of differences beyond the spread, for parts that differ from the fleet.
         """
-        prior = np.diag(self.spread ** 2)
-        return self._pooled(name, known, prior if free is None else prior + free, self.covariance)
-
-    def newcomer(self, name: str, known: RobotInformation) -> PooledRobot:
-        """Return the estimate of a new robot, which is not part of the fleet, with the fleet as its prior."""
-        return self._pooled(name, known, self.prior, np.zeros_like(self.covariance))
-
-    def _pooled(self, name: str, known: RobotInformation, prior: Array, mean_covariance: Array) -> PooledRobot:
+        prior = np.diag(self.spread ** 2) + (0.0 if free is None else free)
         inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
         gain = np.linalg.solve(inside, known.root.T @ prior).T
         values = self.mean + gain @ (known.seen - known.root.T @ self.mean)
         lean = np.eye(len(prior)) - gain @ known.root.T
-        covariance = lean @ prior + lean @ mean_covariance @ lean.T
+        covariance = lean @ prior + lean @ self.covariance @ lean.T
         return PooledRobot(name, values, 0.5 * (covariance + covariance.T), np.clip(np.diag(lean), 0.0, 1.0))
 
 
@@ -122,18 +115,11 @@ def parameter_groups(base: BaseParameters, robots: int) -> Ints:
     return np.array([order.index(symbol) for symbol in symbols])
 
 
-def pool(
-    robots: Sequence[RobotFold], *, known: Sequence[RobotInformation] | None = None, groups: Ints | None = None
-) -> Pooling:
-    """Return mean and spread of a fleet by restricted likelihood.
-
-    known: information of each robot's data, by default with the stated standard errors. groups (base,): parameters of
-    one group have the same relative spread.
-    """
+def pool(robots: Sequence[RobotFold]) -> Pooling:
+    """Return mean and spread of a fleet by restricted likelihood, with the stated standard errors of each robot."""
     check_alike(robots)
     base = robots[0].regression.base
-    data = [RobotInformation.of(robot) for robot in robots] if known is None else list(known)
-    return pool_known(base, data, parameter_groups(base, len(robots)) if groups is None else groups)
+    return pool_known(base, [RobotInformation.of(robot) for robot in robots], parameter_groups(base, len(robots)))
 
 
 def pool_known(

@@ -1,10 +1,10 @@
-"""Torque errors of each robot's model on logs of other robots (Ardiani, table F.1), and equal commands (fig. F.2,
-F.3)."""
+"""Torque errors of each robot's model on logs of other robots (Ardiani, table F.1), and signals of robots that got the
+same commands (fig. F.2, F.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from dynid.recording import Recording
 from dynid.recording.log_files import LogFile
 from dynid.recording.log_reading import read
 from dynid.recording.mapping import Mapping as LogMapping
-from dynid.report.pages.fleet import Signals
 from dynid.robot import Robot
 from dynid.signals import at_times
 
@@ -39,15 +38,12 @@ class CrossPrediction:
         errors: torque error 100 |tau - tau_hat| / |tau| of each model on each log (robots, logs, dof), percent; on a
             robot's own logs the model without that log is used.
         owner: index of the robot of each log (logs,).
-        motion, source: motion and name of each log.
     """
 
     robots: tuple[str, ...]
     joints: tuple[str, ...]
     errors: Array
     owner: tuple[int, ...]
-    motion: tuple[str, ...]
-    source: tuple[str, ...]
 
     def between(self) -> Array:
         """Return root mean square torque errors (robots, robots, dof) of the model of robot i on all logs of robot j.
@@ -108,8 +104,7 @@ def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFo
             beta = robot.solution.beta if j != i else without[k - owner.index(j)]
             if beta is not None:
                 errors[i, k] = fold.regression.relative_errors(beta)
-    return CrossPrediction(tuple(robot.name for robot in robots), robots[0].regression.joints, errors, owner,
-                           tuple(fold.entry.motion for fold in logs), tuple(fold.entry.source for fold in logs))
+    return CrossPrediction(tuple(robot.name for robot in robots), robots[0].regression.joints, errors, owner)
 
 
 def _without_each(robot: RobotFold) -> list[Array | None]:
@@ -125,18 +120,26 @@ def _without_each(robot: RobotFold) -> list[Array | None]:
     return found
 
 
-def only(table: CrossPrediction, places: Sequence[int]) -> CrossPrediction:
-    """Return the part of a cross-prediction table that concerns the robots with given indices."""
-    logs = [k for k, j in enumerate(table.owner) if j in places]
-    where = {j: n for n, j in enumerate(places)}
-    return replace(table, robots=tuple(table.robots[i] for i in places),
-                   errors=table.errors[np.ix_(list(places), logs)], owner=tuple(where[table.owner[k]] for k in logs),
-                   motion=tuple(table.motion[k] for k in logs), source=tuple(table.source[k] for k in logs))
-
-
 @dataclass(frozen=True, eq=False)
-class Commanded(Signals):
-    """Signals of one motion that was commanded to several robots."""
+class Commanded:
+    """Signals of one motion that was commanded to several robots.
+
+    Attributes:
+        motion, robots: names of the motion and of the robots.
+        t: (points,), s from the start of each log.
+        position: (robots, points, dof), commanded.
+        torque: (robots, points, dof), measured.
+        position_difference, torque_difference: (dof,), largest RMS difference from the first robot, percent of its
+            standard deviation.
+    """
+
+    motion: str
+    robots: tuple[str, ...]
+    t: Array
+    position: Array
+    torque: Array
+    position_difference: Array
+    torque_difference: Array
 
     @output_fields(motion=str, robots=list[str], position_difference_percent=list[Any],
                    torque_difference_percent=list[Any])

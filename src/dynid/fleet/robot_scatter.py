@@ -69,8 +69,8 @@ class Scatter:
         return float(np.sqrt(max(np.median(known), 1.0))) if len(known) else 1.0
 
 
-def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: float = RATE) -> Scatter:
-    """Return the scatter of all base parameters; logs: estimates of each robot's logs. rate: false discovery rate."""
+def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates]) -> Scatter:
+    """Return the scatter of all base parameters; logs: estimates of each robot's logs."""
     from scipy.stats import chi2
     from scipy.stats import f as fisher
 
@@ -93,7 +93,7 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: flo
                                  chi2.sf(square, free))
     crossed = two_way(logs)
     p_robots, p_motions = (p_between, p_within) if crossed is None else (crossed.p_robots, crossed.p_motions)
-    robots_differ, motions_differ = discoveries(p_robots, rate), discoveries(p_motions, rate)
+    robots_differ, motions_differ = discoveries(p_robots, RATE), discoveries(p_motions, RATE)
     differs: list[Differs] = ["robots" if a else "motions" if b else "unknown" if not np.isfinite(p) else "nothing"
                               for a, b, p in zip(robots_differ, motions_differ, p_robots, strict=True)]
     return Scatter(ratio, within, between, p_within, p_between, crossed, tuple(differs))

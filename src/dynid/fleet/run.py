@@ -94,7 +94,7 @@ def _run(settings: FleetSettings, options: FleetOptions, store: Path, progress: 
         folded = _with_gone(folding.store, logs, folded)
     if not folded.entries:
         raise none_usable(len(logs), folded.failures)
-    result = compare(settings, robot, model, KeptFolds(folding.store, model, folded.entries), folded, progress)
+    result = compare(settings, robot, model, folding.store, folded, progress)
     notes = (*chosen.notes, *result.notes)
     signals = commanded(folded.entries, mapping, robot)
     return replace(result, commanded=signals, notes=notes, run=chosen.settings, seconds=time.perf_counter() - started)
@@ -111,13 +111,15 @@ def _with_gone(store: FoldStore, logs: Sequence[LogSource], folded: FoldedLogs) 
     return replace(folded, entries=tuple(entries))
 
 
-def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Mapping[str, Sequence[LogFold]],
-            folded: FoldedLogs, progress: ProgressCallback = silent) -> FleetResult:
-    """Compare the robots of a fleet by their compressed logs. folds: logs of each robot by name, in chronological
-    order; they are read robot by robot, several times, and only sums and estimates are kept."""
+def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: FoldStore, folded: FoldedLogs,
+            progress: ProgressCallback) -> FleetResult:
+    """Compare the robots of a fleet by their compressed logs. The logs are read from the store robot by robot, several
+    times, and only sums and estimates are kept."""
     notes = list[str]()
     progress("comparing robots")
-    alike, odd = _split_odd_logs(folds)
+    odd = _odd_logs(KeptFolds(store, model, folded.entries))
+    sources = {one.source for one in odd}
+    alike = KeptFolds(store, model, [entry for entry in folded.entries if entry.source not in sources])
     robots = level_noise([RobotFold.of(name, alike[name]).summed for name in alike])
     logs = tuple(LogEstimates.of(one, alike[one.name]) for one in robots)
     spread = scatter(robots, logs)
@@ -151,29 +153,13 @@ def _undecided(robots: int) -> str:
             "of the type")
 
 
-class _Without(Mapping[str, list[LogFold]]):
-    """Mapping of robots to their compressed logs, without logs of given names."""
-
-    def __init__(self, folds: Mapping[str, Sequence[LogFold]], left_out: set[str]) -> None:
-        self._folds, self._left_out = folds, left_out
-
-    def __getitem__(self, robot: str) -> list[LogFold]:
-        return [fold for fold in self._folds[robot] if fold.entry.source not in self._left_out]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._folds)
-
-    def __len__(self) -> int:
-        return len(self._folds)
-
-
-def _split_odd_logs(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
-    """Return the logs that agree with the others of their robot, and those that do not. A log is odd if its residuals
-    with the model of the other logs are large compared with those with its own model, and much larger than those of the
-    other logs in cross-validation."""
+def _odd_logs(folds: Mapping[str, list[LogFold]]) -> tuple[OddLog, ...]:
+    """Return the logs that disagree with the other logs of their robot. A log is odd if its residuals with the model of
+    the other logs are large compared with those with its own model, and much larger than those of the other logs in
+    cross-validation."""
     odd = []
     for name in folds:
-        own = list(folds[name])
+        own = folds[name]
         while len(own) >= MIN_LOGS_FOR_ODD:
             ratios = _ratios(name, own)
             worst = int(np.argmax(ratios))
@@ -182,7 +168,7 @@ def _split_odd_logs(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str
                 break
             odd.append(OddLog(name, own[worst].entry.source, float(ratios[worst])))
             del own[worst]
-    return _Without(folds, {one.source for one in odd}), tuple(odd)
+    return tuple(odd)
 
 
 def _ratios(name: str, own: Sequence[LogFold]) -> Array:
@@ -353,5 +339,5 @@ def _kept(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        raise DynidError(f"{path} cannot be read as the settings of a fleet; remove it, and they are chosen again"
-                         ) from None
+        raise DynidError(f"{path} cannot be read as the settings of a fleet; remove the file, and the next call "
+                         "chooses the settings again") from None

@@ -184,11 +184,6 @@ class SharedEstimate:
         found = np.array([np.sqrt(np.maximum(np.diag(one), 0.0)) for one in self.covariances])
         return np.where(np.isfinite(self.values), found, np.inf)
 
-    @property
-    def type_values(self) -> Array:
-        """Values (shared,) of the parameters that all robots have in common."""
-        return self.values[0, self.shared]
-
 
 def shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
                     gains: float | None = None) -> SharedEstimate:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid import dynamics
 from dynid.arrays import Array, Bools, first_not_finite
@@ -235,6 +236,11 @@ def _triple(values: Array) -> str:
     return ", ".join(f"{value:.3g}" for value in values)
 
 
+def at_nearest(t: Array, times: Array, signal: ArrayLike) -> Any:
+    """Return the rows of a signal, sampled at increasing times t (samples,), that are nearest to other times."""
+    return np.asarray(signal)[np.clip(np.searchsorted(0.5 * (t[1:] + t[:-1]), times), 0, len(t) - 1)]
+
+
 BaseMotion = Literal["imu", "pose", "velocity"]
 
 
@@ -327,9 +333,8 @@ class FloatingLog:
         times t (samples,); None without an orientation."""
         if self.orientation is None:
             return None
-        rows = np.clip(np.searchsorted(0.5 * (self.t[1:] + self.t[:-1]), t), 0, len(self.t) - 1)
         position = np.full((len(self.t), 3), np.nan) if self.position is None else np.asarray(self.position)
-        return np.hstack([position, np.asarray(self.orientation)])[rows]
+        return np.asarray(at_nearest(self.t, t, np.hstack([position, np.asarray(self.orientation)])))
 
     def __post_init__(self) -> None:
         rows = len(self.t)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, true_ranges
 from dynid.findings import Finding
+from dynid.floating.base_signals import at_nearest
 from dynid.floating.contacts import Contact, contact_jacobian
 from dynid.floating.preparation import WholeBody
 from dynid.recording import Samples
@@ -34,8 +35,7 @@ def foot_speeds(whole: WholeBody, samples: Samples) -> FootSpeeds | None:
     log = whole.log
     if log.standing is None or not log.contacts or not np.any(log.standing):
         return None
-    nearest = np.clip(np.searchsorted(0.5 * (log.t[1:] + log.t[:-1]), samples.t), 0, len(log.t) - 1)
-    standing = np.asarray(log.standing)[nearest]
+    standing = at_nearest(log.t, samples.t, log.standing)
     down = -samples.ddq[:, :3] / np.maximum(np.linalg.norm(samples.ddq[:, :3], axis=1, keepdims=True), 1e-9)
     is_absolute = whole.log.base_motion != "imu"
     if not is_absolute and np.mean(standing.sum(axis=1) >= 2) < 0.5:
@@ -60,25 +60,20 @@ def contact_findings(whole: WholeBody, samples: Samples) -> list[Finding]:
     return [*_slips(whole, samples, speeds), *_drift(whole, samples, speeds)]
 
 
-def _runs(flags: Bools) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-
-
 def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Finding]:
     """Return findings on feet that move while they are in contact, away from the ends of their contact."""
     found, border = [], round(SLIP_BORDER * samples.rate)
     size = np.linalg.norm(speeds.velocity, axis=2)
     inner = np.zeros_like(speeds.standing)
     for k in range(size.shape[1]):
-        for start, stop in _runs(speeds.standing[:, k]):
+        for start, stop in true_ranges(speeds.standing[:, k]):
             inner[start + (border if start else 0):max(start, stop - (border if stop < len(size) else 0)), k] = True
     if not np.any(inner):
         return []
     limit = max(SLIP_SPEED, SLIP_NOISE * float(np.median(size[inner])))
     distances: dict[int, tuple[float, float, float]] = {}
     for k in range(size.shape[1]):
-        for start, stop in _runs(inner[:, k] & (size[:, k] > limit)):
+        for start, stop in true_ranges(inner[:, k] & (size[:, k] > limit)):
             moved = float(np.linalg.norm(speeds.velocity[start:stop, k].sum(axis=0))) / samples.rate
             if moved > max(SLIP_DISTANCE, distances.get(k, (0.0,))[0]):
                 distances[k] = (moved, float(samples.t[start]), float(samples.t[stop - 1]))

@@ -63,7 +63,8 @@ def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | Non
     if contact.radius > 0.0:
         if down is None:
             raise ModelError(f"contact '{contact.frame}' is round, so the contact point on the foot depends on the "
-                             "orientation of the base", "give it, or a radius of zero", code="no-orientation")
+                             "orientation of the base", "give the orientation, or a radius of zero",
+                             code="no-orientation")
         # The point at r = radius * down moves with v + w x r.
         found[:, :3] -= contact.radius * np.cross(down[:, None], found[:, 3:].transpose(0, 2, 1)).transpose(0, 2, 1)
     if contact.kind == "point":

@@ -23,7 +23,7 @@ from dynid import dynamics
 from dynid.arrays import Array, Bools
 from dynid.dynamics.root_frame import quaternions
 from dynid.errors import NotPossibleError, RecordingError
-from dynid.floating.base_signals import FloatingLog, FootWrench
+from dynid.floating.base_signals import FloatingLog, FootWrench, at_nearest
 from dynid.floating.contacts import null_rows, standing_jacobian
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
@@ -130,7 +130,7 @@ class WholeBody:
             samples = replace(samples, unmeasured=robot.joint_names[:SIX])
         if equations == "wrenches" or log.standing is None:
             return samples
-        standing = _at(log.t, samples.t, log.standing)
+        standing = at_nearest(log.t, samples.t, log.standing)
         cutoff = None if found.settings.get("torque_cutoff") == "none" else found.settings.get("cutoff")
         margin = self.guard + (FILTER_MEMORY / float(cutoff) if cutoff else 0.0)
         standing = _extended(standing, round(margin * samples.rate))
@@ -198,8 +198,9 @@ def _root_signals(robot: Robot, log: FloatingLog, found: Samples) -> tuple[Array
         dq[:, 3:SIX], ddq[:, :3], ddq[:, 3:SIX] = rate, force, change
         down = -force / np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
         if log.orientation is not None:
-            turns = dynamics.rotations(_at(log.t, found.t, quaternions(dynamics.rotations(log.orientation)), True))
-            down = _down(robot, turns)
+            logged = quaternions(dynamics.rotations(log.orientation))
+            at = np.column_stack([np.interp(found.t, log.t, column) for column in logged.T])
+            down = _down(robot, dynamics.rotations(at / np.linalg.norm(at, axis=1, keepdims=True)))
         return q, dq, ddq, down
     norm = np.linalg.norm(found.q[:, 3:7], axis=1, keepdims=True)
     quaternion, first, second = found.q[:, 3:7] / norm, found.dq[:, 3:7] / norm, found.ddq[:, 3:7] / norm
@@ -266,14 +267,6 @@ def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | Non
     if wrench.radius > 0.0 and down is not None and np.shape(wrench.values)[1] == 3:
         values[:, 3:] = np.cross(wrench.radius * down, values[:, :3])
     return np.asarray(np.einsum("sij,si->sj", dynamics.jacobian(robot, wrench.frame, q), values))
-
-
-def _at(t: Array, times: Array, signal: Any, linear: bool = False) -> Any:
-    """Return a signal of the log at other times: the nearest row, or interpolated linearly and normalised."""
-    if linear:
-        found = np.column_stack([np.interp(times, t, column) for column in np.asarray(signal).T])
-        return found / np.linalg.norm(found, axis=1, keepdims=True)
-    return np.asarray(signal)[np.clip(np.searchsorted(0.5 * (t[1:] + t[:-1]), times), 0, len(t) - 1)]
 
 
 def _extended(standing: Bools, margin: int) -> Bools:

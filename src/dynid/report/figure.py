@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Ints
 from dynid.order_statistics import distinct
 
 # Okabe and Ito's colours, distinguishable with any colour vision; grey for measured values.
@@ -183,9 +183,3 @@ def with_breaks(t: Array, rows: Ints, longest: float, *signals: Array) -> list[A
     at = distinct(at[(at > 0) & (at < len(rows))])
     chosen = [np.insert(signal[rows], at, np.nan) for signal in signals]
     return [np.insert(t[rows], at, t[rows][at]), *chosen]
-
-
-def runs(mask: Bools) -> list[tuple[int, int]]:
-    """Return half-open row ranges in which a mask is true."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -28,7 +28,7 @@ class Section(Generic[Data]):
         name: its anchor in the page (`#name`).
         title: heading.
         gather: returns the values for its template by name, or None to omit the section.
-        template: Jinja text; empty for dynid's own, whose template is the file NAME.html next to its module.
+        template: Jinja text; empty for dynid's own, whose template is the file report/pages/PAGE/NAME.html.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Section(Generic[Data]):
 
 @dataclass(frozen=True)
 class Page(Generic[Data]):
-    """A page: `name` is its package in `report/pages`, `subtitle` the line below the headline."""
+    """A page: `name` is the folder of its templates in `report/pages`, `subtitle` the line below the headline."""
 
     name: str
     subtitle: Callable[[Data], str]

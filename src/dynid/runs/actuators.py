@@ -144,7 +144,7 @@ def _bench_files(log: str) -> list[str]:
 def _benches(settings: ActuatorSettings) -> tuple[list[ActuatorLog], list[str]]:
     """Return logs of BAM with their own pendulums and gains, and sentences on unreadable logs.
 
-    There are none if other logs or a pendulum are given.
+    Both lists are empty if other logs or a pendulum are given.
     """
     if settings.robot != PENDULUM or settings.pendulum or not all(map(_is_bench, settings.logs)):
         return [], []

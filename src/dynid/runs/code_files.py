@@ -36,7 +36,7 @@ class CodeOptions:
 
     Attributes:
         what: names of the functions. Default: those that a controller needs.
-        languages: of `ENDINGS`.
+        languages: names of the languages to write, see `ENDINGS`.
         parameters: "fixed", "base" or "full".
         real: number type of C, CUDA and Rust, "double" or "float".
         batch: samples per call in C.

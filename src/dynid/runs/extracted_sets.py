@@ -96,8 +96,8 @@ def _stacked(folder: Path, estimate: Estimate) -> Stacked:
 
 def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: Sequence[Loss],
                  options: ExtractionOptions, progress: ProgressCallback = silent) -> ExtractedSets:
-    """Return a set for each combination of bounds and losses. They are compared on a new motion with the robot file, or
-    otherwise with the result of the cone programme."""
+    """Return a parameter set for each combination of bounds and losses. The sets are compared on a new motion with the
+    parameters of the robot file, or without these with the result of the cone programme."""
     robot = required_robot_model(given.model, "extraction").robot
     sets = []
     for within in bounds:

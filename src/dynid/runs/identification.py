@@ -139,7 +139,7 @@ def run(settings: RunSettings, progress: ProgressCallback = silent, *, workers: 
     """Read and prepare the logs, make the choices left open, identify, validate and give a verdict.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         progress: receives progress messages.
         workers: processes that read and compress the logs; default: this process.
         store: folder that keeps compressed logs, so that the next run reads only new ones.

@@ -2,7 +2,8 @@
 
 The rule is that of `dynid identify`. The stream starts with viscous and Coulomb friction and an offset. The choice is
 made after ten seconds, forty seconds, and so on, and at the end of the source, on an `Excerpt` of the stream. If the
-model or the cut-off changes, the estimate is computed again from the excerpt. If the robot changes, a new one begins.
+model or the cut-off changes, the estimate is computed again from the excerpt. After a change of the robot a new
+excerpt begins.
 """
 
 from __future__ import annotations
@@ -98,9 +99,9 @@ class LiveModel:
         """Create the stream.
 
         Args:
-            settings: Of the run; the [model], [prepare] and `known` settings are used.
+            settings: Settings of the run; the [model], [prepare] and `known` settings are used.
             robot: The robot of the settings.
-            options: Of the estimate.
+            options: Options of the estimate.
             resume: Returns the recorded stream to continue, for its model; None to begin.
             earlier: The [model] table of that stream; a stream that is continued keeps its model.
         """

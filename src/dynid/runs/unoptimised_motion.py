@@ -47,9 +47,9 @@ class PlainMotionRequest:
     """Request to `plain_motion`.
 
     Attributes:
-        kind: of the motion.
+        kind: kind of the motion.
         points: number of random points, or the file with postures (rows, joints).
-        duration: of sines and of motions with a fixed frame, s.
+        duration: duration of sines and of motions with a fixed frame, s.
         frame: the frame that is fixed.
         home: posture (dof,) from which sweeps start, and in which the frame is fixed.
         friction, rotor, limits, margin, noise, rate, command: as in `MotionRequest`.

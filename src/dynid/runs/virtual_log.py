@@ -46,7 +46,7 @@ class VirtualLoopOptions:
     Attributes:
         controller: one of `CONTROLLERS`. Its model is the robot file, if that gives all inertias.
         bandwidth, damping: closed-loop poles, rad/s, of the joints or, for controllers in task space, of the flange.
-        rate: of controller and log, Hz.
+        rate: sampling rate of controller and log, Hz.
     """
 
     controller: str = "computed-torque"

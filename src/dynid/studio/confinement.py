@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,23 +56,26 @@ class Confinement:
         return any(path == root or path.startswith(root + os.sep) for root in (*self.roots, *map(str, self.trusted)))
 
     @contextmanager
-    def lifted(self) -> Iterator[None]:
+    def lifted(self, is_lifted: bool = True) -> Iterator[None]:
         """Suspend the limits within this context, for the run file of the command line and files that it names."""
-        before, self._open = self._open, True
+        before, self._open = self._open, self._open or is_lifted
         try:
             yield
         finally:
             self._open = before
 
-    @contextmanager
-    def trusting(self, *names: str) -> Iterator[None]:
+    def trusting(self, *names: str) -> AbstractContextManager[None]:
         """Suspend the limits within this context if all given files were named on the command line."""
         own = all(Path(os.path.realpath(self.folder / name)) in self.trusted for name in names)
-        before, self._open = self._open, self._open or (own and bool(names))
-        try:
-            yield
-        finally:
-            self._open = before
+        return self.lifted(own and bool(names))
+
+    def uploaded(self, name: str, kind: str, where: str) -> Path:
+        """Return the path of an uploaded file, relative to the workspace. kind: word for the file in the error message;
+        where: the setting that names it."""
+        path = (self.files / name.removeprefix("files/")).resolve()
+        if not path.is_relative_to(self.files) or not path.is_file():
+            raise DynidError(f"there is no {kind} '{name[:80]}' in the studio's folder", "upload it", where=where)
+        return path.relative_to(self.folder)
 
     def check(self, settings: Mapping[str, Any]) -> None:
         """Raise if the settings of a run name a file that is neither uploaded nor named in the user's own run file."""

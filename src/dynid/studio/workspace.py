@@ -48,7 +48,7 @@ EMPTY: Mapping[str, Any] = {
     "log": {}, "prepare": {}, "controller": None, "simulation": {"run": True, "horizon": 0.5}, "essential": None,
     "gravity": None, "only": [], "lock": {}, "known": {}, "payloads": {}, "blocks": 10, "stream_rows": None}
 PATH_PART_PATTERN = re.compile(r"[\w(][\w.+ ()@=,-]{0,119}")
-_RESULT_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
+RESULT_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
 FILE_NAME_PATTERN = re.compile(r"[\w(][\w.+ ()-]{0,119}")
 
 
@@ -103,7 +103,7 @@ class StudioFolder:
 
     def settle_result(self, identity: str) -> None:
         """Remove a recorded result if it is incomplete, and the record."""
-        if _RESULT_ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
+        if RESULT_ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
             shutil.rmtree(self.results / identity, ignore_errors=True)
         (self.results / f"{_WRITING}{identity}").unlink(missing_ok=True)
 
@@ -253,7 +253,7 @@ class StudioFolder:
     def result(self, identity: str) -> Path:
         """Return the path of the folder of a result."""
         folder = self.results / identity
-        if not _RESULT_ID.fullmatch(identity) or not (folder / FACTS).is_file():
+        if not RESULT_ID.fullmatch(identity) or not (folder / FACTS).is_file():
             raise Refusal(404, f"there is no result {identity[:40]}")
         return folder
 

@@ -129,6 +129,11 @@ class StudyResult:
     inertial: Bools
     scores: tuple[Score, ...]
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the methods, in order."""
+        return tuple(dict.fromkeys(one.label for one in self.scores))
+
     def members(self, group: str) -> Bools:
         """Return which base parameters belong to "inertial" or "friction" (base,)."""
         return self.inertial if group == "inertial" else ~self.inertial

@@ -55,7 +55,8 @@ def _headline(estimate: ActuatorEstimate) -> str:
 
 def _settings(params: Mapping[str, Any], bounds: Confinement) -> ActuatorSettings:
     """Return the settings that the page sent, after checks."""
-    logs = [_uploaded(name, bounds) for name in _texts(params.get("logs"), "actuators.logs")]
+    logs = [str(bounds.uploaded(name, "log", "actuators.logs"))
+            for name in _texts(params.get("logs"), "actuators.logs")]
     if not logs:
         raise DynidError("no log is selected", "upload a log with positions and commands", where="actuators.logs")
     bounds.check_files(logs)
@@ -73,14 +74,6 @@ def _settings(params: Mapping[str, Any], bounds: Confinement) -> ActuatorSetting
                              if (value := _number(params.get(name), f"actuators.{name}")) is not None}
         return actuator_settings(PENDULUM, logs, given)
     return actuator_settings(run_settings(bounds, logs=False).robot, logs, given)
-
-
-def _uploaded(name: str, bounds: Confinement) -> str:
-    """Return the path of an uploaded log, relative to the workspace."""
-    path = (bounds.files / name.removeprefix("files/")).resolve()
-    if not path.is_relative_to(bounds.files) or not path.is_file():
-        raise DynidError(f"there is no log '{name[:80]}'", "upload it", where="actuators.logs")
-    return str(path.relative_to(bounds.folder))
 
 
 def _texts(given: Any, where: str) -> list[str]:

@@ -87,10 +87,7 @@ def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot
             raise DynidError(f"a UDP port must be a number from {_PORT_RANGE[0]} to {_PORT_RANGE[1]}", where="source")
         return datagrams(int(name), robot.dof, stream.complain, _SILENCE_TIMEOUT), None
     if kind == "tail":
-        path = (bounds.files / name.removeprefix("files/")).resolve()
-        if not path.is_relative_to(bounds.files) or not path.is_file():
-            raise DynidError(f"there is no file '{name[:80]}' in the studio's folder", "put it there, or upload it",
-                             where="source")
+        path = bounds.folder / bounds.uploaded(name, "file", "source")
         return growing(path, robot.dof, stream.complain, _SILENCE_TIMEOUT), None
     raise DynidError("a source must be log:NUMBER, udp:PORT or tail:FILE", where="source")
 
@@ -127,7 +124,7 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
     """Return the estimator of a live stream: parameters, payload or contacts."""
     watch = params.get("watch") or "parameters"
     if watch not in WATCHES:
-        raise DynidError(f"a stream is watched for {', '.join(WATCHES)}", where="watch")
+        raise DynidError(f"a live stream estimates one of {', '.join(WATCHES)}", where="watch")
     result = loaded(params, bounds) if params.get("result") or watch != "parameters" else None
     if result is not None and result[0].model.dof != robot.dof:
         raise DynidError("the result belongs to a robot with other joints than the selected one", where="result")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, true_ranges
 from dynid.dynamics import gravity
 from dynid.errors import DynidError, RecordingError
 from dynid.recording import Recording
@@ -19,7 +19,7 @@ from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation.selection import at_limit, found_limits, longer_than, moving_joints, moving_speeds
 from dynid.recording.presets import preset_of, recognised
 from dynid.recording.source import Source, open_source
-from dynid.report.figure import runs, thinned_rows
+from dynid.report.figure import thinned_rows
 from dynid.report.geometry import configurations
 from dynid.robot import Robot
 from dynid.runs.loading import read_logs
@@ -77,7 +77,9 @@ def columns(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
     chosen = chosen_log(params, settings)
     with bounds.trusting(*chosen.files):
         bounds.check_files(chosen.files)
-        source = _source(Path(chosen.files[0]), _reading(chosen, settings))
+        said = _reading(chosen, settings)
+        source = open_source(Path(chosen.files[0]), topic=said.topic, delimiter=said.delimiter, decimal=said.decimal,
+                             header=said.header, skip=said.skip, width=None, array=said.array, axis=said.axis)
         try:
             fields = source.fields
             shapes = {name: list(shape) for name, shape in fields.items() if len(shape) > 1}
@@ -101,11 +103,6 @@ def _reading(chosen: LogSettings, settings: RunSettings) -> LogMapping:
     kept = ("topic", "delimiter", "decimal", "header", "skip", "array", "axis")
     table = {**(settings.log if chosen.inherit else {}), **chosen.own}
     return LogMapping.of({key: table[key] for key in kept if table.get(key) is not None})
-
-
-def _source(path: Path, said: LogMapping) -> Source:
-    return open_source(path, topic=said.topic, delimiter=said.delimiter, decimal=said.decimal, header=said.header,
-                       skip=said.skip, width=None, array=said.array, axis=said.axis)
 
 
 def _names(source: Source) -> list[str]:
@@ -237,7 +234,7 @@ def _gaps(one: Recording) -> list[dict[str, Any]]:
 
 
 def _stretches(one: Recording, mask: Bools) -> list[tuple[float, float]]:
-    return [(float(one.t[a]), float(one.t[b - 1])) for a, b in runs(mask)][:MAX_MARKS]
+    return [(float(one.t[a]), float(one.t[b - 1])) for a, b in true_ranges(mask)][:MAX_MARKS]
 
 
 def _saturated(one: Recording) -> list[dict[str, Any]]:
@@ -286,7 +283,7 @@ def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] 
     still = longer_than(np.all(np.abs(dq) < slow, axis=1), max(3, round(_MIN_REST_TIME * recording.rate)))
     if not still.any():
         return None
-    stretches = runs(still)
+    stretches = true_ranges(still)
     tau = np.array([recording.tau[a:b].mean(axis=0) for a, b in stretches])
     weight = gravity(robot, robot.inertias, np.array([recording.q[a:b].mean(axis=0) for a, b in stretches]))
     joints, said = [], []

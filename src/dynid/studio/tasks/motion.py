@@ -75,7 +75,9 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
         raise DynidError(f"there is no friction '{str(unknown)[:40]}' to plan a motion for", f"there are "
                          f"{', '.join(FRICTION)}", where="motion.friction")
     family, criterion = str(params.get("family") or "fourier"), params.get("criterion") or None
-    limits, standing = _limits(params.get("limits"), bounds), _standing(params)
+    limits, standing = params.get("limits") or None, _standing(params)
+    if limits is not None:
+        limits = bounds.uploaded(str(limits), "limits file", "motion.limits")
     words = ["dynid", "excite", robot, "-o", "motion.csv", "--kind", family, "--duration", f"{duration:g}",
              "--harmonics", str(harmonics), "--budget", f"{seconds:g}", "--seed", str(seed),
              *(["--friction", ",".join(kinds)] if kinds else []), *(["--rotor"] if params.get("rotor") else []),
@@ -98,19 +100,9 @@ def _standing(params: Mapping[str, Any]) -> Standing | None:
     try:
         sole = tuple(map(float, sizes))
     except ValueError:
-        raise DynidError("the size of the soles must be two numbers, length and width in m", "0.2, 0.1",
-                         where="motion.sole") from None
+        raise DynidError("the size of the soles must be two numbers, length and width in m",
+                         "give for example 0.2, 0.1", where="motion.sole") from None
     return Standing(feet, cast("tuple[float, float]", sole) if sole else None)
-
-
-def _limits(name: Any, bounds: Confinement) -> Path | None:
-    """Return the uploaded limits file of this name."""
-    if not name:
-        return None
-    path = (bounds.files / str(name).removeprefix("files/")).resolve()
-    if not path.is_relative_to(bounds.files) or not path.is_file():
-        raise DynidError(f"there is no limits file '{str(name)[:80]}'", "upload it", where="motion.limits")
-    return path.relative_to(bounds.folder)
 
 
 class _Live:

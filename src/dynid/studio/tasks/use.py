@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,13 @@ from dynid.studio.tasks.log import chosen_log
 from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.settings import run_settings, trust
 from dynid.studio.voice import ProgressChannel
-
-_RESULT_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
+from dynid.studio.workspace import RESULT_ID
 
 
 def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
     """Return the folder of a result, relative to the workspace; files it names may be read."""
     identity = params.get("result")
-    if not isinstance(identity, str) or not _RESULT_ID.fullmatch(identity) or not (
+    if not isinstance(identity, str) or not RESULT_ID.fullmatch(identity) or not (
             bounds.folder / "results" / identity / "run.toml").is_file():
         raise DynidError("choose the result of a run first", where="result")
     folder = Path("results") / identity

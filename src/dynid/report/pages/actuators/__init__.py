@@ -54,11 +54,6 @@ def _figure(data: ActuatorData, j: int, name: str) -> Figure:
                   f"Measured, commanded and simulated positions of {name}", 260)
 
 
-SECTIONS: tuple[Section[ActuatorData], ...] = (
-    Section("parameters", "Parameters", _parameters),
-    Section("positions", "Simulated positions", _positions))
-
-
 def subtitle(data: ActuatorData) -> str:
     """The simulation error, the drive law and the friction model."""
     found = data.estimate
@@ -66,6 +61,6 @@ def subtitle(data: ActuatorData) -> str:
             f"friction {found.friction.upper()}")
 
 
-ACTUATORS = Page("actuators", subtitle, SECTIONS)
-
-__all__ = ["ACTUATORS", "SECTIONS", "ActuatorData"]
+ACTUATORS = Page("actuators", subtitle, (
+    Section("parameters", "Parameters", _parameters),
+    Section("positions", "Simulated positions", _positions)))

@@ -129,12 +129,6 @@ def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
     return Figure(traces, layout, "The robot and the forces that acted on it", 600)
 
 
-SECTIONS: tuple[Section[ContactData], ...] = (
-    Section("touched", "Detected contacts", _touched),
-    Section("forces", "Forces over time", _forces),
-    Section("arrow", "Forces on the robot", _arrow))
-
-
 def subtitle(data: ContactData) -> str:
     """Number of contacts, duration, detection delay and rate of false alarms."""
     rows = data.log.rows
@@ -142,6 +136,7 @@ def subtitle(data: ContactData) -> str:
             f"{1000.0 * data.log.delay:.0f} ms; expected false alarms per hour: {data.alarms:g}")
 
 
-CONTACT = Page("contact", subtitle, SECTIONS)
-
-__all__ = ["CONTACT", "SECTIONS", "ContactData"]
+CONTACT = Page("contact", subtitle, (
+    Section("touched", "Detected contacts", _touched),
+    Section("forces", "Forces over time", _forces),
+    Section("arrow", "Forces on the robot", _arrow)))

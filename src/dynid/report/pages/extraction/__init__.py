@@ -82,18 +82,13 @@ def _forces_figure(data: ExtractionData, j: int) -> Figure:
                   f"Norm of the force through {joint} for every extracted set", 280)
 
 
-SECTIONS: tuple[Section[ExtractionData], ...] = (
-    Section("sets", "Extracted sets", _sets),
-    Section("torques", "Torques on a new motion", _torques),
-    Section("forces", "Reaction forces", _forces))
-
-
 def subtitle(data: ExtractionData) -> str:
     """How many of the sets are physically consistent."""
     every = data.comparison.sets
     return f"{sum(one.feasible for one in every)} of {len(every)} extracted sets are physically consistent"
 
 
-EXTRACTION = Page("extraction", subtitle, SECTIONS)
-
-__all__ = ["EXTRACTION", "SECTIONS", "ExtractionData"]
+EXTRACTION = Page("extraction", subtitle, (
+    Section("sets", "Extracted sets", _sets),
+    Section("torques", "Torques on a new motion", _torques),
+    Section("forces", "Reaction forces", _forces)))

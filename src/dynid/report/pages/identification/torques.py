@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, true_ranges
 from dynid.recording import Samples
 from dynid.regression.residual_series import Residuals
 from dynid.report.figure import (
@@ -19,7 +19,6 @@ from dynid.report.figure import (
     axis,
     line,
     numbers,
-    runs,
     thinned_rows,
     title,
     with_breaks,
@@ -97,7 +96,7 @@ def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: st
 
 def _stretches(t: Array, left_out: Bools) -> list[float]:
     """Return starts and ends of unused intervals, separated by nan; neighbours are merged if there are too many."""
-    stretches = [(float(t[a]), float(t[b - 1])) for a, b in runs(left_out)]
+    stretches = [(float(t[a]), float(t[b - 1])) for a, b in true_ranges(left_out)]
     apart = float(t[-1]) / _MAX_DRAWN_GAPS if len(stretches) > _MAX_DRAWN_GAPS else 0.0
     joined: list[tuple[float, float]] = []
     for start, end in stretches:

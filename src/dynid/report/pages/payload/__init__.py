@@ -81,18 +81,13 @@ def _controllers(data: PayloadData) -> Mapping[str, Any] | None:
     return {"entries": data.entries, "frame": data.payload.frame} if data.entries else None
 
 
-SECTIONS: tuple[Section[PayloadData], ...] = (
-    Section("body", "Payload", _body),
-    Section("torques", "Torques", _torques),
-    Section("controllers", "Values for controllers", _controllers))
-
-
 def subtitle(data: PayloadData) -> str:
     """The mass with its standard error, and the method."""
     found = data.payload
     return f"mass {found.mass_text}, method '{found.method}'"
 
 
-PAYLOAD = Page("payload", subtitle, SECTIONS)
-
-__all__ = ["PAYLOAD", "SECTIONS", "PayloadData"]
+PAYLOAD = Page("payload", subtitle, (
+    Section("body", "Payload", _body),
+    Section("torques", "Torques", _torques),
+    Section("controllers", "Values for controllers", _controllers)))

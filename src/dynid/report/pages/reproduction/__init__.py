@@ -61,19 +61,14 @@ def _about(data: ReproductionData) -> Mapping[str, Any]:
             "cpu": data.cpu, "command": data.command}
 
 
-SECTIONS: tuple[Section[ReproductionData], ...] = (
-    Section("checks", "Checks", _checks),
-    Section("figures", "Figures", _figures),
-    Section("numbers", "Comparison with the published values", _numbers),
-    Section("about", "Provenance", _about))
-
-
 def subtitle(data: ReproductionData) -> str:
     """How many checks of the reproduction hold."""
     held = sum(data.checks.values())
     return f"{data.about} {held} of {count(len(data.checks), 'check')} hold"
 
 
-REPRODUCTION = Page("reproduction", subtitle, SECTIONS)
-
-__all__ = ["REPRODUCTION", "SECTIONS", "ReproductionData"]
+REPRODUCTION = Page("reproduction", subtitle, (
+    Section("checks", "Checks", _checks),
+    Section("figures", "Figures", _figures),
+    Section("numbers", "Comparison with the published values", _numbers),
+    Section("about", "Provenance", _about)))

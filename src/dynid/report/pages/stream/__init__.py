@@ -125,18 +125,13 @@ def _excited(data: StreamData) -> Mapping[str, Any] | None:
                              max(240, 90 + 15 * len(names)))}
 
 
-SECTIONS: tuple[Section[StreamData], ...] = (
-    Section("happened", "Changes and events", _happened),
-    Section("over_time", "Over time", _over_time),
-    Section("excited", "Excitation over time", _excited))
-
-
 def subtitle(data: StreamData) -> str:
     """Method, duration, and number of restarts."""
     return (f"{data.method}, {count(data.samples, 'row')} of the regression, {len(data.names)} base parameters, "
             f"{count(len(data.restarts), 'restart')}")
 
 
-STREAM = Page("stream", subtitle, SECTIONS)
-
-__all__ = ["SECTIONS", "STREAM", "Shown", "StreamData"]
+STREAM = Page("stream", subtitle, (
+    Section("happened", "Changes and events", _happened),
+    Section("over_time", "Over time", _over_time),
+    Section("excited", "Excitation over time", _excited)))
