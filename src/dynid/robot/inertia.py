@@ -160,12 +160,6 @@ def to_mujoco_attributes(parameters: ArrayLike) -> dict[str, Array]:
     return {**found, "quat": quaternion(axes * np.sign(np.linalg.det(axes))), "diaginertia": moments}
 
 
-def from_mujoco(mass: ArrayLike, com: ArrayLike, fullinertia: ArrayLike) -> Array:
-    """Return ten parameters from MuJoCo's mass, centre of mass and fullinertia XX YY ZZ XY XZ YZ about it."""
-    six = np.asarray(fullinertia, dtype=float)[..., [0, 3, 4, 1, 5, 2]]
-    return from_central(mass, com, symmetric(six))
-
-
 def to_log_cholesky(parameters: ArrayLike) -> Array:
     """Return ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
 
@@ -184,17 +178,6 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
     return np.stack([np.log(last), np.log(u[..., 0, 0]), np.log(u[..., 1, 1]), np.log(u[..., 2, 2]),
                      u[..., 0, 1], u[..., 1, 2], u[..., 0, 2],
                      u[..., 0, 3], u[..., 1, 3], u[..., 2, 3]], axis=-1)
-
-
-def from_log_cholesky(coordinates: ArrayLike) -> Array:
-    """Return ten parameters of the body with these log-Cholesky coordinates; inverse of `to_log_cholesky`."""
-    z = _ten(coordinates)
-    u = np.zeros((*z.shape[:-1], 4, 4))
-    u[..., 0, 0], u[..., 1, 1], u[..., 2, 2] = np.exp(z[..., 1]), np.exp(z[..., 2]), np.exp(z[..., 3])
-    u[..., 0, 1], u[..., 1, 2], u[..., 0, 2] = z[..., 4], z[..., 5], z[..., 6]
-    u[..., 0, 3], u[..., 1, 3], u[..., 2, 3], u[..., 3, 3] = z[..., 7], z[..., 8], z[..., 9], 1.0
-    u *= np.exp(z[..., 0])[..., None, None]
-    return from_pseudo_inertia(u @ np.swapaxes(u, -1, -2))
 
 
 def change_frame(pose: ArrayLike) -> Array:
