@@ -255,7 +255,7 @@ def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None
     definite = all(fault.kind != "not-positive-definite" for fault in faults)
     for fault in faults:
         if fault.kind != "triangle" or (triangle_too and definite):
-            yield Violation(link, fault.kind, fault.message, max(fault.amount, np.finfo(float).tiny))
+            yield Violation(link, fault.kind, fault.message, max(fault.violation, np.finfo(float).tiny))
     if centre is not None and numbers[9] > 0:
         com = ten.to_central(numbers)[1]
         outside = centre.outside(com)

@@ -214,11 +214,9 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
             if list(names).count(name) > 1:
                 raise RobotError(f"joint '{name}' of robot '{robot.name}' is listed twice as {what}")
     if measured and not _determines_all(robot, measured):
-        raise RobotError(f"the measured joints {', '.join(measured)} of "
-                         f"robot '{robot.name}' do not determine the "
-                         "positions of its independent joints "
-                         f"{', '.join(robot.joint_names)}", "measure as many joints that move with them",
-                         code="joints-undetermined")
+        raise RobotError(f"the measured joints {', '.join(measured)} of robot '{robot.name}' do not determine the "
+                         f"positions of its independent joints {', '.join(robot.joint_names)}",
+                         "measure as many joints that move with them", code="joints-undetermined")
     apart = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
     return replace(robot, measured=apart[0], driven=apart[1])
 

@@ -191,13 +191,13 @@ def change_frame(pose: ArrayLike) -> Array:
 
 
 @dataclass(frozen=True)
-class Fault:
-    """Reason why the ten parameters of a link are not physically consistent. amount: size of the violation, kg or kg
-    m^2."""
+class InertiaProblem:
+    """A fault of the inertia of one link; `violation` is its size in kg, kg m^2 or m, 0 for a missing inertia."""
 
-    kind: Literal["mass", "not-positive-definite", "triangle"]
+    link: str
+    kind: Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass"]
     message: str
-    amount: float
+    violation: float
 
 
 def can_exist(parameters: ArrayLike) -> bool:
@@ -209,7 +209,7 @@ def can_exist(parameters: ArrayLike) -> bool:
     return bool(eigenvalues[0] >= -EIGENVALUE_TOLERANCE * max(float(np.abs(eigenvalues).max()), 1e-300))
 
 
-def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iterator[Fault]:
+def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iterator[InertiaProblem]:
     """Yield faults of the ten parameters of a link: mass, inertia, or triangle inequality of its principal moments.
 
     rounding: tolerance of the triangle inequality relative to the largest moment.
@@ -218,11 +218,11 @@ def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iter
     mass = float(ten[9])
     if mass <= 0:
         what = "no mass" if mass == 0 else f"the negative mass {mass:.6g} kg"
-        yield Fault("mass", f"link '{link}' has {what}", 0.0 - mass)
+        yield InertiaProblem(link, "mass", f"link '{link}' has {what}", 0.0 - mass)
     if mass == 0:
         if np.any(ten[:9] != 0):
-            yield Fault("not-positive-definite", f"link '{link}' has moments or inertia but no mass",
-                        float(np.abs(ten[:9]).max()))
+            yield InertiaProblem(link, "not-positive-definite", f"link '{link}' has moments or inertia but no mass",
+                                 float(np.abs(ten[:9]).max()))
         return
     # A negative mass has no centre: the inertia about the frame's origin is what is left to judge.
     central, where = (to_central(ten)[2], "about its centre of mass") if mass > 0 else (
@@ -231,8 +231,9 @@ def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iter
     moments = f"principal moments {small:.4g}, {middle:.4g}, {large:.4g} kg m^2"
     scale, excess = max(abs(small), abs(large)), large - middle - small
     if small <= _SINGULAR_MOMENT * scale:
-        yield Fault("not-positive-definite",
-                    f"the inertia of link '{link}' {where} is not positive definite: {moments}", max(-small, 0.0))
+        yield InertiaProblem(link, "not-positive-definite",
+                             f"the inertia of link '{link}' {where} is not positive definite: {moments}",
+                             max(-small, 0.0))
     if excess > rounding * scale:
-        yield Fault("triangle", f"link '{link}' violates the triangle inequality by {excess:.4g} kg m^2: {moments}",
-                    excess)
+        yield InertiaProblem(link, "triangle", f"link '{link}' violates the triangle inequality by {excess:.4g} kg "
+                             f"m^2: {moments}", excess)

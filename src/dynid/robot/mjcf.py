@@ -27,14 +27,13 @@ from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.free_base import BASE_ROWS, ROOT, base_warnings, free_bodies, free_joints
 from dynid.robot.mjcf_loops import Spot, held
-from dynid.robot.mjcf_text import ElementPose, MjcfText, geoms_inertia
+from dynid.robot.mjcf_text import MAX_XML_DEPTH, ElementPose, MjcfText, geoms_inertia, unique_name
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
 from dynid.robot.urdf_text import parse_xml
 
 _ROOTS = ("mujoco", "mujocoinclude")
 MAX_INCLUDED_FILES = 200  # files
-MAX_XML_DEPTH = 200  # elements inside each other, as `mjcf_text` reads them
 MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number, the end of a range that has none
 _SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" in <compiler>, then mj_saveLastXML)"
 _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
@@ -114,15 +113,9 @@ class _Tree:
 
     def name(self, kind: str, given: str | None) -> str:
         """Return the name of an element, or a generated one; raise an error if the file has it twice."""
-        taken, number = self.names[kind], len(self.names[kind])
-        name = given or f"{kind}{number}"
-        if given and given in taken:
+        if given and given in self.names[kind]:
             raise self.text.error(f"two {kind} elements have the name '{given}'")
-        while name in taken:
-            number += 1
-            name = f"{kind}{number}"
-        taken.add(name)
-        return name
+        return unique_name(kind, given, self.names[kind])
 
     def site(self, place: ElementPose, spot: Spot) -> None:
         given = place.element.get("name")

@@ -20,7 +20,7 @@ from dynid.robot.followers import Mimic, followed, resolved
 from dynid.robot.loops import Closure, ClosureKind, closed
 from dynid.robot.mjcf_text import ACTUATORS, MjcfText, from_quat
 from dynid.robot.pose import inverse, translation, turn_z_to
-from dynid.robot.robot import BASE, Frame, Robot
+from dynid.robot.robot import Frame, Robot
 
 _SAME_POINT = 1e-6  # m: two points as far from each other on one body as on the other
 
@@ -198,9 +198,7 @@ class _Constraints:
         tree, names = self.tree, self.tree.joint_names
         inside = np.zeros(tree.dof, dtype=bool)
         for closure in closures:
-            first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
-                             for end in (closure.first, closure.second))
-            inside |= first != second
+            inside |= closure.joints(tree)
         # A joint in a loop that mimics another brings that one into the loop.
         in_loop = {resolved(name, self.mimics, tree).joint if name in self.mimics else name
                    for name, one in zip(names, inside, strict=True) if one}

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import RobotError
-from dynid.robot.mjcf_text import ElementPose, MjcfText
+from dynid.robot.mjcf_text import SIZE_COUNTS, ElementPose, MjcfText, placed_geom, unique_name
 from dynid.robot.pose import from_xyz_rpy
 from dynid.robot.robot import BASE, Robot
 from dynid.robot.urdf_text import parse_urdf, parse_xml
@@ -22,7 +22,6 @@ Color = tuple[float, float, float, float]
 
 _DEFAULT_COLOR: Color = (0.62, 0.65, 0.70, 1.0)
 _DRAWN_GROUPS = 3  # MuJoCo's own viewer shows the groups 0, 1 and 2; others are for collisions
-_MJCF_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 MAX_MESH_BYTES = 256 << 20  # bytes
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _STL_HEADER_BYTES = 84  # bytes of a binary STL before its triangles
@@ -174,16 +173,8 @@ class _Geoms:
                 if visual is not None:
                     self.found.append(visual)
             elif place.element.tag == "body":
-                self.inside(place.element, place.element.get("childclass", place.childclass), self.name(place.element))
-
-    def name(self, element: Element) -> str:
-        given, number = element.get("name"), len(self.bodies)
-        name = given or f"body{number}"
-        while name in self.bodies:
-            number += 1
-            name = f"body{number}"
-        self.bodies.add(name)
-        return name
+                name = unique_name("body", place.element.get("name"), self.bodies)
+                self.inside(place.element, place.element.get("childclass", place.childclass), name)
 
     def geom(self, place: ElementPose, link: str) -> Visual | None:
         text, where = self.text, f"a <geom> of body '{link}'"
@@ -195,24 +186,10 @@ class _Geoms:
         pose, color = pose @ place.frame, self.color(attributes, where)
         if kind == "mesh":
             return self.mesh(attributes, link, body, pose, color, where)
-        if kind not in _MJCF_SIZES:
+        if kind not in SIZE_COUNTS:
             return None  # planes and height fields are no part of a robot
-        if "fromto" in attributes:
-            ends = text.numbers(attributes, "fromto", 6, where)
-            along = ends[3:] - ends[:3]
-            own = text.pose({"zaxis": " ".join(map(repr, map(float, -along)))}, where)
-            own[:3, 3] = 0.5 * (ends[:3] + ends[3:])
-            wide = text.numbers(attributes, "size", len(attributes.get("size", "").split()), where)[0]
-            half = [wide, 0.5 * float(np.linalg.norm(along))] if kind in ("capsule", "cylinder") else \
-                [wide, wide, 0.5 * float(np.linalg.norm(along))]
-        else:
-            own = text.pose(attributes, where)
-            half = list(text.numbers(attributes, "size", len(attributes.get("size", "").split()), where)[
-                :_MJCF_SIZES[kind]])
-        if len(half) < _MJCF_SIZES[kind]:
-            return None
-        size = {"box": lambda: [2 * one for one in half], "capsule": lambda: [half[0], 2 * half[1]],
-                "cylinder": lambda: [half[0], 2 * half[1]]}.get(kind, lambda: half)()
+        own, half = placed_geom(text, attributes, kind, where)
+        size = half * {"box": 2.0, "capsule": [1.0, 2.0], "cylinder": [1.0, 2.0]}.get(kind, 1.0)
         return Visual(body, link, cast(VisualKind, kind), tuple(map(float, size)), pose @ own, color)
 
     def mesh(self, attributes: Mapping[str, str], link: str, body: int, pose: Array, color: Color,
