@@ -189,7 +189,7 @@ class _Geoms:
         if kind not in SIZE_COUNTS:
             return None  # planes and height fields are no part of a robot
         own, half = placed_geom(text, attributes, kind, where)
-        size = half * {"box": 2.0, "capsule": [1.0, 2.0], "cylinder": [1.0, 2.0]}.get(kind, 1.0)
+        size = half * np.array({"box": 2.0, "capsule": [1.0, 2.0], "cylinder": [1.0, 2.0]}.get(kind, 1.0))
         return Visual(body, link, cast(VisualKind, kind), tuple(map(float, size)), pose @ own, color)
 
     def mesh(self, attributes: Mapping[str, str], link: str, body: int, pose: Array, color: Color,

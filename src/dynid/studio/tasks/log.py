@@ -77,7 +77,7 @@ def columns(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
     chosen = chosen_log(params, settings)
     with bounds.trusting(*chosen.files):
         bounds.check_files(chosen.files)
-        source = _source(Path(chosen.files[0]), _reading(chosen, settings))
+        source = open_source(Path(chosen.files[0]), _reading(chosen, settings))
         try:
             fields = source.fields
             shapes = {name: list(shape) for name, shape in fields.items() if len(shape) > 1}
@@ -101,11 +101,6 @@ def _reading(chosen: LogSettings, settings: RunSettings) -> LogMapping:
     kept = ("topic", "delimiter", "decimal", "header", "skip", "array", "axis")
     table = {**(settings.log if chosen.inherit else {}), **chosen.own}
     return LogMapping.of({key: table[key] for key in kept if table.get(key) is not None})
-
-
-def _source(path: Path, said: LogMapping) -> Source:
-    return open_source(path, topic=said.topic, delimiter=said.delimiter, decimal=said.decimal, header=said.header,
-                       skip=said.skip, width=None, array=said.array, axis=said.axis)
 
 
 def _names(source: Source) -> list[str]:
