@@ -14,10 +14,10 @@ from dynid.robot.inertia import InertiaProblem
 from dynid.robot.pose import inverse
 from dynid.robot.robot import Body, Part, Robot, Shape
 
-# Files print a handful of digits: an excess below this fraction of the inertia itself is rounding (a flat plate
-# meets the triangle inequality with equality).
+# Share of the inertia below which an excess is a rounding error of the printed digits: for a flat plate both sides of
+# the triangle inequality are equal.
 ROUNDING = 1e-6
-# A centre of mass may stand this far outside the collision box before it counts, in metres.
+# Largest distance, m, of a centre of mass outside its collision box that is not reported.
 MARGIN = 1e-3
 
 

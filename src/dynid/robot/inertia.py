@@ -22,12 +22,12 @@ from dynid.robot.pose import quaternion
 NAMES = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 
-# Where the six entries of a symmetric matrix stand: (row, column) of XX XY XZ YY YZ ZZ.
+# Rows and columns of the six entries XX XY XZ YY YZ ZZ of a symmetric matrix.
 _ROW = np.array([0, 0, 0, 1, 1, 2])
 _COLUMN = np.array([0, 1, 2, 1, 2, 2])
-_SINGULAR_MOMENT = 1e-12  # of the largest principal moment: a smaller one is none but for the rounding of eigenvalues
-EIGENVALUE_TOLERANCE = 1e-9  # of the largest eigenvalue of a pseudo-inertia: one that much below zero is rounding
-# Pinocchio's toDynamicParameters: M MX MY MZ XX XY YY XZ YZ ZZ, written as positions in our order.
+_SINGULAR_MOMENT = 1e-12  # share of the largest principal moment: a smaller moment is a rounding error
+EIGENVALUE_TOLERANCE = 1e-9  # share of the largest eigenvalue below which a negative one is a rounding error
+# Pinocchio's toDynamicParameters: M MX MY MZ XX XY YY XZ YZ ZZ, as indices of dynid's order.
 _PINOCCHIO = np.array([9, 6, 7, 8, 0, 1, 3, 2, 4, 5])
 
 
@@ -144,7 +144,7 @@ def to_mujoco(parameters: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def to_mujoco_attributes(parameters: ArrayLike) -> dict[str, Array]:
-    """Attributes of MuJoCo's <inertial> for one link (10,): pos, mass, and the inertia about the centre of mass.
+    """Return the attributes of MuJoCo's <inertial> of one link (10,): mass, centre of mass and inertia.
 
     The inertia is written as principal moments with their axes. MuJoCo computes these from `fullinertia` itself, and
     version 3.11 does so with torque errors of up to 4e-7 N m. A link that is not physically consistent, which MuJoCo
@@ -168,7 +168,7 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
     """
     pseudo = pseudo_inertia(parameters)
     try:
-        # An upper factor is a lower one of the matrix turned by 180 degrees.
+        # The upper factor is the lower factor of the matrix with its rows and columns in reverse order.
         upper = np.linalg.cholesky(pseudo[..., ::-1, ::-1])[..., ::-1, ::-1]
     except np.linalg.LinAlgError:
         raise ModelError("log-Cholesky coordinates exist only for physically consistent bodies: this "
@@ -224,7 +224,7 @@ def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iter
             yield InertiaProblem(link, "not-positive-definite", f"link '{link}' has moments or inertia but no mass",
                                  float(np.abs(ten[:9]).max()))
         return
-    # A negative mass has no centre: the inertia about the frame's origin is what is left to judge.
+    # A body with a negative mass has no centre of mass, so its inertia about the origin of the frame is tested.
     central, where = (to_central(ten)[2], "about its centre of mass") if mass > 0 else (
         symmetric(ten[:6]), "about its frame")
     small, middle, large = (float(m) for m in np.linalg.eigvalsh(central))

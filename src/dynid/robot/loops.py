@@ -34,7 +34,7 @@ class Closure:
     length: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in tuple(EQUATIONS):  # what a file gives may be anything, lists included
+        if self.kind not in tuple(EQUATIONS):  # a file may contain any type, also a list
             raise RobotError(f"closure '{self.name}' has kind {self.kind!r}; it must be one of {', '.join(EQUATIONS)}")
         if self.kind == "rod" and not (np.isfinite(self.length) and self.length > 0.0):
             raise RobotError(f"closure '{self.name}' is a rod of length {self.length}; give a length above zero, in m")

@@ -34,7 +34,7 @@ from dynid.robot.urdf_text import parse_xml
 
 _ROOTS = ("mujoco", "mujocoinclude")
 MAX_INCLUDED_FILES = 200  # files
-MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number, the end of a range that has none
+MUJOCO_INFINITY = 1e10  # MuJoCo's largest number, which means no limit
 _SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" in <compiler>, then mj_saveLastXML)"
 _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
 
@@ -83,7 +83,7 @@ class _Tree:
     spots: dict[tuple[str, str], Spot] = field(default_factory=dict)
     refs: list[float] = field(default_factory=list)
     addresses: list[int] = field(default_factory=list)
-    positions: int = 0  # in a <key>, so far
+    positions: int = 0  # number of positions in a <key>, so far
     names: dict[str, set[str]] = field(default_factory=lambda: {"body": {"world"}, "joint": set(), "site": set()})
 
     def read(self) -> None:
@@ -204,7 +204,7 @@ class _Tree:
         limited = np.isfinite([lower, upper]).any()
         self.joints.append(Joint(name, "prismatic" if sliding else "revolute" if limited else "continuous", spot.body,
                                  spot.pose @ own @ back, inverse(own), lower, upper, effort=effort or np.inf))
-        # The names of bodies without mass are no names of the file, so they cannot meet one.
+        # No element of the file has the generated name of a massless body.
         self.bodies.append(Body(body) if last else Body(f"{body} on {name}", np.zeros(10), virtual=True))
         for symbol, key in (("Ia", "armature"), ("Fv", "damping"), ("Fc", "frictionloss")):
             value = text.positive(attributes, key, where)
@@ -291,7 +291,7 @@ def with_included(root: Element, file: str, folder: Path) -> Element:
 
 def _expand(element: Element, file: str, folder: Path, top: Path, seen: set[Path], depth: int) -> None:
     if depth > MAX_XML_DEPTH:
-        return  # `MjcfText` says so
+        return  # `MjcfText` raises the error
     for place, child in reversed(list(enumerate(element))):
         if child.tag != "include":
             _expand(child, file, folder, top, seen, depth + 1)

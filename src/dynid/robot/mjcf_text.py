@@ -24,10 +24,10 @@ ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 _AXIS_ROTATIONS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
 
 Attributes = Mapping[str, str]
-_DEFAULT_DENSITY = 1000.0  # kg/m^3 where a geom says neither mass nor density
-_GEOMS_WITHOUT_MASS = ("plane", "hfield")  # no bodies
+_DEFAULT_DENSITY = 1000.0  # kg/m^3, for a geom without mass and density
+_GEOMS_WITHOUT_MASS = ("plane", "hfield")  # surfaces without volume
 SIZE_COUNTS = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
-_DEFAULT_GROUP_RANGE = (0.0, 5.0)  # of geoms that count, where <compiler> does not say it
+_DEFAULT_GROUP_RANGE = (0.0, 5.0)  # default groups of the geoms that have mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class MjcfText:
             self.compiler.update(element.attrib)
         for k, element in enumerate(self.root.findall("default")):
             self._read_defaults(element, "main", outermost=True)
-            if k == 0:  # whatever it is called, it is what holds everywhere
+            if k == 0:  # the first one applies everywhere, under any name
                 self.defaults["main"] = self.defaults[element.get("class", "main")]
         angle = self.compiler.get("angle", "degree")
         if angle not in ("degree", "radian"):
@@ -269,7 +269,7 @@ def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], wha
         raise text.error(f'{what} has shellinertia="true", which is not supported; give its body an <inertial>, '
                          f"{saved}")
     own = {one for one in ORIENTATIONS if one in place.element.attrib}
-    if own:  # a turn of its own goes before that of its class
+    if own:  # an orientation of the geom replaces that of its class
         attributes = {one: value for one, value in attributes.items() if one not in ORIENTATIONS or one in own}
     pose, size = placed_geom(text, attributes, kind, what)
     pose = place.frame @ pose

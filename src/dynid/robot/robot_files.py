@@ -15,7 +15,7 @@ The TOML file, as the built-in robots next to this module are written::
     symmetry = {pairs = {left-thigh = "right-thigh"}, std = 0.01}   # mirror images; {} finds them
     payload = 5.0 # largest mass that it may carry at its end, kg, if the manufacturer states it
 
-    [[joint]]                      # one a row of the table, from the base on
+    [[joint]]                      # one per row of the table, from the base on
     name = "shoulder"              # default joint1, joint2, ...
     link = "upper-arm"             # default link1, link2, ...
     kind = "revolute"              # default; "continuous", "prismatic"
@@ -26,7 +26,7 @@ The TOML file, as the built-in robots next to this module are written::
     upper = 90
     inertia = {mass = 2.7, com = [0, 0.1, 0], about_com = [XX, XY, XZ, YY, YZ, ZZ]}
 
-    [[terms]]                      # what to identify beside the rigid bodies, see dynid.model
+    [[terms]]                      # terms in addition to the rigid bodies, see dynid.model
     kind = "viscous"
 
     [values]                       # published values of those terms' parameters
@@ -34,7 +34,7 @@ The TOML file, as the built-in robots next to this module are written::
 
 A tree, and closed chains, are written joint by joint, or take the joints of a URDF; see `dynid.robot.tree_file`.
 
-A link's inertia is written in its link frame in one of three ways; the keys say about which point:
+A link's inertia is written in its link frame in one of three ways; the keys state the reference point:
 
 - ``{mass, com, about_com}``: inertia about the centre of mass,
 - ``{mass, com, about_frame}``: inertia about the origin of the link frame,
@@ -137,7 +137,7 @@ def _read_xacro(path: Path, fixed_base: bool) -> Robot:
                          f"{path.name} > robot.urdf) and give the result", code="missing-package") from None
     try:
         text = str(xacro.process_file(str(path)).toxml())
-    except Exception as problem:  # macros are programs: whatever theirs raise
+    except Exception as problem:  # macros may raise any exception
         raise RobotError(f"robot file '{path}' cannot be expanded by xacro: {problem}", code="bad-xacro") from None
     return replace(Robot.from_urdf(text, fixed_base=fixed_base), source=path.name)
 

@@ -168,7 +168,7 @@ class _Geoms:
             if place.element.tag == "geom":
                 try:
                     visual = self.geom(place, body)
-                except RobotError:  # what is not whole is not drawn
+                except RobotError:  # an incomplete geom is not drawn
                     continue
                 if visual is not None:
                     self.found.append(visual)
@@ -295,7 +295,7 @@ def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
 def _read_stl(path: Path) -> Mesh:
     data = path.read_bytes()
     count = int.from_bytes(data[80:84], "little") if len(data) >= _STL_HEADER_BYTES else -1
-    # Binary files may begin with the word "solid" too: their length says what they are.
+    # A binary file may begin with the word "solid" too, so its length shows the format.
     if len(data) == _STL_HEADER_BYTES + count * _FACET.itemsize:
         return _joined(np.frombuffer(data, _FACET, count, _STL_HEADER_BYTES)["corners"].reshape(-1, 3))
     if not data.lstrip().startswith(b"solid"):
@@ -324,7 +324,7 @@ def _read_obj(path: Path) -> Mesh:
             points.append([float(word) for word in words[1:4]])
         elif words[0] == "f":
             numbers = [int(word.partition("/")[0]) for word in words[1:]]
-            # Counted from one, or backwards from the last point so far.
+            # Points are counted from one, or backwards from the last point so far.
             face = [number - 1 if number > 0 else len(points) + number for number in numbers]
             triangles += [(face[0], face[k], face[k + 1]) for k in range(1, len(face) - 1)]
     return Mesh(np.array(points, dtype=float).reshape(-1, 3), np.array(triangles, dtype=np.int64).reshape(-1, 3))
@@ -349,11 +349,11 @@ def _read_dae(path: Path) -> Mesh:
                 total += len(points[-1])
     except OSError:
         raise
-    except Exception as problem:  # whatever the package and its XML reader raise
+    except Exception as problem:  # the package and its XML reader raise many kinds of exceptions
         raise ValueError(str(problem) or type(problem).__name__) from None
     if not points:
         return Mesh(np.empty((0, 3)), np.empty((0, 3), dtype=np.int64))
-    # Its unit counts; its axis that points up does not, since viewers of robots leave it aside.
+    # The unit of the file is applied. Its up axis is ignored, as in other viewers of robots.
     return Mesh(np.vstack(points) * float(scene.assetInfo.unitmeter or 1.0), np.vstack(triangles))
 
 

@@ -25,7 +25,7 @@ from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, FREE_COORDINATES, Frame, Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf_text import Edit, XmlElement, XmlPage, digits
 
-_MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
+_MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # by symbol in `Robot.values`
 _ORIENTATION = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")
 _ZERO_INERTIAL = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
 
@@ -134,7 +134,7 @@ def _driven(robot: Robot, actuators: Mapping[str, str]) -> list[str]:
     if followers is None or followers.loops is None:
         return ["  <actuator>", *(f"    {one}" for one in actuators.values()), "  </actuator>"] if actuators else []
     tree, order, children = followers.tree, list[int](), [BASE]
-    while children:  # MuJoCo counts joints in the order of the file: a body, then all on it
+    while children:  # MuJoCo numbers joints depth-first: a body, then all bodies on it
         body = children.pop()
         order += [body] if body != BASE else []
         children += [i for i in reversed(range(tree.dof)) if tree.joints[i].parent == body]
@@ -186,7 +186,7 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
     text = (f'<joint name={xml_attribute(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
             f'pos="{digits(frame[:3, 3])}" axis="{digits(frame[:3, 2])}"')
     limits = np.clip([joint.lower, joint.upper], -MUJOCO_INFINITY, MUJOCO_INFINITY)
-    # A joint whose limits coincide has none that mean anything: MuJoCo takes only a range with an inside.
+    # Equal limits are not written, because MuJoCo requires a lower limit below the upper one.
     if np.any(np.abs(limits) < MUJOCO_INFINITY) and limits[0] < limits[1]:
         text += f' limited="true" range="{digits(limits)}"'
     if 0.0 < joint.effort < MUJOCO_INFINITY:
@@ -325,7 +325,7 @@ class _MjcfPage(XmlPage):
     def inertial(self, body: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
         """Yield the edits that write the inertia of a body into its <inertial>, which is created if necessary."""
         found = body.first("inertial")
-        for frame in body.all("frame"):  # counts in the frame; the one of the body takes its place
+        for frame in body.all("frame"):  # an <inertial> inside a <frame> is replaced by that of the body
             yield from ((one.start, one.end, b"") for one in frame.all("inertial"))
         if found is not None:
             given = set(found.attributes)
