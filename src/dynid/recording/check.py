@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 from dynid.order_statistics import distinct, median, quantile
 from dynid.quantities import RATE, check_quantity, percent_text
@@ -227,7 +227,7 @@ def _speed(column: Array, low: int, high: int) -> float:
     return float(column[high] - column[low]) / (high - low)
 
 
-def _usual_change(column: Array, runs: Array, width: int) -> float:
+def _usual_change(column: Array, runs: Ints, width: int) -> float:
     """Return the largest change of speed (per row) between neighbouring windows, away from constant intervals."""
     speed = (column[width:] - column[:-width]) / width
     change = np.abs(speed[width:] - speed[:-width])
