@@ -96,15 +96,11 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
         name, "sensor", numbers, fit.theta, found, {"noise": found}, np.ones(10, dtype=bool), consistent,
         100.0 * np.sqrt(rest / size), 100.0 * np.sqrt(bias_only / size), np.zeros(robot.dof),
         tuple(log.source for log in parts), label, tuple(_findings(fit.theta, numbers, found, consistent)),
-        {"sensor": mounting_facts(mounting)})
-    return estimate, mounting
-
-
-def mounting_facts(mounting: Mounting) -> dict[str, object]:
-    """Return the mounting of a force-torque sensor as plain data for JSON."""
-    return {"bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
+        {"sensor": {
+            "bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
             "angles_deg": np.degrees(mounting.angles).tolist(), "angles_std_deg": np.degrees(mounting.std).tolist(),
-            "straight": mounting.straight}
+            "straight": mounting.straight}})
+    return estimate, mounting
 
 
 def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool) -> list[Finding]:

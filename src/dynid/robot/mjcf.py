@@ -49,7 +49,8 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
         raise RobotError(f"{file} has <{root.tag}> as its root element; an MJCF file has <mujoco>",
                          code="wrong-root-element")
     if isinstance(source, Path) or not source.lstrip().startswith("<"):
-        root = with_included(root, file, Path(source).parent)
+        folder = Path(source).parent
+        _expand(root, file, folder, folder, set(), 1)
     text = MjcfText(file, root)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused below
@@ -282,14 +283,8 @@ class _Tree:
         return down
 
 
-def with_included(root: Element, file: str, folder: Path) -> Element:
-    """Return the element tree with every <include> replaced by the file that it names. `folder` is the folder of the
-    model."""
-    _expand(root, file, folder, folder, set(), 1)
-    return root
-
-
 def _expand(element: Element, file: str, folder: Path, top: Path, seen: set[Path], depth: int) -> None:
+    """Replace every <include> inside an element by the file that it names. top: folder of the model."""
     if depth > MAX_XML_DEPTH:
         return  # `MjcfText` raises the error
     for place, child in reversed(list(enumerate(element))):

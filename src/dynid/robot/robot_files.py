@@ -122,7 +122,7 @@ def _load(source: str | Path, fixed_base: bool) -> Robot:
     if text in plugin_names("dynid.robots") and text not in builtin_names():
         found = plugin_robot(text)
         return found if isinstance(found, Robot) else _load(found, fixed_base)
-    if is_description(text) and text not in builtin_names():
+    if text.isidentifier() and text.endswith(_DESCRIPTION_ENDING) and text not in builtin_names():
         return _load(described_path(text), fixed_base)
     return builtin(text)
 
@@ -305,11 +305,6 @@ def _places(package: str) -> Iterator[Path]:
         yield parent / package
         if parent.name == package:
             yield parent
-
-
-def is_description(name: str) -> bool:
-    """Whether a name has the form of a module of the package robot_descriptions, such as panda_description."""
-    return name.isidentifier() and name.endswith(_DESCRIPTION_ENDING)
 
 
 def described_path(name: str) -> Path:

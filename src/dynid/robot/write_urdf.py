@@ -216,7 +216,7 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
     root = page.root()
     present = {joint.attributes.get("name"): one for one in root.all("transmission") for joint in one.all("joint")}
     edits: list[Edit] = []
-    if "drake" not in _prefixes(data[root.start:root.opened]):
+    if b"xmlns:drake=" not in data[root.start:root.opened]:
         edits += page.set(root, {"xmlns:drake": DRAKE_NAMESPACE})
     new = b""
     for joint, value in armature.items():
@@ -234,11 +234,6 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
                 "  </transmission>\n").encode()
     edits.append((root.closed, root.closed, new))
     return text[:before] + page.edited(edits).decode()
-
-
-def _prefixes(start_tag: bytes) -> set[str]:
-    """Return the namespace prefixes that a start tag declares."""
-    return {part.split(b"=")[0].decode() for part in start_tag.split(b"xmlns:")[1:]}
 
 
 def plain_urdf(robot: Robot) -> str | None:
