@@ -22,8 +22,8 @@ from dynid.recording import Recording
 from dynid.robot import BASE, Robot
 
 PRIOR = (100.0, 20.0)  # N and N m: typical wrenches of people and tools
-_RELEASE_LEVEL_SHARE = 0.5  # of the alarm level, below which a contact ends ..
-_RELEASE_SECONDS = 0.1  # .. if the statistic stays there for so long, s
+_RELEASE_LEVEL_SHARE = 0.5  # share of the alarm level below which the statistic is low
+_RELEASE_SECONDS = 0.1  # s: a contact ends if the statistic is low for this time
 _AT_ONCE = 8192  # rows whose matrices are in memory at once
 MAX_LINK_ROWS = 50  # rows from which the link in contact is determined
 

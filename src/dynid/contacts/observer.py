@@ -1,7 +1,7 @@
 """Observer of external joint torques, sample by sample.
 
-    momentum sum g' P + sum g F = sum g tau: a momentum observer as a finite impulse response filter inverse torques of
-    the inverse model and measured torques, both low-pass filtered
+- Method "momentum" is a momentum observer as a finite impulse response filter: sum g' P + sum g F = sum g tau.
+- Method "inverse" compares torques of the inverse model with measured torques, both low-pass filtered.
 
 P and F are momentum and force (`MomentumForm`), g is a kernel of `RowFilter`. `Feed` provides the rows. Load-dependent
 friction is evaluated at the torque transmitted by the gears (`TransmittedTorque`).

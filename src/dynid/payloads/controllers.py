@@ -16,6 +16,7 @@ from dynid.errors import ModelError
 from dynid.output_fields import output_fields
 from dynid.payloads.result import PayloadEstimate
 from dynid.robot import inertia as ten
+from dynid.robot.pose import quaternion, to_rpy
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,7 @@ def _franka(mass: float, centre: Array, inertia: Array) -> Entry:
 
 def _kuka(mass: float, centre: Array, inertia: Array) -> Entry:
     moments, axes = principal(inertia)
-    a, b, c = zyx_angles(axes)
-    place = dict(zip("XYZABC", (*(1e3 * centre), *np.degrees([a, b, c])), strict=True))
+    place = dict(zip("XYZABC", (*(1e3 * centre), *np.degrees(to_rpy(axes)[::-1])), strict=True))
     turning = dict(zip("XYZ", moments, strict=True))
     return Entry(
         "kuka", f"{{M {_text(mass)},CM {{{_fields(place)}}},J {{{_fields(turning)}}}}}",
@@ -124,30 +124,6 @@ def principal(inertia: Array) -> tuple[Array, Array]:
     if np.linalg.det(axes) < 0:
         axes[:, int(np.argmin(np.abs(np.diag(axes))))] *= -1.0
     return moments[order], axes
-
-
-def zyx_angles(rotation: Array) -> tuple[float, float, float]:
-    """Return A, B, C (rad) with rotation = Rz(A) Ry(B) Rx(C)."""
-    b = float(np.arctan2(-rotation[2, 0], np.hypot(rotation[0, 0], rotation[1, 0])))
-    if np.hypot(rotation[0, 0], rotation[1, 0]) < 1e-9:
-        return float(np.arctan2(-rotation[0, 1], rotation[1, 1])), b, 0.0
-    return (float(np.arctan2(rotation[1, 0], rotation[0, 0])), b, float(np.arctan2(rotation[2, 1], rotation[2, 2])))
-
-
-def quaternion(rotation: Array) -> Array:
-    """Return the unit quaternion (4,), scalar first and not negative."""
-    trace = np.array([rotation[0, 0] + rotation[1, 1] + rotation[2, 2], *np.diag(rotation)])
-    k = int(np.argmax(trace))
-    off = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
-    if k == 0:
-        q = np.append(1.0 + trace[0], off)
-    else:
-        q = np.empty(4)
-        row = rotation[k - 1] + rotation[:, k - 1]
-        q[0], q[1:] = off[k - 1], row
-        q[k] = 1.0 + 2.0 * rotation[k - 1, k - 1] - trace[0]
-    q /= np.linalg.norm(q)
-    return -q if q[0] < 0 else q
 
 
 def _text(x: float) -> str:

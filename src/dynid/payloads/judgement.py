@@ -102,7 +102,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
             yield Finding("payload-cannot-exist", "suspicious", "warning",
                           f"These inertial parameters are not physically consistent: {faults[0].message}; request a "
                           "consistent payload.",
-                          "payload not physically consistent", evidence={"amount": faults[0].amount})
+                          "payload not physically consistent", evidence={"amount": faults[0].violation})
         return
     without = found.covariance - found.parts.get("gains", 0.0)
     away = distance(found.free, found.numbers, without)

@@ -23,6 +23,7 @@ from dynid.payloads.load_recursion import LoadRecursion, Unknowns, largest_load,
 from dynid.payloads.payload_methods import LABEL, LoadedModel
 from dynid.payloads.result import PayloadEstimate
 from dynid.recording.drive_gains import gain_covariance
+from dynid.recording.preparation.selection import true_ranges
 from dynid.regression import Regression
 from dynid.regression.equations import Layout
 
@@ -105,8 +106,7 @@ class LivePayload(Streamed):
             self._paused = True
             return
         before, mass = len(self.restarts), self.mass
-        ends = np.flatnonzero(np.diff(used.astype(np.int8), prepend=0, append=0))
-        for start, stop in ends.reshape(-1, 2):
+        for start, stop in true_ranges(used):
             if start > 0 or self._paused:
                 self._load.pause()
             self._load.add(np.ascontiguousarray(rows[:, start:stop]), keep[start:stop])

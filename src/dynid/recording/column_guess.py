@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from dynid.errors import RecordingError
 from dynid.recording.columns import Match, by_name, by_number, column_option, listed, listed_columns
 from dynid.recording.presets import no_torque
+from dynid.recording.recording import COLUMN_STEMS
 from dynid.recording.source import Source
 from dynid.recording.tabular import Text
 
@@ -126,16 +127,11 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
 
     Joints may have any name. Encoders may be on other joints of the robot than motors.
     """
-    prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
-                "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature",
-                "motor_position_": "motor_position", "sensed_torque_": "sensed_torque",
-                "target_torque_": "target_torque", "external_torque_": "external_torque",
-                "motor_current_": "motor_current", "supply_voltage_": "supply_voltage", "duty_": "duty"}
     groups: _Groups = {}
     for name in known:
-        for prefix, signal in prefixes.items():
-            if name.startswith(prefix):
-                reading = _Reading(signal, name.removeprefix(prefix), (), None)
+        for signal, stem in COLUMN_STEMS.items():
+            if name.startswith(f"{stem}_"):
+                reading = _Reading(signal, name.removeprefix(f"{stem}_"), (), None)
                 groups.setdefault(signal, {}).setdefault((), []).append((reading, name))
                 break
     joints = {signal: [reading.joint for reading, _ in group[()]] for signal, group in groups.items()}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from dynid.errors import RecordingError
 from dynid.files import read_small
 from dynid.recording.parquet import Parquet
-from dynid.recording.source import FileRows, Values, rows_of
+from dynid.recording.source import FileRows, Source, Values, rows_of
 
 MAX_DATASET_FILES = 100_000  # data files of one dataset
 EPISODE_COLUMN = "episode_index"
@@ -27,7 +28,7 @@ def is_dataset(path: Path) -> bool:
     return os.path.isfile(path / "meta" / "info.json")  # also False for invalid file names
 
 
-class LeRobotDataset:
+class LeRobotDataset(Source):
     """The data files of a dataset as one table, in the order of their names.
 
     Attributes:
@@ -36,13 +37,10 @@ class LeRobotDataset:
         texts: names of the columns of each array, such as shoulder_pan.pos.
     """
 
-    row = "row"
-    lines = 0
-    defaults: Mapping[str, str] = {}
+    texts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.notes: list[str] = []
+        super().__init__(path)
         about = path / "meta" / "info.json"
         try:
             info = json.loads(read_small(about))
@@ -76,9 +74,6 @@ class LeRobotDataset:
 
     def value(self, name: str) -> Values:
         raise RecordingError(f"{self.path}: '{name}' is a column of the dataset, not a single value")
-
-    def close(self) -> None:
-        """Do nothing: no file is open between blocks."""
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         start = 0

@@ -55,7 +55,10 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     if at_once is not None and at_once < 1:
         raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}",
                              code="bad-block-size")
-    paths, rules = paths_of(path), mapping_of(mapping, overrides)
+    paths = [Path(one) for one in ([path] if isinstance(path, str | Path) else path)]
+    rules = mapping_of(mapping, overrides)
+    if not paths:
+        raise RecordingError("the list of paths contains no file to read")
     shared_file(paths, rules)
     collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
     time, signals, notes = collect(), dict[str, _Collected | Spool](), list[str]()
@@ -151,14 +154,6 @@ def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str
     base = {name: array for name, array in signals.items() if name in WHOLE_BODY_SIGNALS}
     return Recording(t=t, base_signals=base, joints=tuple(joints), source=", ".join(map(str, paths)),
                      notes=tuple(dict.fromkeys(notes)), **arrays)
-
-
-def paths_of(path: Paths) -> list[Path]:
-    """Return one or several paths as a list; raise an error if it is empty."""
-    paths = [Path(path)] if isinstance(path, str | Path) else [Path(item) for item in path]
-    if not paths:
-        raise RecordingError("the list of paths contains no file to read")
-    return paths
 
 
 def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:

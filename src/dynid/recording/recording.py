@@ -20,8 +20,10 @@ SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "refere
                      "target_torque": "target_torque", "target_current": "target_current",
                      "external_torque": "external_torque", "motor_current": "current", "supply_voltage": "voltage",
                      "duty": "duty"}
-_JOINT_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
-            "target_torque", "target_current", "external_torque", "current", "voltage", "duty")
+_JOINT_SIGNALS = tuple(attribute for attribute in SIGNAL_ATTRIBUTES.values() if attribute != "wrench")
+# Beginning of the column names of a signal in files that dynid writes: position_<joint> and so on.
+COLUMN_STEMS = {name: "reference_position" if name == "reference" else name for name in SIGNAL_ATTRIBUTES
+                if name not in ("wrench", "target_current")}
 _CARD_HEADER = ("joint", "lowest, rad or m", "highest", "torque RMS, N m or N", "largest")
 
 

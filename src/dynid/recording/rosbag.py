@@ -18,7 +18,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.mapping import Names
-from dynid.recording.source import Fault, FileRows, Values, need
+from dynid.recording.source import Fault, FileRows, Source, Values, need
 from dynid.recording.topics import (
     PART_OF,
     PARTS,
@@ -40,7 +40,7 @@ _MESSAGES_AT_ONCE = 20_000
 _MOST_METADATA = 4 << 20  # bytes of metadata.yaml
 
 
-class Bag:
+class Bag(Source):
     """JointState messages of one topic as columns position/<joint>, velocity/<joint>, effort/<joint>.
 
     Time is `stamp` (message header) or `received` (by the bag), ns. Joints are found by name in every message. A wrench
@@ -50,14 +50,11 @@ class Bag:
     """
 
     row = "message"
-    lines = 0
-    texts: Mapping[str, tuple[str, ...]] = {}
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         highlevel = need("rosbags.highlevel", "ROS bags", path)
         typesys = need("rosbags.typesys", "ROS bags", path)
-        self.path = path
-        self.notes: list[str] = []
+        super().__init__(path)
         check_bag(path)
         limit_unpacking(path)
         try:
@@ -190,9 +187,6 @@ class Bag:
         found = {signals[part]: part + "/{joint}" for part in PARTS if self._found[part]}
         return {"time": self._clock, **found, **({"wrench": self._wrenches[0]} if len(self._wrenches) == 1 else {})}
 
-    def value(self, name: str) -> Values:
-        return np.concatenate([block.values[name] for block in self.blocks([name], None, None)])
-
     def close(self) -> None:
         self._reader.close()
 
@@ -282,11 +276,7 @@ class Bag:
             there = series.reaches(stamps)
             counts[0], counts[1] = counts[0] + len(stamps), counts[1] + int(np.sum(~there))
             good &= there
-        if np.all(good):
-            return block
-        place = np.cumsum(good) - 1
-        return FileRows({name: array[good] for name, array in block.values.items()}, block.rows[good],
-                     {int(place[row]): fault for row, fault in block.faults.items() if good[row]})
+        return block if np.all(good) else block.take(np.flatnonzero(good))
 
 
 def check_bag(path: Path) -> None:

@@ -21,11 +21,11 @@ Joint by joint::
     link = "coupler"
     parent = "crank-arm"
     xyz = [0.2, 0, 0]
-    follows = true                 # has no freedom of its own: the loops determine it
-    at = -0.5                      # where it is about when the loops are closed, default 0: it selects the branch
+    follows = true                 # it is a dependent joint: the loops determine it
+    at = -0.5                      # approximate position with closed loops, default 0; selects the assembly branch
     virtual = true                 # its link has no mass; it only connects two joints
-    measured = true                # it carries an encoder; by default those do that do not follow
-    driven = true                  # it carries a motor; by default those do that do not follow
+    measured = true                # it has an encoder; by default each independent joint has one
+    driven = true                  # it has a motor; by default each independent joint has one
     fixed_inertia = true           # the inertia of its link is known: it is fixed, not identified
 
     [[closure]]
@@ -41,13 +41,13 @@ Joint by joint::
     multiplier = -1.0
     offset = 0.0
 
-Where any joint says ``measured``, logs hold positions of those that say true, and alike for ``driven`` and torques; see
-`dynid.robot.followers`.
+If any joint sets ``measured``, logs contain the positions of the joints that set it to true. The same applies to
+``driven`` and torques; see `dynid.robot.followers`.
 
 With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, its mimic
-joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia. Closures name links of
-the URDF. ``[[terms]]``, ``[values]`` and ``[[frame]]`` are as elsewhere; joints in the names of values are
-counted without dependent ones.
+joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia. Closures name links of the URDF.
+``[[terms]]``, ``[values]`` and ``[[frame]]`` are as in other files; joint numbers in the names of values do not count
+dependent joints.
 """
 
 from __future__ import annotations

@@ -109,9 +109,9 @@ class _Reader:
         self.floating: _Edge | None = None  # the joint of a free base
         self.warnings: list[str] = []
         self.mimics: dict[str, Mimic] = {}
-        self.children: set[str | None] = set()  # links that some joint moves or holds
+        self.children: set[str | None] = set()  # links that are the child of a joint
         self.reductions: dict[str, float] = {}  # gear ratios, by joint
-        self.rounded: dict[str, list[float]] = {}  # by joint: by how much (rad) each of its angles was off
+        self.rounded: dict[str, list[float]] = {}  # by joint: rounding error of each angle, rad
 
     # -- numbers -----------------------------------------------------------------------------------
     def error(self, message: str, code: str | None = None) -> RobotError:
@@ -358,7 +358,7 @@ class _Reader:
         bodies: list[tuple[str, list[Part], list[Shape]]] = []
         frames: list[Frame] = []
         values: dict[str, float] = {}
-        rooted: tuple[list[Part], list[Shape]] = [], []  # of the root link and those fixed to it
+        rooted: tuple[list[Part], list[Shape]] = [], []  # of the root link and of the links fixed to it
         # (link, body it belongs to, its pose there); the next in file order is on top.
         stack: list[tuple[str, int, Array, _Edge | None]] = [(base, BASE, np.eye(4), None)]
         while stack:

@@ -20,13 +20,12 @@ from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
 from dynid.robot.loops import Closure
-from dynid.robot.mjcf import read_mjcf
+from dynid.robot.mjcf import MUJOCO_INFINITY, read_mjcf
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, FREE_COORDINATES, Frame, Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf_text import Edit, XmlElement, XmlPage, digits
 
-_MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
-MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number: the other end of a range that has one end
+_MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # by symbol in `Robot.values`
 _ORIENTATION = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")
 _ZERO_INERTIAL = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
 
@@ -73,7 +72,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             frame = whole_pose(i)
             yield (f'{indent}<body name={xml_attribute(body.name)} pos="{digits(frame[:3, 3])}" '
                    f'xyaxes="{digits(np.concatenate([frame[:3, 0], frame[:3, 1]]))}">')
-            yield f"{indent}  {_inertial(numbers[i], body.name)}"
+            yield f"{indent}  {_inertial(_full(numbers[i], body.name))}"
             is_root = robot.has_free_base and i == FREE_COORDINATES - 1
             if is_root:
                 yield f"{indent}  <freejoint/>"
@@ -135,7 +134,7 @@ def _driven(robot: Robot, actuators: Mapping[str, str]) -> list[str]:
     if followers is None or followers.loops is None:
         return ["  <actuator>", *(f"    {one}" for one in actuators.values()), "  </actuator>"] if actuators else []
     tree, order, children = followers.tree, list[int](), [BASE]
-    while children:  # MuJoCo counts joints in the order of the file: a body, then all on it
+    while children:  # MuJoCo numbers joints depth-first: a body, then all bodies on it
         body = children.pop()
         order += [body] if body != BASE else []
         children += [i for i in reversed(range(tree.dof)) if tree.joints[i].parent == body]
@@ -174,11 +173,8 @@ def _at_zero(tree: Robot, place: Frame) -> Array:
     return np.asarray(pose[:3, 3])
 
 
-def _inertial(numbers: Array, link: str) -> str:
-    if numbers[9] == 0 and np.any(numbers[6:9] != 0):
-        raise RobotError(f"link '{link}' has first moments but no mass, which MJCF cannot express", code="no-mass")
-    said = " ".join(f'{key}="{digits(value)}"' for key, value in ten.to_mujoco_attributes(numbers).items())
-    return f"<inertial {said}/>"
+def _inertial(values: Mapping[str, str]) -> str:
+    return "<inertial" + "".join(f' {key}="{value}"' for key, value in values.items()) + "/>"
 
 
 def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
@@ -190,7 +186,7 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
     text = (f'<joint name={xml_attribute(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
             f'pos="{digits(frame[:3, 3])}" axis="{digits(frame[:3, 2])}"')
     limits = np.clip([joint.lower, joint.upper], -MUJOCO_INFINITY, MUJOCO_INFINITY)
-    # A joint whose limits coincide has none that mean anything: MuJoCo takes only a range with an inside.
+    # Equal limits are not written, because MuJoCo requires a lower limit below the upper one.
     if np.any(np.abs(limits) < MUJOCO_INFINITY) and limits[0] < limits[1]:
         text += f' limited="true" range="{digits(limits)}"'
     if 0.0 < joint.effort < MUJOCO_INFINITY:
@@ -329,7 +325,7 @@ class _MjcfPage(XmlPage):
     def inertial(self, body: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
         """Yield the edits that write the inertia of a body into its <inertial>, which is created if necessary."""
         found = body.first("inertial")
-        for frame in body.all("frame"):  # counts in the frame; the one of the body takes its place
+        for frame in body.all("frame"):  # an <inertial> inside a <frame> is replaced by that of the body
             yield from ((one.start, one.end, b"") for one in frame.all("inertial"))
         if found is not None:
             given = set(found.attributes)
@@ -338,8 +334,7 @@ class _MjcfPage(XmlPage):
             return
         outer = self.space(body)
         inner = self.space(body.children[0]) if body.children else (outer + b"  " if outer else b"")
-        said = " ".join(f'{key}="{value}"' for key, value in values.items())
-        made = inner + f"<inertial {said}/>".encode()
+        made = inner + _inertial(values).encode()
         if self.empty(body):
             yield body.opened - 2, body.opened, b">" + made + outer + b"</body>"
         else:

@@ -33,7 +33,7 @@ _DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
           (b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
 _SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-# What a robot's own `values` are called, and where they stand in a URDF.
+# Attributes of <dynamics> in a URDF, by symbol in `Robot.values`.
 _URDF_ATTRIBUTES = {"Fv": "damping", "Fc": "friction"}
 DRAKE_NAMESPACE = "http://drake.mit.edu"
 
@@ -77,7 +77,7 @@ def encoding_of(text: str | bytes) -> str:
 
 def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchecked: bool,
            add_note: Callable[[str], object]) -> str:
-    at = max(text.find("<"), 0)  # only white space or a byte order mark stands before it
+    at = max(text.find("<"), 0)  # only white space or a byte order mark precedes it
     before, text = text[:at], text[at:]
     whole = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
     if robot.has_free_base:
@@ -155,7 +155,7 @@ class _UrdfPage(XmlPage):
             yield self._new_inertial(link, xyz, digits(mass), entries)
             return
         origin, weight, inertia = (found.first(tag) for tag in ("origin", "mass", "inertia"))
-        assert weight is not None and inertia is not None  # the reader has asked for both
+        assert weight is not None and inertia is not None  # the reader requires both
         if origin is None:
             made = self.space(found.children[0]) + f'<origin xyz="{xyz}"/>'.encode()
             yield found.opened, found.opened, made
@@ -216,7 +216,7 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
     root = page.root()
     present = {joint.attributes.get("name"): one for one in root.all("transmission") for joint in one.all("joint")}
     edits: list[Edit] = []
-    if "drake" not in _prefixes(data[root.start:root.opened]):
+    if b"xmlns:drake=" not in data[root.start:root.opened]:
         edits += page.set(root, {"xmlns:drake": DRAKE_NAMESPACE})
     new = b""
     for joint, value in armature.items():
@@ -234,11 +234,6 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
                 "  </transmission>\n").encode()
     edits.append((root.closed, root.closed, new))
     return text[:before] + page.edited(edits).decode()
-
-
-def _prefixes(start_tag: bytes) -> set[str]:
-    """Return the namespace prefixes that a start tag declares."""
-    return {part.split(b"=")[0].decode() for part in start_tag.split(b"xmlns:")[1:]}
 
 
 def plain_urdf(robot: Robot) -> str | None:

@@ -135,7 +135,8 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
     require_type((estimate_a, estimate_b), Estimate, "compare", "compare(dynid.load('a'), dynid.load('b'))")
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     _check_robots(estimate_a, estimate_b)
-    ground = _ground(estimate_a, estimate_b)
+    first, second = (set(one.base.parameters.names) for one in (estimate_a, estimate_b))
+    ground = estimate_b.base if first < second else estimate_a.base
     a, b = _on(ground, estimate_a), _on(ground, estimate_b)
     both = a.known & b.known
     std_a, std_b = (np.sqrt(np.maximum(one.variance[both], 0.0)) for one in (a, b))
@@ -143,12 +144,13 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
     z_scores = np.where(combined > 0, difference / np.where(combined > 0, combined, 1.0), np.nan)
     names = tuple(name for name, yes in zip(ground.names, both, strict=True) if yes)
     pairs = tuple((reconstruct(estimate_a, part), reconstruct(estimate_b, part)) for part in parts)
+    differences = [_on_log(*pair) for pair in pairs]
     return EstimateComparison(
         estimate_a.method, estimate_b.method, names,
         tuple(unit for unit, yes in zip(ground.units, both, strict=True) if yes),
         a.values[both], b.values[both], std_a, std_b, difference, z_scores, a.only(b, names), b.only(a, names), pairs,
-        tuple(_agreement(*pair) for pair in pairs),
-        (*_in_training(ground, a, b, training), *(_on_log(*pair) for pair in pairs)))
+        tuple(share for _, share in differences),
+        (*_in_training(ground, a, b, training), *(one for one, _ in differences)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +193,6 @@ def _unlike(one: Robot, other: Robot) -> str:
     return ""
 
 
-def _ground(a: Estimate, b: Estimate) -> BaseParameters:
-    """Return the common base parameters in which two estimates are compared."""
-    first, second = set(a.base.parameters.names), set(b.base.parameters.names)
-    return b.base if first < second else a.base
-
-
 def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
     """Return an estimate expressed in the base parameters `ground`."""
     base, names = estimate.base, ground.names
@@ -220,7 +216,7 @@ def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
 def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Sequence[Regression | None]
                  ) -> list[TorqueDifference]:
     """Return the difference in torque along the motion of a compressed regression, R_j (beta_b - beta_a), in the common
-    base parameters; None if an estimate has other parameters."""
+    base parameters; empty if an estimate has other parameters."""
     fold = next((one for one in training if one is not None and np.array_equal(
         one.base.independent, ground.independent) and one.base.parameters.names == ground.parameters.names), None)
     if fold is None or a.own or b.own:
@@ -233,19 +229,14 @@ def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Seque
                              np.sqrt(power / rows))]
 
 
-def _on_log(a: Reconstruction, b: Reconstruction) -> TorqueDifference:
+def _on_log(a: Reconstruction, b: Reconstruction) -> tuple[TorqueDifference, float | None]:
+    """Return the difference in torque of two predictions of a log, of each joint and over all joints in percent."""
     pairs = list(zip(a.series, b.series, strict=True))
     rows = np.maximum(sum(x.keep.sum(axis=0) for x, _ in pairs), 1.0)
-    gone = sum(np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2, axis=0) for x, y in pairs)
-    power = sum(np.sum(np.where(x.keep, x.measured, 0.0) ** 2, axis=0) for x, _ in pairs)
-    return TorqueDifference(a.source, a.names, np.sqrt(gone / rows), np.sqrt(power / rows))
-
-
-def _agreement(a: Reconstruction, b: Reconstruction) -> float | None:
-    apart = sum(float(np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2))
-                for x, y in zip(a.series, b.series, strict=True))
-    power = sum(float(np.sum(np.where(x.keep, x.measured, 0.0) ** 2)) for x in a.series)
-    return finite(100.0 * np.sqrt(apart / power)) if power > 0 else None
+    gone = np.sum([np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2, axis=0) for x, y in pairs], axis=0)
+    power = np.sum([np.sum(np.where(x.keep, x.measured, 0.0) ** 2, axis=0) for x, _ in pairs], axis=0)
+    share = finite(100.0 * np.sqrt(gone.sum() / power.sum())) if power.any() else None
+    return TorqueDifference(a.source, a.names, np.sqrt(gone / rows), np.sqrt(power / rows)), share
 
 
 @dataclass(frozen=True, eq=False)

@@ -218,7 +218,7 @@ def closed_loop(estimate: Estimate, recording: Recording, controller: Controller
 
 
 def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, horizon: float = HORIZON,
-                  step: float | str | None = None, most: int | None = None) -> ResimulatedLog:
+                  most: int | None = None) -> ResimulatedLog:
     """Simulate the estimate under the measured torques, restarted from the filtered state every `horizon` seconds.
 
     Without feedback every error grows, that of gravity fastest. A short horizon distinguishes good from bad parameters;
@@ -228,7 +228,6 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         estimate: the estimate.
         samples: samples of one log, or of its pieces.
         horizon: time between restarts, s.
-        step: integration step, s.
         most: number of windows to simulate, spread evenly over the log; default: all.
     """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
@@ -259,7 +258,7 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         tried = [windows[k] for k in np.unique(np.linspace(0, len(windows) - 1, max(most, 1)).round().astype(int))]
     done, rows = [], 0
     broken: list[NotPossibleError] = []
-    for (part, first, last), found in zip(tried, _simulated(estimate, tried, step), strict=True):
+    for (part, first, last), found in zip(tried, _simulated(estimate, tried), strict=True):
         rows += last - first
         if isinstance(found, NotPossibleError):
             broken.append(found)
@@ -282,8 +281,7 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
                         float(ends[-1] / rows), reason)
 
 
-def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]],
-               step: float | str | None) -> Iterator[Array | NotPossibleError]:
+def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]]) -> Iterator[Array | NotPossibleError]:
     """Yield simulated positions (rows, dof) of each window from its first measured state, or an error."""
     from dynid.simulation import Reference, TorqueDriven
     from dynid.simulation.simulation import simulate_windows
@@ -298,7 +296,7 @@ def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]],
 
     for rate, own in groupby(windows, key=lambda window: window[0].rate):
         for found in simulate_windows(estimate.model, estimate.full, (drive(*window) for window in own),
-                                      step=min(_MAX_STEP, 1.0 / rate) if step is None else step):
+                                      step=min(_MAX_STEP, 1.0 / rate)):
             yield found if isinstance(found, NotPossibleError) else found.q
 
 
