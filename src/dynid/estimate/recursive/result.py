@@ -76,7 +76,8 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
         return ScoreNoise(middle, "innovations")
     else:
         found = ScoreNoise(naive_noise_matrix(regression, solution, recursion.scale), "independent")
-    return replace(found, middle=found.middle + prior_noise(regression))
+    prior = regression.prior  # its rows have unit noise
+    return found if prior is None else replace(found, middle=found.middle + prior.matrix.T @ prior.matrix)
 
 
 def moderated(naive: Array, variances: Array, freedoms: Array, identified: Bools) -> tuple[Array, float]:
@@ -117,13 +118,6 @@ def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:
     known = identified & (np.diag(naive) > 0.0)
     scale = np.sqrt(np.where(known, variances / np.where(known, np.diag(naive), 1.0), 0.0))
     return naive * np.outer(scale, scale)
-
-
-def prior_noise(regression: Regression) -> Array:
-    """Return the covariance (base, base) of the score by the prior rows, which have unit noise."""
-    if regression.prior is None:
-        return np.zeros((len(regression.base), len(regression.base)))
-    return regression.prior.matrix.T @ regression.prior.matrix
 
 
 Limits = Mapping[str, tuple[float, float]] | str | None
