@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -232,52 +232,25 @@ _INERTIA_SEARCH_RATIO = 1e3  # largest ratio to the inertia kd^2 / kp of a well-
 _COARSE_GRID_POINTS, _FINE_GRID_POINTS = 49, 21
 
 
-@dataclass(frozen=True)
-class JointLoop:
-    """Controller gains of one joint, for a linear model of its closed loop."""
+def loop_response(numerator: Sequence[float], denominator: Sequence[float], reference: Array, rate: float) -> Array:
+    """Return the response (ticks,) of a linear loop of unit static gain to a reference (ticks,) at `rate` Hz.
 
-    kp: float
-    ki: float
-    kd: float
-    follow: float
+    The transfer function has coefficients in descending powers of s. The loop starts at rest at its reference.
+    """
+    from scipy.signal import bilinear, lfilter, lfiltic
 
-    def response(self, inertia: float, reference: Array, rate: float) -> Array:
-        """Return the positions (ticks,) of a joint with this inertia under a reference (ticks,) at `rate` Hz, from
-        rest."""
-        from scipy.signal import lfilter
-
-        above, below = [0.0, self.kd * self.follow, self.kp], [inertia, self.kd, self.kp]
-        if self.ki:
-            above, below = [*above, self.ki], [*below, self.ki]
-        steps = _trapezoidal(len(below) - 1, rate)
-        b, a = np.array(above) @ steps, np.array(below) @ steps
-        b, a = b / a[0], a / a[0]
-        # Initial filter state for a robot at rest at its reference.
-        state = reference[0] * np.cumsum((b - a)[:0:-1])[::-1]
-        y, _ = lfilter(b, a, reference, zi=state)
-        return np.asarray(y)
-
-
-@cache
-def _trapezoidal(order: int, rate: float) -> Array:
-    """Return the polynomials in z (order + 1, order + 1), highest power first, that replace s^order, ..., s, 1 by the
-    trapezoidal rule s = 2 rate (z - 1) / (z + 1), multiplied by (z + 1)^order."""
-    rows = []
-    for power in range(order, -1, -1):
-        row = np.ones(1)
-        for factor in power * [[2.0 * rate, -2.0 * rate]] + (order - power) * [[1.0, 1.0]]:
-            row = np.convolve(row, factor)
-        rows.append(row)
-    return np.array(rows)
+    b, a = bilinear(numerator, denominator, rate)
+    past = np.full(len(a) - 1, reference[0])
+    y, _ = lfilter(b, a, reference, zi=lfiltic(b, a, past, past))
+    return np.asarray(y)
 
 
 def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
     """Return the apparent inertia of each joint (dof,), kg m^2 or kg; at least kd T."""
     found = np.ones(len(gains.kp))
-    for j, (kp, ki, kd, follow) in enumerate(zip(gains.kp, gains.ki, gains.kd, gains.follow, strict=True)):
-        joint = JointLoop(float(kp), float(ki), float(kd), float(follow))
+    for j, (kp, kd) in enumerate(zip(gains.kp, gains.kd, strict=True)):
         least = float(kd) / min(log.reference.rate for log in logs)
-        found[j] = max(_smallest(partial(_miss, joint, logs, j), np.log(kd / max(kp / kd, 1e-12))), least)
+        found[j] = max(_smallest(partial(_miss, gains, logs, j), np.log(kd / max(kp / kd, 1e-12))), least)
     return found
 
 
@@ -290,11 +263,13 @@ def _smallest(miss: partial[float], middle: float) -> float:
     return float(np.exp(fine[int(np.argmin([miss(x) for x in fine]))]))
 
 
-def _miss(loop: JointLoop, logs: Sequence[Log], joint: int, log_inertia: float) -> float:
+def _miss(gains: Law, logs: Sequence[Log], joint: int, log_inertia: float) -> float:
     """Return the squared distance between the joint's linear response and its measured positions, over all logs."""
-    total = 0.0
+    total, kp, ki, kd = 0.0, gains.kp[joint], gains.ki[joint], gains.kd[joint]
+    integral = [ki] if ki else []
+    above, below = [kd * gains.follow[joint], kp, *integral], [np.exp(log_inertia), kd, kp, *integral]
     for log in logs:
-        y = loop.response(float(np.exp(log_inertia)), log.reference.q[:, joint], log.reference.rate)
+        y = loop_response(above, below, log.reference.q[:, joint], log.reference.rate)
         there = np.interp(log.samples.t, log.reference.t, y)
         total += float(np.sum((there - log.samples.q[:, joint]) ** 2))
     return total

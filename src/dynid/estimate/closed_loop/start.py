@@ -17,7 +17,7 @@ from dynid.model import LinearModel, Model, Parameter, Parameters, RigidBodies, 
 from dynid.model.parameters import ROTOR
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot, numbered_joints
-from dynid.simulation import ControlLaw, Controller, joint_inertia, simulate
+from dynid.simulation import Controller, joint_inertia, simulate
 
 
 def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
@@ -49,15 +49,9 @@ def run_unit_inertias(loop: Loop) -> SimulatedRun:
 
     See Janot, Vandanjon, Gautier, eq. 48-50.
     """
-    ones = np.ones(loop.model.dof)
-    law = loop.controller.with_poles(ones, loop.apparent_inertia)
-    robot = complete(loop.model).robot
+    robot, ones = complete(loop.model).robot, np.ones(loop.model.dof)
     unit: LinearModel = UnitInertias(loop.model.dof) if robot is None else Model(robot, (RotorInertia(),))
-
-    def law_of(theta: Array) -> ControlLaw:
-        return law
-
-    return SimulatedRun(tuple(simulate(unit, ones, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+    return _run_with_poles(loop, unit, ones, ones)
 
 
 def run_unit_links(loop: Loop) -> SimulatedRun:
@@ -69,12 +63,14 @@ def run_unit_links(loop: Loop) -> SimulatedRun:
         raise ModelError("start 'regular-links' needs a robot with one link per joint", "use 'regular'", "no-links")
     links, theta = Model(robot, (RigidBodies(),)), unit_links(robot)
     inertia = np.max([joint_inertia(links, theta, log.reference.q) for log in loop.logs], axis=0)
+    return _run_with_poles(loop, links, theta, inertia)
+
+
+def _run_with_poles(loop: Loop, model: LinearModel, theta: Array, inertia: Array) -> SimulatedRun:
+    """Simulate a model of given joint inertias (dof,) with the robot's closed-loop poles."""
     law = loop.controller.with_poles(inertia, loop.apparent_inertia)
-
-    def law_of(theta: Array) -> ControlLaw:
-        return law
-
-    return SimulatedRun(tuple(simulate(links, theta, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+    motions = tuple(simulate(model, theta, law, log.reference, step=loop.step) for log in loop.logs)
+    return SimulatedRun(motions, lambda theta: law)
 
 
 def unit_links(robot: Robot) -> Array:
