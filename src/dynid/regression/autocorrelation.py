@@ -34,6 +34,7 @@ from dynid.regression.noise_spectrum import (
     LowFrequencyNoise,
     common_noise_matrix,
     have_common_noise,
+    multiplicity,
     residual_correlation,
     spectrum,
 )
@@ -346,10 +347,7 @@ def _product(x: Array, other: Array, shape: Array) -> Array:
         return shape[0] * (x @ other.T)
     shape = shape[:x.shape[1]]
     size = fast_length(x.shape[1] + len(shape))
-    power = np.full(size // 2 + 1, 2.0 / size)  # each frequency represents its negative too
-    power[0] = 1.0 / size
-    if size % 2 == 0:
-        power[-1] = 1.0 / size
+    power = multiplicity(size) / size
     spectra = rfft(x, size).view(float)  # real and imaginary parts alternate
     others = spectra if other is x else rfft(other, size).view(float)
     return np.asarray((spectra * np.repeat(power * spectrum(shape, size), 2)) @ others.T)  # Parseval
