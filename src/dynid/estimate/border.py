@@ -21,6 +21,7 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency
 from dynid.consistency.blocks import ConeConstraint, smat, svec, triangle
 from dynid.estimate.problem import Problem
+from dynid.lapack import null_space
 from dynid.regression import Stacked
 
 _SIGNIFICANT_STD = 2.0  # standard errors by which the unconstrained estimate must violate an equality before it counts
@@ -56,7 +57,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     equal = np.isinf(found.strength)
     spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
     held = equal & ((unseen > BORDER_TOLERANCE) | (np.abs(seen @ free) > _SIGNIFICANT_STD * spread))
-    moves = _free_moves(found.rows[held])
+    moves = null_space(found.rows[held], BORDER_TOLERANCE)  # directions that keep the equalities
     soft = (found.strength[~equal] * unseen[~equal])[:, None] * found.rows[~equal]
     tall = np.vstack([stacked.r @ base, soft]) @ moves
     size = np.linalg.norm(tall, axis=0)
@@ -68,14 +69,6 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     share = after / np.where(before > 0.0, before, 1.0)
     left[np.diag_indices(len(left))] += _ONE_SIDED * before / (1.0 + (share / _VANISHED_VARIANCE_SHARE) ** 2)
     return left
-
-
-def _free_moves(rows: Array) -> Array:
-    """Return an orthonormal basis (parameters, k) of the null space of the rows."""
-    if not len(rows):
-        return np.eye(rows.shape[1])
-    _, values, right = np.linalg.svd(rows)
-    return np.asarray(right[int(np.sum(values > BORDER_TOLERANCE * values[0])):].T)
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
