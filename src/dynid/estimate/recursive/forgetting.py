@@ -38,17 +38,15 @@ class Forgetting:
 _LEAST_FACTOR = 0.5  # smallest factor: each sample has half the weight of the next one
 
 
-def _checked(factor: float, what: str = "a forgetting factor") -> float:
+def _check(factor: float) -> None:
     if not (isinstance(factor, int | float) and _LEAST_FACTOR <= factor <= 1.0):
-        raise ModelError(f"{what} must be between {_LEAST_FACTOR:g} and 1, got {factor!r}",
+        raise ModelError(f"a forgetting factor must be between {_LEAST_FACTOR:g} and 1, got {factor!r}",
                          code="bad-forgetting-factor")
-    return float(factor)
 
 
-def _positive(value: float, what: str) -> float:
+def _check_positive(value: float, what: str) -> None:
     if not (isinstance(value, int | float) and value > 0.0):
         raise ModelError(f"{what} must be above zero, got {value!r}")
-    return float(value)
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Exponential(Forgetting):
     name: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
-        _checked(self.factor)
+        _check(self.factor)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         return NONE, np.full(samples, self.factor)
@@ -90,7 +88,7 @@ class StartUp(Forgetting):
 
     def __post_init__(self) -> None:
         for value in (self.factor, self.start, self.rate):
-            _checked(value)
+            _check(value)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         k = np.arange(done + 1, done + samples + 1)
@@ -113,7 +111,7 @@ class VectorForgetting(Forgetting):
 
     def __post_init__(self) -> None:
         for value in (self.others, *(self.factors or {}).values()):
-            _checked(value)
+            _check(value)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         found = np.full(len(base), self.others)
@@ -154,8 +152,8 @@ class Variable(Forgetting):
     scalar: ClassVar[bool] = False  # the factors depend on the data
 
     def __post_init__(self) -> None:
-        _checked(self.least)
-        _positive(self.memory, "the memory of variable forgetting")
+        _check(self.least)
+        _check_positive(self.memory, "the memory of variable forgetting")
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         return VARIABLE, np.array([self.least, self.memory, 0.0])
@@ -173,7 +171,7 @@ class Bounded(Exponential):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _positive(self.limit, "the limit of bounded forgetting")
+        _check_positive(self.limit, "the limit of bounded forgetting")
 
 
 @dataclass(frozen=True)
@@ -190,8 +188,8 @@ class TowardsPrior(Forgetting):
     name: ClassVar[str] = "prior"
 
     def __post_init__(self) -> None:
-        _positive(self.window, "the window of the test")
-        _positive(self.threshold, "the threshold of the test")
+        _check_positive(self.window, "the window of the test")
+        _check_positive(self.threshold, "the threshold of the test")
 
 
 @dataclass(frozen=True)
@@ -208,7 +206,7 @@ class Evidence(Forgetting):
 
     def __post_init__(self) -> None:
         for value in (*self.memories, self.recent):
-            _positive(value, "a memory")
+            _check_positive(value, "a memory")
 
 
 _WAYS: dict[str, Any] = {way.name: way for way in (NoForgetting, Exponential, StartUp, VectorForgetting, Directional,

@@ -10,7 +10,7 @@ per sample, so that no sample takes much longer than another.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,8 +198,7 @@ class Memory:
         merge(both[0], both[1], self._space, self._which)
         return Factor(two.columns, both[0, :, :n].copy(), one.rows + two.rows, one.power + two.power)
 
-    def regression(self, base: BaseParameters, joints: tuple[str, ...], sources: Sequence[str] = ("stream",)
-                   ) -> Regression:
+    def regression(self, base: BaseParameters, joints: tuple[str, ...]) -> Regression:
         """Return all blocks as a regression, with forgetting; its rows are the effective number."""
         self.settle()
         blocks = list(self.blocks)
@@ -210,9 +209,9 @@ class Memory:
         if not blocks:
             empty = tuple(Factor(c, np.zeros((len(c) + 1, len(c) + 1)), 0, 0.0) for c in self.layout.columns)
             blocks = [_Stored(self.log, 0, 0, empty, np.zeros(0))]
-        return Regression.of(base, [Block((Span(sources[0], float(one.start), float(one.stop)),),
+        return Regression.of(base, [Block((Span("stream", float(one.start), float(one.stop)),),
                                           tuple(_faded(f, self.log - one.log) for f in one.factors)) for one in blocks],
-                             joints, tuple(sources))
+                             joints, ("stream",))
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:

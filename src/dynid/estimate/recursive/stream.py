@@ -164,10 +164,9 @@ class Stream:
         judged = self.judged()
         found = result.estimate_of(self.recursion, "mrls")
         kept = judged.status == result.IDENTIFIED
-        facts = {**result.stream_facts(self.recursion), "status": judged.status.tolist()}
+        facts = {"status": judged.status.tolist(), "rank": int(kept.sum())}
         found = self._with_values(found, judged.values)
-        return replace(found, identified=kept, diagnostics=found.diagnostics.with_facts({**facts, "rank": int(
-            kept.sum())}))
+        return replace(found, identified=kept, diagnostics=found.diagnostics.with_facts(facts))
 
     def _need_samples(self) -> None:
         if self.recursion.done == 0:
