@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,11 +100,6 @@ def _few_rows(problem: Problem) -> Problem:
                    places=tuple(problem.places[k] for k in few))
 
 
-def _traceable(problem: Problem) -> bool:
-    """Return whether the recordings are available and their preparation can be repeated."""
-    return len(problem.recordings) == len(problem.data) and all(map(_repeatable, problem.data))
-
-
 def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
     """Return the RMS (dof,) of the effect of position noise on predicted torques in the rows of the regression, N m
     or N; zero if the preparation is unknown."""
@@ -146,8 +140,8 @@ def _with_noise(samples: Samples) -> Samples:
 
 def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None:
     """Return velocities (samples, joints), one array per log, of the motion above the cut-off estimated from the
-    torques with base values beta (base,); None if the logs are not available."""
-    if not _traceable(problem):
+    torques with base values beta (base,); None if the logs, or the options of their preparation, are not available."""
+    if len(problem.recordings) != len(problem.data) or not all(map(_repeatable, problem.data)):
         return None
     return tuple(_unseen_velocity(problem, samples, log, beta)
                  for samples, log in zip(problem.data, problem.recordings, strict=True))
@@ -271,15 +265,10 @@ def _unseen_scores(problem: Problem, unseen: tuple[Array, ...], beta: Array, wei
     for piece in plain.pieces(unit=PIECE):
         rows = plain.rows(piece)
         for found, torques in zip(out, away[piece.log], strict=True):
-            added = piece_entries(problem.data[piece.log], piece, partial(_columns, torques))
+            added = piece_entries(problem.data[piece.log], piece, lambda part, own=torques: own[part].T)
             for j, columns in enumerate(plain.layout.columns):
                 found[columns] += _weighted(rows, j, weights) @ (weights[j] * added[j])
     return out
-
-
-def _columns(torques: Array, rows: slice) -> Array:
-    """Return selected rows of torques (samples, dof), transposed to (dof, rows)."""
-    return torques[rows].T
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:

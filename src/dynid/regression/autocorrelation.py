@@ -247,10 +247,9 @@ def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array
     unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
     taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)
     found = [autocovariance(unit[:, 0] + sign * unit[:, 1], both, taken) for sign in (1.0, -1.0)]
-    lags = max(map(len, found))
-    u, v = (np.pad(shape, (0, lags - len(shape))) for shape in found)
-    whole = max(u[0] + v[0], 1e-300)
-    return (u + v) / whole, (u - v) / whole
+    both_ways, between = _sum_of_lags(found[0], found[1]), _sum_of_lags(found[0], -found[1])
+    whole = max(both_ways[0], 1e-300)
+    return both_ways / whole, between / whole
 
 
 def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, int], shape: Array,

@@ -174,7 +174,9 @@ class Loop:
     def friction_sign_unclear(self, log: Log, theta: Array | None, speeds: Sequence[Array]) -> Bools:
         """Return the mask (samples, dof) of rows in which the sign of dry friction with parameters theta is uncertain
         in one of the motions with given velocities (samples, dof)."""
-        directions, widths = friction_elements(self.model, theta, log.reference, self.step)
+        dof = self.model.dof
+        directions, widths = (np.eye(dof), np.zeros(dof)) if theta is None else dry_elements(
+            self.model, theta, log.reference, self.step, steps=False)
         return friction_sign_unclear(directions, widths, speeds)
 
 
@@ -354,7 +356,8 @@ def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
 
 def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Array]) -> Bools:
     """Return the mask (samples, dof) of rows in which the sign of dry friction is uncertain in one of the motions with
-    given velocities (samples, dof). directions (elements, dof), widths (elements,): see `friction_elements`."""
+    given velocities (samples, dof). Dry friction acts along directions (elements, dof), with a sign that is smooth over
+    widths (elements,), rad/s or m/s."""
     out = np.zeros(speeds[0].shape, dtype=bool)
     for dq in speeds:
         for direction, width in zip(directions, widths, strict=True):
@@ -362,12 +365,3 @@ def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Arr
             slow = speed < max(_SLOW_SPEED * float(speed.max()), _UNCLEAR_SIGN_WIDTHS * float(width))
             out[:, direction != 0.0] |= slow[:, None]
     return out
-
-
-def friction_elements(model: LinearModel, theta: Array | None, reference: Reference, step: float | None
-                      ) -> tuple[Array, Array]:
-    """Return directions (elements, dof) and widths (elements,) of dry friction in a simulation with theta; one per
-    joint with zero width if theta is None."""
-    if theta is None:
-        return np.eye(model.dof), np.zeros(model.dof)
-    return dry_elements(model, theta, reference, step, steps=False)
