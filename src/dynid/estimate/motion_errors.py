@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -265,10 +266,15 @@ def _unseen_scores(problem: Problem, unseen: tuple[Array, ...], beta: Array, wei
     for piece in plain.pieces(unit=PIECE):
         rows = plain.rows(piece)
         for found, torques in zip(out, away[piece.log], strict=True):
-            added = piece_entries(problem.data[piece.log], piece, lambda part, own=torques: own[part].T)
+            added = piece_entries(problem.data[piece.log], piece, partial(_columns, torques))
             for j, columns in enumerate(plain.layout.columns):
                 found[columns] += _weighted(rows, j, weights) @ (weights[j] * added[j])
     return out
+
+
+def _columns(torques: Array, rows: slice) -> Array:
+    """Return selected rows of torques (samples, dof), transposed to (dof, rows)."""
+    return torques[rows].T
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:
