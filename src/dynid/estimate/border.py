@@ -5,10 +5,10 @@ The effect of a constraint depends on its distance from the estimate in standard
 used, because for weak data that depends on rounding.
 
 If the unconstrained estimate changes by d beta, an estimate with a barrier of weight w changes by K d theta. Here d
-theta minimises |R (K d theta - d beta)|^2 + w sum over bodies and pairs a, b of (v_a' dP v_b)^2 / (s_a s_b) + w sum
-(row d theta / s)^2, with the eigenvalues s and eigenvectors v of the body's matrix P, and the slacks s of the other
-constraints. The code uses max(s_a, s_b)^2 instead of s_a s_b, which neglects the curvature of the boundary and is
-conservative.
+theta minimises |R (K d theta - d beta)|^2 + w sum (v_a' dP v_b)^2 / (s_a s_b) + w sum (row d theta / s)^2. The first
+sum is over all bodies and pairs a, b of eigenvalues s and eigenvectors v of a body's matrix P. The second is over the
+other constraints with their slacks s. The code uses max(s_a, s_b)^2 instead of s_a s_b, which neglects the curvature of
+the boundary and is conservative.
 """
 
 from __future__ import annotations

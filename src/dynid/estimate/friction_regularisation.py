@@ -91,8 +91,8 @@ def _regularised_friction(problem: Problem) -> Bools:
 
 def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array], to_zero: tuple[str, ...]
                        ) -> tuple[Array, Array]:
-    """Return nominal values (parameters,), zero except for bodies and friction with one, and scales (parameters,):
-    the value itself, or the value that alone would explain the torques."""
+    """Return nominal values (parameters,) and scales (parameters,). Nominal values are zero except for bodies and
+    regularised friction. The scale is the value itself, or the value that alone would explain the torques."""
     parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
     given = [item.nominal or 0.0 for item in parameters] if problem.nominal is None else problem.nominal
     nominal = np.array([value if own and item.symbol not in to_zero else 0.0 for item, value, own

@@ -220,7 +220,7 @@ class Instrumental:
 
     def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
         """Return the squared bias (base, base) by fast motion that the smoothed velocities of dry friction do not
-        contain; zero if unknown."""
+        contain; zero if it cannot be computed."""
         beta, detail = end.found.values.beta, end.found.detail
         unseen = unseen_velocities(self.problem, beta)
         if unseen is None:
@@ -236,7 +236,7 @@ class Instrumental:
     def _moving(self, state: InstrumentalState) -> list[Array]:
         """Return weights of the equations (samples, dof), one array per log, which decrease to zero where the sign of
         dry friction is unclear. While the robot sticks, its dry friction is undetermined, and such rows would bias the
-        inertia of light joints. The weights decrease towards such an interval over half the smoothing window, and are
+        inertia of light joints. The weights decrease over half the smoothing window before such an interval. They are
         zero at its border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they
         separate dry from viscous friction."""
         out = []
@@ -279,8 +279,8 @@ def _border(problem: Problem, consistency: Consistency, projected: Projected) ->
 
 
 def _inside(problem: Problem, consistency: Consistency, projected: Projected) -> Array:
-    """Return consistent parameters (parameters,) well inside the set that fit as well as noise allows; on the
-    boundary light links have almost no inertia and no controller stabilises them."""
+    """Return consistent parameters (parameters,) well inside the set that fit as well as noise allows. On the boundary
+    light links have almost no inertia, and no controller stabilises them."""
     stacked = projected.stacked()
     best = fit(consistency, problem.base, stacked)
     noise = len(projected.kept) * stacked.rest / max(stacked.rows, 1)

@@ -52,7 +52,7 @@ class Values:
 @dataclass(frozen=True, eq=False)
 class Past:
     """Summary of the previous iterations: the last values, the relative changes of the torques so far, and the last
-    step in standard errors, infinite until the torques settle."""
+    step in standard errors. The step is infinite until the torques settle."""
 
     last: Values | None = None
     changes: tuple[float, ...] = ()
@@ -65,7 +65,7 @@ class Past:
         return self.step > 1.0
 
     def damped(self, new: Values, change: float) -> Values:
-        """Return the new values, or the mean with the last ones if iterations do not converge: dry friction of joints
+        """Return the new values, or their mean with the last ones if iterations do not converge. Dry friction of joints
         near standstill can make the estimate alternate between two solutions."""
         if self.last is None or not self.changes or change < _UNDAMPED_RATIO * self.changes[-1]:
             return new

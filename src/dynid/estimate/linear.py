@@ -51,8 +51,8 @@ class Solution:
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
-    """Return the least-squares solution in the excited parameters; the others are zero, with the names of confounded
-    ones.
+    """Return the least-squares solution in the excited parameters; the others are zero, with the names of those they
+    are confounded with.
 
     Bounded parameters stay within bounds. The inverse is that without bounds, since an active bound does not show how
     far the unconstrained value is from it.

@@ -15,8 +15,8 @@ def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, d
     """Return the covariance (b, b) of an estimate due to its regularisation, with an upper bound from the data.
 
     The error of a regularised estimate is that of the unregularised one plus their difference, which is known.
-    Regularisation is a contraction, so the two parts are not positively correlated, and the mean square error is at
-    most the variance without regularisation plus the squared difference.
+    Regularisation is a contraction, so the two parts are not positively correlated. The mean square error is therefore
+    at most the variance without regularisation plus the squared difference.
 
     Args:
         by_penalty: covariance by estimated errors of the target values of the regularisation (b, b).

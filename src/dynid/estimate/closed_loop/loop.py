@@ -146,8 +146,8 @@ class Loop:
         return self.assumed.computed_torque(model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
-        """Return whether sampled velocity feedback is stable: eigenvalues of period x M^-1 x kd must be well below 2.
-        """
+        """Return whether sampled velocity feedback is stable: eigenvalues of M^-1 kd times the sampling period must be
+        well below 2."""
         gains = law.gains(self.model.dof)
         if gains is None:
             return True
@@ -162,7 +162,8 @@ class Loop:
     def following_reference(self, log: Log, theta: Array, law: ControlLaw) -> Reference:
         """Return the log's reference, or one with which a robot of parameters theta follows the logged positions.
 
-        A loop without integral action lags under gravity and friction; the computed reference compensates for it.
+        A loop without integral action has a steady error under gravity and friction, which the computed reference
+        compensates.
         """
         if not log.from_positions:
             return log.reference
@@ -172,8 +173,9 @@ class Loop:
         return log.reference if found is None else found
 
     def friction_sign_unclear(self, log: Log, theta: Array | None, speeds: Sequence[Array]) -> Bools:
-        """Return the mask (samples, dof) of rows in which the sign of dry friction with parameters theta is uncertain
-        in one of the motions with given velocities (samples, dof)."""
+        """Return the mask (samples, dof) of rows in which the sign of dry friction with parameters theta is uncertain.
+        speeds (samples, dof), one array per motion: a row is masked if the sign is uncertain in any of these motions.
+        """
         dof = self.model.dof
         directions, widths = (np.eye(dof), np.zeros(dof)) if theta is None else dry_elements(
             self.model, theta, log.reference, self.step, steps=False)
@@ -181,7 +183,8 @@ class Loop:
 
 
 def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
-    """Return the loop of a problem, with references of its logs or computed from the positions."""
+    """Return the closed loop of a problem. Its references are those of the logs, or computed from the measured
+    positions."""
     parts, dof = problem.data, problem.model.dof
     given = controller or problem.controller
     assumed = _assumed_poles(dof, min(part.rate for part in parts)) if given is None else None
@@ -282,10 +285,8 @@ _MAX_TICKS_OUTSIDE = 1.5  # control periods by which samples may extend beyond t
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Samples of one log and the reference of its simulated loop.
-
-    `from_positions` is True if the reference was computed from the measured positions.
-    """
+    """Samples of one log and the reference of its simulated loop; `from_positions` is True if the reference was
+    computed from the measured positions."""
 
     samples: Samples
     reference: Reference
@@ -294,7 +295,8 @@ class Log:
 
 def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], law: ControlLaw
                    ) -> tuple[tuple[Log, ...], tuple[Note, ...]]:
-    """Return one log for each set of samples, and notes on computed references; recordings: one each, or none."""
+    """Return one log for each set of samples, and notes on computed references. recordings: one for each set of
+    samples, or none at all."""
     logs, notes = [], []
     for k, part in enumerate(parts):
         recording = recordings[k] if recordings else None

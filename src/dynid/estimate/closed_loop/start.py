@@ -37,8 +37,8 @@ def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
 
 
 def _filtered(problem: Problem) -> Array:
-    """Return parameters (parameters,) of (consistent) weighted least squares on filtered logs: slightly biased, but
-    always possible to simulate."""
+    """Return parameters (parameters,) of weighted least squares on filtered logs, physically consistent if the model
+    has bodies. They are slightly biased, but the robot can always be simulated with them."""
     data = tuple(prepare(log) for log in problem.recordings) or problem.data
     smooth = Problem.of(problem.model, data, base=problem.base, blocks=1, threads=problem.threads)
     return (consistent_weighted(smooth) if problem.model.parameters.bodies else weighted_least_squares(smooth)).full
@@ -84,8 +84,8 @@ def unit_links(robot: Robot) -> Array:
 
 
 def regular_parameters(model: LinearModel) -> Array | None:
-    """Return parameters (parameters,) of the regular start, with unit rotor inertias and zeros otherwise; None without
-    rotor inertias."""
+    """Return parameters (parameters,) with unit rotor inertias and zeros otherwise, the start named "regular". It is
+    None for a model in which a joint has no rotor inertia."""
     rotors = [(item.owner, item.kind == ROTOR) for item in model.parameters]
     if {joint for joint, is_rotor in rotors if is_rotor} != set(range(model.dof)):
         return None

@@ -205,9 +205,9 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
 
 
 def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) -> Array:
-    """Return weights W (identified, identified): for a covariance C of whitened base values, trace(W C) is the mean
-    over joints of the torque variance relative to the stated one. factor: (identified, identified), base values are
-    factor @ whitened."""
+    """Return weights W (identified, identified): for a covariance C of whitened base values, trace(W C) is the torque
+    variance relative to the stated one, averaged over joints. factor: (identified, identified), base values are factor
+    @ whitened."""
     total = np.zeros_like(factor)
     for joint in regression.factors:
         rows = np.zeros((len(joint.r), len(estimate.values)))

@@ -203,7 +203,7 @@ def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
 
 
 def low_rate_scale(logs: Sequence[Samples]) -> float:
-    """Return the number of rows of the regression per row at the low rate."""
+    """Return the number of rows of the regression per row at the low rate of the residuals (`LOW_RATE`)."""
     found = [low_decimation(log) for log in logs if log.decimation is None]
     return float(max((one.total for one in found if one is not None), default=1))
 
@@ -302,8 +302,9 @@ def _extended(shape: Array) -> Array:
 
 
 def _beside_gaps(shape: Array, kept: Array) -> Array:
-    """Return the share (frequencies,) of noise with this spectrum that is left at a frequency by the gaps of `kept`
-    (rows,), which spread a peak over all frequencies."""
+    """Return the share (frequencies,) of noise that remains at its frequency although rows are missing. shape
+    (frequencies,): spectrum of the noise. kept (rows,): weight of each row; gaps spread a peak of the spectrum over all
+    frequencies."""
     rows, whole = len(kept), _extended(shape)
     window = np.fft.irfft(np.abs(np.fft.rfft(kept)) ** 2, rows) / max(float(np.sum(kept ** 2)), 1.0)
     return np.clip(np.fft.rfft(np.fft.irfft(whole, rows) * window).real / whole, _LEAST_FREE, 1.0)

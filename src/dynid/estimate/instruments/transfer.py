@@ -107,8 +107,9 @@ _DEFLECTION_ITERATIONS = 2
 def with_joint_deflection(model: FlexibleModel, theta: Array, motions: Sequence[Samples]) -> list[Samples]:
     """Return motions with link positions q = th - tau_l / K, predicted with parameters theta (parameters,).
 
-    tau_l is the torque of the links. The positions are smoothed, since dry friction makes them jump. As instruments
-    they are free of the noise of both encoders, and unlike references of the motors they include the joint deflection.
+    th are the motor positions, tau_l the torques of the links, and K the joint stiffnesses. The positions are smoothed,
+    since dry friction makes them jump. As instruments they are free of the noise of both encoders, and unlike
+    references of the motors they include the joint deflection.
     """
     values = dict(zip(model.parameters.names, model.parameters.vector(theta), strict=True))
     stiffness = np.array([values[f"K{j + 1}"] for j in model.bending])
