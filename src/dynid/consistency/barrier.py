@@ -1,10 +1,10 @@
 """Logarithmic barrier that keeps parameters inside the consistent set and, optionally, near a nominal model.
 
 As a function of the parameters theta, the barrier is
-    sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices),
-with P_i the matrix of body i minus the margin. With C_i the inverse of a nominal P_i the bracket is the log-det
-divergence from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019), which is smallest there, infinite for
-inconsistent bodies, and independent of units and frames.
+    sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices).
+P_i is the matrix of body i minus the margin. With C_i the inverse of a nominal P_i, the bracket is the log-det
+divergence from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019). The divergence is smallest at the
+nominal body, infinite for inconsistent bodies, and independent of units and frames.
 """
 
 from __future__ import annotations

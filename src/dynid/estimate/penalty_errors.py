@@ -34,10 +34,10 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
     """Return the squared error (base, base) by the ridge penalties of terms, as noise of the equations.
 
     The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
-    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The error is
-    at least that of the joint in which the same symbol has the largest torque, because the penalty alone makes
-    undetermined values small. The errors of bodies and rotors are at most those that the estimate without penalties
-    allows (`at_most_the_difference`). Those of friction are not limited, because its terms are approximate.
+    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The penalty
+    alone makes undetermined values small. The error is therefore at least that of the joint in which the same symbol
+    has the largest torque. The errors of bodies and rotors are at most those that the estimate without penalties allows
+    (`at_most_the_difference`). Those of friction are not limited, because its terms are approximate.
 
     Args:
         regression: the equations.

@@ -51,10 +51,10 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     """Return the weighted least-squares estimate with estimation of the free shape parameters of the model.
 
     span: shape parameters are searched within a factor `span` of their current value, first on a grid joint by joint,
-    then jointly with weights as in `wls`, until none changes by more than `tolerance` of its standard error. The
-    estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and all standard
-    errors include the uncertainty of the shape. If all parameters with a shape are within two standard errors of zero,
-    its standard error is infinite.
+    then jointly with weights as in `wls`. The search ends when none changes by more than `tolerance` of its standard
+    error. The estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and
+    all standard errors include the uncertainty of the shape. If all parameters with a shape are within two standard
+    errors of zero, its standard error is infinite.
     """
     found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance)
     return replace(found.free.estimate("sls"), uncertainty_of=OnDemand.known(
@@ -224,9 +224,9 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
 
 def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: dict[int, Array]
              ) -> tuple[Array, Array]:
-    """Return the deepest minima (valleys, shapes) of the losses, depths[j] over the values (shapes, points) of a
-    joint's shape parameters, and the loss (dof,) of each joint in the deepest. For shared shapes a minimum is one of
-    the sum over joints."""
+    """Return the deepest minima (valleys, shapes) of the losses, and the loss (dof,) of each joint in the deepest.
+    depths: the losses of joint j over the values (shapes, points) of its shape parameters, by j. For shared shapes a
+    minimum is one of the sum over joints."""
     valleys, misfit = np.repeat(center[None], _GRID_STARTS, axis=0), np.zeros(dependence.model.dof)
     shared = dependence.shared
     picked = np.zeros((_GRID_STARTS, len(center)), dtype=np.int64)

@@ -94,8 +94,8 @@ def autocovariances(residuals: Sequence[Array], keep: Sequence[Bools], absorbed:
 
 def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], absorbed: Sequence[Array | None]
                           ) -> list[tuple[Array, float, float]]:
-    """Return for each of some residuals the result of `autocovariance`, its degrees of freedom at the absorbed
-    frequencies, and the part of its sum over all lags that is fitted slow noise.
+    """Return the result of `autocovariance` for each of some residuals, its degrees of freedom at the absorbed
+    frequencies, and the part of its sum over all lags that is slow noise.
 
     A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2),
     reduced by the share that the fit absorbs.
@@ -155,8 +155,7 @@ def _window_lags(raw: Array) -> int:
 def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> tuple[Array, float, float]:
     """Return the autocovariance of the noise, corrected for the part that the fit absorbs; the mean share of the noise
     that remains in the residuals at the absorbed frequencies; and the part of the sum over all lags that is slow noise.
-    low: lower bound of the spectrum at the frequencies of the motion, for noise that is slow compared with the window;
-    None otherwise."""
+    low: model of noise that is slow compared with the window, a lower bound of the spectrum; None otherwise."""
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
     gone = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)

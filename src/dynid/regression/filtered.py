@@ -1,8 +1,8 @@
 """Filtered equations without accelerations: of each joint's momentum, or of the whole robot's power or energy.
 
-`dynid.recording.preparation.row_filter` describes the rows. Those of the whole robot are divided by the standard
-deviation that white torque noise causes in them, sum over j of s_j^2 dq_j^2 through the squared filter; otherwise
-fast rows would have too much weight. s_j is the high-frequency part of a torque, averaged over the log.
+`dynid.recording.preparation.row_filter` describes the rows. Fast rows of the whole robot would have too much weight.
+They are therefore divided by the standard deviation that white torque noise causes in them, with the variance sum over
+j of s_j^2 dq_j^2 through the squared filter. s_j is the high-frequency part of a torque, averaged over the log.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ class LowFrequencyNoise:
         """Return the noise in the periodograms of residuals.
 
         Args:
-            series: for each residual its periodogram (size // 2 + 1,), the share of the noise that the fit absorbs at
-                each frequency, its number of rows, and the `size` of the Fourier transform.
+            series: four values for each residual: its periodogram (size // 2 + 1,), the share of the noise that the fit
+                absorbs at each frequency, its number of rows, and the `size` of the Fourier transform.
         """
         bands = [_Band.of(*one) for one in series]
         return [LowFrequencyNoise(coefficients, band.memories, band.top)

@@ -23,11 +23,14 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
             prior: tuple[Array, float] | None = None, steps: int = 1) -> Fit:
     """Minimise |R K theta - rho|^2 by SLSQP with exact gradients of objective and constraints.
 
-    steps: 2 starts at the solution of a first problem, in which only masses and the diagonals of the inertias about the
-    centres of mass must be positive (Mata et al.). constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata
-    et al. 2005) of every body's matrix.
-    prior: prior values of base parameters (base,), NaN where unknown, and their common standard deviation s; adds
-    |(beta - K theta) / s|^2, the second part of eq. 2.69.
+    Args:
+        begin: initial parameters (parameters,), or None.
+        constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
+        iterations: largest number of iterations.
+        prior: values of base parameters (base,), NaN where unknown, and their common standard deviation s. It adds
+            |(beta - K theta) / s|^2, the second part of eq. 2.69.
+        steps: 2 starts at the solution of a first problem, in which only masses and diagonal inertias about the centres
+            of mass must be positive (Mata et al.).
     """
     from scipy.optimize import minimize
 

@@ -31,8 +31,8 @@ def factor_width(layout: Layout) -> int:
 
 
 class _Stored(NamedTuple):
-    """One stored block of a stream. It has the sum of log forgetting factors at its end, its range of samples, its
-    triangular factors, and the squared norm of every column."""
+    """One stored block of a stream: the sum of log forgetting factors at its end, its range of samples, its triangular
+    factors, and the squared norm of every column."""
 
     log: float
     start: int
@@ -76,8 +76,8 @@ class Memory:
         return self.size - self.filled
 
     def shares(self, factors: Array) -> Array:
-        """Return the weights of the next samples of this chunk, if each sample reduces all earlier ones by factors
-        (m,)."""
+        """Return the weights (m,) of the next samples of this chunk. factors (m,): factor by which each of these
+        samples reduces the weight of all earlier ones."""
         return np.asarray(np.exp(0.5 * (self.begun - self.log - np.cumsum(np.log(factors)))))
 
     def took(self, count: int, factors: Array | None) -> None:

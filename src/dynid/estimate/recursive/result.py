@@ -1,9 +1,9 @@
 """Estimate of a recursion with a covariance that accounts for autocorrelation, and the status of its parameters.
 
-The status is that of the modified recursive least squares (Lomakin and Deutscher, fig. 1). In their notation, <v_i,
-v_i> is the squared norm of the part of a column that is independent of the identified columns before it, a squared
-diagonal entry of the triangular factor. K_ii is the squared norm of the whole column. A parameter with too small an
-independent part keeps its initial value. Unlike in eq. 41, the others are estimated by least squares on all data.
+The status is that of the modified recursive least squares (Lomakin and Deutscher, fig. 1). In their notation, K_ii is
+the squared norm of a column. <v_i, v_i> is the squared norm of its part that is independent of the identified columns
+before it, a squared diagonal entry of the triangular factor. A parameter with too small an independent part keeps its
+initial value. Unlike in eq. 41, the others are estimated by least squares on all data.
 """
 
 from __future__ import annotations

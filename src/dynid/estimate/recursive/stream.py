@@ -197,8 +197,8 @@ def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
     so on.
 
     Args:
-        recursion: Without forgetting. Weights that are to be estimated are those of the first block, if it is long
-            enough, because a joint's rows need their weight before the rows of the next joint.
+        recursion: Without forgetting. Its joint weights, if they are to be estimated, are those of the first block, if
+            this is long enough: a joint's rows need their weight before the rows of the next joint.
         entries: Rows (layout.rows, m).
         keep: Mask of valid rows (m, dof).
 
@@ -232,8 +232,8 @@ def add_own(recursion: Recursion, entries: Array, keep: Bools, beta: Array) -> N
 
 
 def line_by_line(regression: Regression) -> Array:
-    """Return base values (base,) by least squares of each joint's own parameters on its own rows, from the last joint
-    to the first, with later parameters taken as known (de Wit and Aubin 1990)."""
+    """Return base values (base,) by least squares of each joint's own parameters on its own rows (de Wit and Aubin
+    1990). The order is from the last joint to the first, with later parameters taken as known."""
     beta, owner = np.zeros(len(regression.base)), owners(regression.base)
     for j in range(regression.dof - 1, -1, -1):
         factor = regression.factors[j]

@@ -114,8 +114,9 @@ def after_change(recursion: Recursion, window: int) -> Array:
     """Return rows (base, base) of a prior, each with a standard deviation of one, for parameters that may just have
     changed.
 
-    Their covariance is P times the low-frequency power of the noise, plus a change of every parameter in proportion
-    to the value that alone would explain the torque, scaled to the innovations of the last two windows of samples.
+    Their covariance is P times the low-frequency power of the noise, plus a change of every parameter. This change is
+    proportional to the value that alone would explain the torque. It is scaled to the innovations of the last two
+    windows of samples.
     """
     b, dof = len(recursion.beta), len(recursion.joints)
     r, norms = recursion.r, np.where(recursion.norms > 0.0, recursion.norms, np.inf)
