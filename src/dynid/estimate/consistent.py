@@ -338,8 +338,8 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
            fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None) -> tuple[Array, str, Barrier | None]:
     """Return full parameters (parameters,) of the optimum, the criterion for the undetermined ones, and its barrier.
 
-    Undetermined parameters are chosen by `fill` at a cost below `noise_misfit`, the weighted sum of squares of the
-    noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques are those of the optimum.
+    Undetermined parameters are chosen by `fill_by_barrier` at a cost below `noise_misfit`, the weighted sum of squares
+    of the noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques do not change.
     """
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = _rows(problem, stacked, prior)

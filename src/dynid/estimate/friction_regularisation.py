@@ -89,19 +89,14 @@ def _regularised_friction(problem: Problem) -> Bools:
                      for item in problem.base.parameters])
 
 
-def _nominal_values(problem: Problem) -> Array:
-    """Return the nominal values (parameters,) of the problem or its robot file; zero if there are none."""
-    values = [item.nominal or 0.0 for item in problem.base.parameters]
-    return np.array(values if problem.nominal is None else problem.nominal, dtype=float)
-
-
 def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array], to_zero: tuple[str, ...]
                        ) -> tuple[Array, Array]:
-    """Return nominal values (parameters,), zero except for bodies and friction with one, and scales (parameters,):
-    the value itself, or the value that alone would explain the torques."""
+    """Return nominal values (parameters,) and scales (parameters,). Nominal values are zero except for bodies and
+    regularised friction. The scale is the value itself, or the value that alone would explain the torques."""
     parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
+    given = [item.nominal or 0.0 for item in parameters] if problem.nominal is None else problem.nominal
     nominal = np.array([value if own and item.symbol not in to_zero else 0.0 for item, value, own
-                        in zip(parameters, _nominal_values(problem), _regularised_friction(problem), strict=True)])
+                        in zip(parameters, given, _regularised_friction(problem), strict=True)], dtype=float)
     for name, places in parameters.bodies.items():
         nominal[places] = ten.from_pseudo_inertia(bodies[name])
     alone = np.where(size > 0.0, np.linalg.norm(stacked.rho) / np.where(size > 0.0, size, 1.0), 0.0)

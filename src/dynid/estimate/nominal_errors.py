@@ -90,9 +90,9 @@ class NominalErrors:
 def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[ErrorGroup]:
     """Return the groups of parameters with a common error.
 
-    They are the shape of each body with its nominal pseudo-inertia (4, 4), the masses of all bodies, and each kind of
-    the other parameters by their scale (parameters,). A body that is not physically consistent, or has no size, has
-    errors of the scale of its parameters.
+    There is one group for the shape of each body, one for the masses of all bodies, and one for each symbol of the
+    other parameters. matrices: nominal pseudo-inertia (4, 4) of each body. scale (parameters,): scales of the
+    parameters. A body that is not physically consistent, or has no size, has errors of the scale of its parameters.
     """
     width, masses, found = len(parameters), [], []
     body = np.zeros(width, dtype=bool)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -112,6 +112,12 @@ class _Rule:
             raise ModelError(f"a threshold must be above zero and alpha between 0 and 1, got {self.threshold} and "
                              f"{self.alpha}", code="bad-threshold")
 
+    def allows(self, gone: int, statistic: float, free: float) -> bool:
+        """Return whether `gone` parameters may be removed by the F-test with `free` degrees of freedom."""
+        from scipy.special import fdtri
+
+        return self.criterion != "f-test" or statistic < float(fdtri(gone, min(free, 1e9), 1.0 - self.alpha))
+
     def facts(self, removed: list[Removal], before: float) -> dict[str, Any]:
         """Return facts about the removal for the diagnostics of an estimate."""
         return {"criterion": self.criterion, "removed": [one.name for one in removed], "relative_error_before": before}
@@ -161,8 +167,6 @@ def essential(problem: Problem, *, criterion: str = "standard-error", threshold:
 def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | None,
                    facts: Mapping[str, Any]) -> Essential:
     """Remove parameters by algebra on the compressed factor; the last estimate has its own standard errors."""
-    from scipy.special import fdtri
-
     regression, names = problem.regression, problem.base.names
     if weights is None and name != "ols":
         weights = joint_weights(regression)
@@ -179,12 +183,7 @@ def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | No
         raise NotPossibleError(f"{count:.0f} {rule.rows} rows are too few for an F-test of {len(first)} base "
                                "parameters; record a longer motion", code="too-few-rows")
     view = FoldedView(stacked, noisy.middle, stacked.select(first).rest, free)
-    choose = chooser(rule.criterion, rule.threshold, view, first, stacked)
-
-    def allowed(gone: int, statistic: float) -> bool:
-        return rule.criterion != "f-test" or statistic < float(fdtri(gone, free, 1.0 - rule.alpha))
-
-    kept, more = walked(view, first, names, choose, allowed)
+    kept, more = walked(view, first, names, rule, stacked, free)
     removed = [*(Removal(names[c], np.inf, 0.0) for c in np.flatnonzero(~full.excited)), *more]
     reduced = replace(problem, regression=regression.select(kept))
     before = linear_estimate(problem, name, weights, **facts)
@@ -205,22 +204,14 @@ def _with_shape(problem: Problem, found: Estimate) -> Problem:
 
 def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any]) -> Essential:
     """Remove parameters by the covariance of the estimate, and estimate again until no more are removed."""
-    from scipy.special import fdtri
-
     before = estimate = identify(problem, method=name, **options)
     removed, reduced = list[Removal](), problem
     for _ in range(_MAX_REFITS):
         size = np.diag(estimate.covariance)
         first = np.flatnonzero((size > 0) & np.isfinite(size)).astype(np.int64)
-        view: View = NormalView(estimate.values, estimate.covariance)
         stacked = stack_enough(reduced.regression, joint_weights(reduced.regression))
-        choose = chooser(rule.criterion, rule.threshold, view, first, stacked)
-
-        def allowed(gone: int, statistic: float, free: float = estimate.uncertainty.degrees_of_freedom) -> bool:
-            free = free if np.isfinite(free) else 1e9
-            return rule.criterion != "f-test" or statistic < float(fdtri(gone, free, 1.0 - rule.alpha))
-
-        kept, more = walked(view, first, reduced.base.names, choose, allowed)
+        kept, more = walked(NormalView(estimate.values, estimate.covariance), first, reduced.base.names, rule, stacked,
+                            estimate.uncertainty.degrees_of_freedom)
         unknown = [Removal(reduced.base.names[c], np.inf, 0.0) for c in range(len(size)) if c not in set(first)]
         if not more and not unknown:
             break
@@ -287,10 +278,7 @@ class KeptParameters(NamedTuple):
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
 
-class View(Protocol):
-    """Protocol of a fit that can be evaluated with only some of its parameters, given by their indices."""
-
-    def __call__(self, kept: Ints) -> KeptParameters: ...
+View = Callable[[Ints], KeptParameters]  # a fit with only some of its parameters, given by their indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,11 +326,19 @@ class NormalView:
 Choose = Callable[[Ints, Array], int | None]  # kept ones, relative standard errors -> next to remove
 
 
-def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
-           allowed: Callable[[int, float], bool] = lambda gone, statistic: True) -> tuple[Ints, list[Removal]]:
-    """Return the indices of the kept parameters, ascending, and the removed parameters in order of removal. allowed:
-    function of the number of removals and the F-statistic that accepts a removal."""
-    kept, removed = first, list[Removal]()
+def walked(view: View, first: Ints, names: Sequence[str], rule: _Rule, stacked: Stacked,
+           free: float) -> tuple[Ints, list[Removal]]:
+    """Remove parameters by a rule; return the indices of the kept ones, ascending, and the removed ones in order.
+
+    Args:
+        view: the fit.
+        first: indices of the parameters to begin with (k,).
+        names: names of all base parameters.
+        rule: rule of the removal.
+        stacked: equations of all joints.
+        free: degrees of freedom of an F-test.
+    """
+    kept, removed, choose = first, list[Removal](), chooser(rule.criterion, rule.threshold, view, first, stacked)
     while len(kept) > 1:
         relative = view(kept).relative
         worst = choose(kept, relative)
@@ -352,7 +348,7 @@ def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
         fewer = np.delete(kept, place)
         gone = len(first) - len(fewer)
         statistic = view(fewer).cost / gone
-        if not allowed(gone, statistic):
+        if not rule.allows(gone, statistic, free):
             break
         kept = fewer
         removed.append(Removal(names[worst], float(relative[place]), float(statistic)))

@@ -50,9 +50,8 @@ class OnDemand:
     """
 
     def __init__(self, compute: Callable[[CovType | None], Uncertainty], cov_type: CovType | None = None) -> None:
-        self._compute: Callable[[CovType | None], Uncertainty] | None = compute
-        self._cov_type = cov_type
-        self._found: dict[str, Uncertainty] = {}
+        self._compute, self._cov_type = compute, cov_type
+        self._found: list[Uncertainty] = []
 
     @staticmethod
     def known(found: Uncertainty) -> OnDemand:
@@ -66,18 +65,16 @@ class OnDemand:
         return OnDemand(compute)
 
     def __call__(self) -> Uncertainty:
-        compute = self._compute
-        if "it" not in self._found and compute is not None:
+        if not self._found:
             with one_blas_thread():
-                self._found.setdefault("it", compute(self._cov_type))
-        return self._found["it"]
+                self._found.append(self._compute(self._cov_type))
+        return self._found[0]
 
     def by(self, cov_type: CovType) -> OnDemand:
         """Return the uncertainty of the estimate with a covariance of a named type."""
         if cov_type not in get_args(CovType):
             raise ModelError(f"there is no cov_type '{cov_type}'; there are {', '.join(get_args(CovType)[:3])}",
                              code="unknown-cov-type")
-        assert self._compute is not None
         return OnDemand(self._compute, cov_type)
 
     def then(self, change: Callable[[Uncertainty], Uncertainty]) -> OnDemand:

@@ -137,11 +137,6 @@ class Online(Streamed):
         """Sample counts at which earlier data were discarded."""
         return tuple(self._stream.recursion.restarts)
 
-    @property
-    def effective_samples(self) -> float:
-        """Return the number of current samples that carry the same information as all remembered data."""
-        return self._stream.recursion.memory.weight
-
     def __repr__(self) -> str:
         return (f"<Online by {self.method}: {self.samples} samples, {len(self.base)} base parameters, forgetting "
                 f"{self._stream.recursion.forgetting.name}>")

@@ -45,9 +45,9 @@ If any joint sets ``measured``, logs contain the positions of the joints that se
 ``driven`` and torques; see `dynid.robot.followers`.
 
 With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, its mimic
-joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia. Closures name links of the URDF.
-``[[terms]]``, ``[values]`` and ``[[frame]]`` are as in other files; joint numbers in the names of values do not count
-dependent joints.
+joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia. Closures name links of
+the URDF. ``[[terms]]``, ``[values]`` and ``[[frame]]`` are as in other files; joint numbers in the names of values do
+not count dependent joints.
 """
 
 from __future__ import annotations

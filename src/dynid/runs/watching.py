@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.online import FeedOptions, Online
 from dynid.online.events import StreamEvent
-from dynid.online.sources import Block, Losses, datagrams, growing, replayed, standard_input
+from dynid.online.sources import Block, Losses, datagrams, growing, lines_of, replayed
 from dynid.online.store import Record, read_history
 from dynid.output_fields import map_of, output_fields
 from dynid.payloads import LivePayload, PayloadEstimate
@@ -156,7 +157,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: 
         stream.remark("bad-line", text)
 
     if source == "-":
-        return standard_input(dof, complain)
+        return lines_of(sys.stdin, dof, complain)
     if source.startswith("udp:"):
         host, _, port = source.removeprefix("udp:").rpartition(":")
         if not port.isdigit():

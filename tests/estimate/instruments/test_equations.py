@@ -82,7 +82,7 @@ def test_the_projection_solves_the_weighted_instrumental_equations() -> None:
 
 def test_residuals_at_the_low_rate() -> None:
     found, dense = equations(None)
-    low = found.measured.logs[0]
+    low = found.logs[0]
     again = Instrumented(Measured(MODEL, BASE, at_low_rate([low])), found.motions, found.tapers)
     left = low_rate(again, BASE.reduce(THETA), low_rate_scale([low]))
     thin = Decimation(5)

@@ -171,11 +171,6 @@ class Recursion:
             factors[at:at + count] = self.forgetting.plan(self.layout.base, self.done, count)[1]
         return mode, factors
 
-    @property
-    def forgetting_window(self) -> int:
-        """Number of samples between two periodic operations of the form of forgetting."""
-        return 1 if self.watcher is None else self.watcher.every
-
     # -- operations of watchers ------------------------------------------------------------------------
     def add_rows(self, matrix: Array, values: Array) -> None:
         """Add rows matrix (k, base) beta = values (k,), each with a standard deviation of one; with instruments they
@@ -191,12 +186,8 @@ class Recursion:
         self.prior, self.before = prior, self.beta.copy()
         self.restarts.append(self.done)
         self.memory.clear()
-        b = len(self.beta)
-        front = prior.matrix if self.instrumented else np.zeros((len(prior.matrix), 0))
-        rows = np.column_stack([front, prior.matrix, prior.values])
-        self.r[:] = triangular(np.vstack([np.zeros((self.width, self.width)), rows]))
-        self.norms = np.sum(prior.matrix ** 2, axis=0)[:b]
-        self.solve()
+        self.padded[:], self.norms[:] = 0.0, 0.0
+        self.add_rows(prior.matrix, prior.values)
 
     def take(self, r: Array) -> None:
         """Replace the triangular factor of the current estimate."""

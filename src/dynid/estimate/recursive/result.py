@@ -1,9 +1,9 @@
 """Estimate of a recursion with a covariance that accounts for autocorrelation, and the status of its parameters.
 
-The status is that of the modified recursive least squares (Lomakin and Deutscher, fig. 1). In their notation, <v_i,
-v_i> is the squared norm of the part of a column that is independent of the identified columns before it, a squared
-diagonal entry of the triangular factor. K_ii is the squared norm of the whole column. A parameter with too small an
-independent part keeps its initial value. Unlike in eq. 41, the others are estimated by least squares on all data.
+The status is that of the modified recursive least squares (Lomakin and Deutscher, fig. 1). In their notation, K_ii is
+the squared norm of a column. <v_i, v_i> is the squared norm of its part that is independent of the identified columns
+before it, a squared diagonal entry of the triangular factor. A parameter with too small an independent part keeps its
+initial value. Unlike in eq. 41, the others are estimated by least squares on all data.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
         return ScoreNoise(middle, "innovations")
     else:
         found = ScoreNoise(naive_noise_matrix(regression, solution, recursion.scale), "independent")
-    return replace(found, middle=found.middle + prior_noise(regression))
+    prior = regression.prior  # its rows have unit noise
+    return found if prior is None else replace(found, middle=found.middle + prior.matrix.T @ prior.matrix)
 
 
 def moderated(naive: Array, variances: Array, freedoms: Array, identified: Bools) -> tuple[Array, float]:
@@ -117,13 +118,6 @@ def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:
     known = identified & (np.diag(naive) > 0.0)
     scale = np.sqrt(np.where(known, variances / np.where(known, np.diag(naive), 1.0), 0.0))
     return naive * np.outer(scale, scale)
-
-
-def prior_noise(regression: Regression) -> Array:
-    """Return the covariance (base, base) of the score by the prior rows, which have unit noise."""
-    if regression.prior is None:
-        return np.zeros((len(regression.base), len(regression.base)))
-    return regression.prior.matrix.T @ regression.prior.matrix
 
 
 Limits = Mapping[str, tuple[float, float]] | str | None

@@ -27,6 +27,7 @@ from dynid.estimate.simulators.friction_fit import (
 from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
 from dynid.files import write_whole
 from dynid.output_fields import map_of, output_fields, record
+from dynid.plain import finite
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
@@ -70,7 +71,7 @@ class Exported:
         """Return the object as plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]
         return {"target": self.target, "files": [str(path) for path in self.paths],
-                "joints": {joint.name: {key: _finite(getattr(joint, key)) for key in names} for joint in self.joints},
+                "joints": {joint.name: {key: finite(getattr(joint, key)) for key in names} for joint in self.joints},
                 "loss": {one.joint: {"error": one.error, "torque": one.torque, "percent": one.percent,
                                      "approximated": list(one.terms)} for one in self.losses},
                 "loss_along": "log" if self.is_logged else "random states", "notes": list(self.notes)}
@@ -283,10 +284,6 @@ def _usd_json(request: _Request) -> tuple[Path, ...]:
     return (request.write(request.path, usd_json(request.robot, request.inertias[:request.robot.dof], request.joints)),)
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None
-
-
 Target = tuple[Callable[[_Request], tuple[Path, ...]], tuple[str, ...]]
 # By name: the function that writes the files, and which passive values of a joint the target represents.
 TARGETS: dict[str, Target] = {
@@ -297,20 +294,17 @@ SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "mjlab": ".py", "isaaclab": ".py", 
             "usd-json": ".json"}
 
 
-def mujoco_actuator(joint: SimulatedJoint, timestep: float = MUJOCO_TIMESTEP) -> str | None:
+def mujoco_actuator(joint: SimulatedJoint) -> str | None:
     """Return the actuator of a joint as MJCF, or None where no drive is known.
 
     A motor with known winding is a `dcmotor` that takes a voltage. A controller with an integral gain is a `pid`, one
-    without it a `position`, with force = stiffness (command - q) - kd dq.
-
-    Args:
-        joint: a joint with its drive.
-        timestep: time step of the simulation, s, which determines the number of samples of a delay.
+    without it a `position`, with force = stiffness (command - q) - kd dq. The number of samples of a delay is that of
+    MuJoCo's default time step.
     """
     if not joint.is_driven:
         return None
     name = xml_attribute(joint.name)
-    shared = {"delay": joint.delay, "nsample": math.ceil(joint.delay / timestep) + 1} if joint.delay > 0 else {}
+    shared = {"delay": joint.delay, "nsample": math.ceil(joint.delay / MUJOCO_TIMESTEP) + 1} if joint.delay > 0 else {}
     if joint.resistance is not None and joint.torque_constant is not None:
         saturation = {"saturation": joint.force_limit} if np.isfinite(joint.force_limit) else {}
         return _element("dcmotor", name, {"motorconst": joint.torque_constant, "resistance": joint.resistance,
