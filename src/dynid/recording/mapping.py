@@ -48,7 +48,7 @@ class SignalPlace(BaseModel):
         topic: topic of the bag, if it differs from that of the positions.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
 
     columns: Names | None = None
     file: str | None = None
@@ -141,7 +141,7 @@ class Mapping(BaseModel):
         bad_rows: "drop" leaves out unusable rows and states which; "error" stops at the first.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid", allow_inf_nan=False)
 
     preset: str | None = None
     time: Names | SignalPlace | None = None

@@ -20,7 +20,8 @@ Settings = TypeVar("Settings", bound=BaseModel)
 Trust = bool | Literal["model"]
 
 # TOML can represent infinity, as in [prepare] saturation, so written settings keep it.
-FINITE_NUMBERS = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
+FINITE_NUMBERS = ConfigDict(frozen=True, defer_build=True, extra="forbid", allow_inf_nan=False,
+                            ser_json_inf_nan="constants")
 MOST_BLOCKS = 100  # blocks of cross-validation, each with its own fit; ten are usual
 
 

@@ -59,7 +59,7 @@ Vector3 = tuple[float, float, float]
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
 
 
 class JointTable(_Table):
