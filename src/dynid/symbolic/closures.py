@@ -76,7 +76,7 @@ def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> Lo
     rates = [solve([-row[k] for row in jacobian]) for k in range(n)]
     X = [[rates[k][i] for k in range(n)] for i in range(follow)]
     moving = [*dq, *(dot(row, dq) for row in X)]
-    # Derivatives of the equations along the motion, the rates held: those of symbols that stand for them.
+    # Derivatives of the equations along the motion at constant rates, which are represented by symbols.
     held = graph.symbols("rate", len(z))
     along = Derivatives(graph, dict(zip(z, held, strict=True)))
     told = {symbol.node: rate for symbol, rate in zip(held, moving, strict=True)}

@@ -117,8 +117,8 @@ def chain(robot: Robot) -> Chain:
         if abs(near) > FAR_FRAME_RATIO * size:
             near = 0.0
         fixed = start @ translation(0.0, 0.0, -near) @ rotation_z(-angle)
-        # The body in the joint's frame, written down and not as a product of poses there and back, whose rounding would
-        # double with every body.
+        # The pose of the body in the joint's frame is written directly. The product of a pose and its inverse would
+        # double the rounding error with every body.
         within = translation(0.0, 0.0, near) @ joint.after
         if joint.prismatic:
             fixed[:3, 3] = 0.0

@@ -19,7 +19,7 @@ from dynid.symbolic.graph import Graph, Value
 from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, numbers
 
 NUMBERS = 10  # of a body: Sxx Sxy Sxz Syy Syz Szz MX MY MZ M
-FORCES = slice(6, 10)  # those that have a force beside a moment
+FORCES = slice(6, 10)  # parameters that cause a force in addition to a moment
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from dynid.robot import FREE_COORDINATES as SIX
 
 _NEWTON_STEPS = 40  # of the distribution of vertical forces; damped steps near an edge are many
 _NEWTON_TOLERANCE = 1e-12  # squared Newton decrement at which the distribution is found
-_INNER_SHARE = 0.98  # of the way from the middle to an edge up to which forces are distributed
-_SMALLEST_LOAD = 0.05  # of the weight that a distribution assumes at least; a limit on the load refuses less
+_INNER_SHARE = 0.98  # of the distance from the middle to an edge: farther centres of pressure are moved to it
+_SMALLEST_LOAD = 0.05  # of the weight: smallest load for which forces are distributed; a limit refuses less
 _MIN_RADIUS = 1e-3  # m, of the inscribed circle of a support polygon
 
 

@@ -82,7 +82,7 @@ class Statements:
         return name
 
     def _pair(self, angles: Sequence[int]) -> None:
-        """Return the text of sine and cosine of some angles, computed together."""
+        """Add lines that compute sine and cosine of some angles together, and keep their texts."""
         assert self._spelling.angles is not None
         lines, pairs = self._spelling.angles([self._texts[k][0] for k in angles], len(self._angles))
         self.lines += lines
