@@ -114,8 +114,8 @@ def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0
 
 
 def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, bounds: tuple[Array, Array]) -> Array:
-    """Return postures (points, dof) along the self-motion from `start`, which begins in the direction `wish` (dof,) and
-    ends at the bounds, at a singular posture, or where the path closes."""
+    """Return postures (points, dof) along the self-motion from `start`, which begins in the direction `wish` (dof,).
+    It ends at the bounds, at a singular posture, or where the path closes."""
     found: list[Array] = []
     q, ahead = start, wish
     for _ in range(int(MAX_PATH_ANGLE / SELF_MOTION_STEP)):

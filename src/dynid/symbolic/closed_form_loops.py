@@ -31,8 +31,8 @@ _INTERSECTION_TOLERANCE = 1e-9  # m: axes at a smaller distance intersect
 
 @dataclass(frozen=True, eq=False)
 class ExplicitLoops:
-    """Closed form on a graph in the symbol q: positions (following,) of the dependent joints, and sine and cosine of
-    the revolute ones, None for prismatic ones."""
+    """Closed form on a graph in the symbol q: positions (dependent,) of the dependent joints, and their sine and
+    cosine, or None for a prismatic joint."""
 
     graph: Graph
     positions: Vector
@@ -58,7 +58,7 @@ class _Distance:
 
 @dataclass(eq=False)
 class _Search:
-    """State of the search. postures (samples, dof + following): coordinates that close the loops."""
+    """State of the search. postures (samples, coordinates): coordinates that close the loops."""
 
     graph: Graph
     chain: Chain
@@ -269,8 +269,8 @@ class _Search:
         return False
 
     def _apart(self, joints: list[int], distance: _Distance) -> tuple[Vector, list[Vector]]:
-        """Return the vector between the ends of a distance with the joints at zero, and its derivative by each
-        prismatic joint, the first along its positive axis."""
+        """Return the vector between the ends of a distance with the joints at zero, and its derivatives by the
+        prismatic joints. Its sign is such that the first derivative is the positive joint axis."""
         graph, still = self.graph, dict(self.frames)
         for j in joints:
             still[j] = place_at(graph, self.chain.links[j], graph.zero)
@@ -306,8 +306,8 @@ def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[
 
 
 def explicit_loops(chain: Chain, followers: DependentJoints, postures: Array) -> ExplicitLoops | None:
-    """Return the dependent joints in closed form, or None if none is found; postures (samples, dof + following):
-    coordinates that close the loops, the first that of the loops."""
+    """Return the dependent joints in closed form, or None if no closed form is found. postures (samples, coordinates):
+    coordinates that close the loops; the first is the initial posture, which selects the branch."""
     graph, n = Graph(), len(followers.free)
     count = postures.shape[1] - n
     z = [*graph.symbols("q", n), *graph.symbols("q_follow", count)]

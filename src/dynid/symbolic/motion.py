@@ -1,10 +1,10 @@
 """Motion of the bodies on the graph: angular velocities, accelerations, and the wrench per unit of each inertial
 parameter.
 
-Newton-Euler recursion with second moments: the points r of a body (in its frame) have accelerations a + U r, U = [dw]x
-+ [w]x[w]x, so its force is m a + U h and its moment h x a + vee(U S), with h its first and S its second moments, vee of
-a matrix W the vector (W_zy - W_yz, W_xz - W_zx, W_yx - W_xy). The third column of U is independent of a revolute
-joint's own motion, U_i z = R' U_before z, which saves most of the rotation of dw.
+Newton-Euler recursion with second moments: a point r of a body, in its frame, has the acceleration a + U r with U =
+[dw]x + [w]x[w]x. With first moments h and second moments S, the force is m a + U h and the moment h x a + vee(U S). vee
+of a matrix W is the vector (W_zy - W_yz, W_xz - W_zx, W_yx - W_xy). The third column of U does not depend on a revolute
+joint's own motion: U_i z = R' U_before z. This saves most of the rotation of dw.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class FramePose:
 
 
 def places(graph: Graph, chain: Chain, q: Sequence[Value], apart: Collection[int] = ()) -> list[FramePose]:
-    """Return the frames of all bodies at the positions q; apart: joints whose sine and cosine may be given, so that
-    offsets are not added to their angles."""
+    """Return the frames of all bodies at the positions q. apart: joints whose sine and cosine may be given; offsets are
+    not added to their angles."""
     return [place_at(graph, link, q[i], apart=i in apart) for i, link in enumerate(chain.links)]
 
 

@@ -1,8 +1,8 @@
 """Parameters of generated code, and how they follow from the parameters of a model.
 
 The torques do not distinguish all parameters. Mass along a revolute joint's axis can be assigned to the previous body,
-so Szz, MZ and M of a revolute joint's body can be zero, and all second moments of a prismatic one's
-(`Chain.handed_over`). The remaining ones are found like base parameters. Where a body's mass can represent a first
+so Szz, MZ and M of its body can be zero (`Chain.handed_over`). All second moments of a prismatic joint's body can be
+zero. The remaining parameters are found like base parameters. Where a body's mass can represent a first
 moment of the previous body, both are tried, and the one with fewer operations is used.
 """
 
@@ -75,7 +75,7 @@ class ModelLayout:
 
     @cached_property
     def closed_postures(self) -> Array:
-        """Coordinates (samples, dof + follow) that close the loops; the first are those of their posture."""
+        """Coordinates (samples, dof + follow) that close the loops; the first row is their initial posture."""
         begin = chain_of(self.robot).begin[None, :self.dof]
         others = begin + 0.5 * (random_postures(self.robot, _CHECKED_POSTURES, np.random.default_rng(0)) - begin)
         q = np.vstack([begin, others[closes(self.robot, others)]])
@@ -249,8 +249,8 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
 
 
 def _on_tree(robot: Robot, own: Array) -> Array:
-    """Return rows for the inertial parameters of a robot's bodies (10 bodies, columns), with or without dependent
-    bodies at the end, as rows for all bodies of the tree."""
+    """Return rows (10 bodies of the tree, columns) from rows of a robot's bodies (10 bodies, columns), which may
+    include dependent bodies at the end."""
     following = robot.followers
     if following is None:
         return own
