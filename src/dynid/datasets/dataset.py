@@ -2,8 +2,8 @@
 
 A dataset keeps some of its logs in memory: all of them if they are small, otherwise a few selected by a hash of their
 names (pilot logs). Choices from data (cut-off, friction, gravity) and tests on single rows use the logs in memory. The
-compressed regression is summed over all logs, in this process, by worker processes or on a cluster, log by log, so that
-memory does not grow with the data. The sum is bitwise the same in all three cases.
+compressed regression is summed log by log, so memory does not grow with the data. This process, worker processes or a
+cluster compute the sum, which is bitwise the same in all three cases.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class Folding:
         return Folding(logs, replace(job, keeps=kept is not None), in_memory or {}, kept, known, found)
 
     def workers(self, wanted: Workers) -> Workers:
-        """Return the wanted workers, or one process if at most one log is to be read."""
+        """Return the given workers, or one process if at most one log is to be read."""
         left = len(self.logs) - len(self.in_memory) - len(self.known) - len(self.failures)
         chosen = wanted if left > 1 or wanted.scheduler is not None else Workers(1)
         if chosen.processes != 1 or chosen.scheduler is not None:

@@ -129,8 +129,8 @@ def closure_conditions(robot: Robot, q: Array) -> Array:
 
 
 def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
-    """Return random positions (count, dof) of the independent joints at which the loops close, within joint limits or
-    one turn, and closer to the initial posture if the loops close at few positions."""
+    """Return random positions (count, dof) of the independent joints at which the loops close. They are within joint
+    limits or one turn, and closer to the initial posture if the loops close at few positions."""
     low, high = (np.clip(robot.limit(which), -np.pi, np.pi) for which in ("lower", "upper"))
     followers = robot.followers
     if followers is None or followers.loops is None:

@@ -36,9 +36,9 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
 def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
     """Return the index of the closure that fails at q (dof,), and the joints of its loop that block it.
 
-    At the last closed posture on the path from the initial posture to q, the derivatives of the closures by the
-    dependent joints usually lose rank, and the singular direction shows the closure and the joints. Otherwise a
-    redundant closure is open: the one with the largest least-squares residual.
+    The last closed posture on the path from the initial posture to q is usually singular: the derivatives of the
+    closures by the dependent joints lose rank, and the singular direction shows the closure and the joints. Otherwise
+    a redundant closure is open: the one with the largest least-squares residual.
     """
     from dynid.dynamics.following import chain_of
 

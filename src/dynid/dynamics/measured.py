@@ -34,7 +34,7 @@ class OwnPositions(NamedTuple):
         rates: derivatives of the measured joints by the independent ones (samples, measured, dof).
         driven: derivatives of the driven joints by the independent ones (samples, driven, dof).
         misfit: measured minus computed positions (samples, measured), rad or m.
-        last: state from which the following samples continue.
+        last: coordinates and determinant of the last sample, from which the next samples continue.
     """
 
     q: Array

@@ -6,8 +6,8 @@ Those of dependent bodies, on mimic joints and in closed loops, are at the end; 
 no mass. Order of arguments: robot, then inertias or frame, then q, dq, ddq or tau. Units are SI; torques of prismatic
 joints are forces. `threads` is the number of threads (default: all cores).
 
-For a robot with a free base and n joints, q is a configuration (samples, 7 + n), and dq, ddq and tau have 6 + n
-columns, the base first (`dynid.dynamics.root_frame`); the six base rows are the wrench on the root, force first, in
+For a robot with a free base and n joints, q is a configuration (samples, 7 + n). dq, ddq and tau have 6 + n columns,
+the base first (`dynid.dynamics.root_frame`). The six torques of the base are the wrench on the root, force first, in
 its axes. Quantities in the base frame are then in the world frame. A motion that is already in the axes of the root
 (samples, 6 + n) is used unchanged, and results are in these axes.
 """

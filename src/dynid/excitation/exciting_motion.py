@@ -94,8 +94,8 @@ class ExcitingMotion:
         return self.trajectory.at(t).q
 
     def torques(self, theta: Array, t: ArrayLike) -> Array:
-        """Return the torques (m, dof) for parameters theta at times t (m,), s. For robots with standing feet they are
-        those of the nominal model, and nan for the base."""
+        """Return the torques (m, dof) for parameters theta at times t (m,), in s. With standing feet, these are the
+        torques of the nominal model, and nan for the base."""
         if isinstance(self.trajectory, WholeBodyTrajectory):
             joints = self.trajectory.torques(t)
             return np.hstack([np.full((len(joints), self.trajectory.dof - joints.shape[1]), np.nan), joints])
@@ -134,11 +134,11 @@ class ExcitingMotion:
 
 def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | None = None, *,
            measurement: Measurement = _MEASUREMENT, prior: PriorKnowledge = _NO_PRIOR, seed: int = 0) -> ExcitingMotion:
-    """Return a motion with its condition number, the expected standard errors of every base parameter and its use of
-    every limit, slowed down if limits or nominal torques require it.
+    """Return a motion with its condition number, the expected standard errors of the base parameters and its use of
+    every limit.
 
-    model, limits, measurement, prior: see `excite`. An error is raised if the motion leaves the joint ranges or the
-    workspace.
+    The motion is slowed down if limits or nominal torques require it. An error is raised if it leaves the joint ranges
+    or the workspace. model, limits, measurement, prior: see `excite`.
     """
     return _assessed(design_experiment(model, limits, Fourier(), "condition", measurement, prior), trajectory, seed)
 
@@ -194,8 +194,8 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
 
 def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
     """Return the factor on the duration that satisfies a violated limit; tried: previous slowdowns and their reports.
-    Torques also contain gravity and friction. If inertia adds to the peak torque, the peak is convex in 1 / slowdown,
-    so linear extrapolation from the last two reports does not overestimate the slowdown."""
+    The peak torque is extrapolated linearly from the last two reports. It is usually convex in 1 / slowdown, because it
+    also contains gravity and friction, so the extrapolation does not overestimate the slowdown."""
     if usage.kind != "torque":
         return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)
     if len(tried) == 1:

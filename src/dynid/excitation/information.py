@@ -23,11 +23,10 @@ SPEED_POWER = {"N m": 0, "N": 0, "N m s/rad": 1, "N s/m": 1, "N m s^2/rad^2": 2,
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Fisher information matrix A = D (known + sum_j w_j^2 Y_j' Y_j) D of a motion.
+    """Fisher information matrix A = D (K' K + sum_j w_j^2 Y_j' Y_j) D of a motion; Y_j: base regressor of joint j.
 
-    layout: order of the base columns. weights (dof,): 1 / noise of each joint's torque. scale (base,): prior magnitude
-    of each base parameter, the diagonal of D. known (base, base): triangular factor of earlier logs with the same
-    weights.
+    layout: order of the base columns. weights (dof,): w_j, 1 / noise of each joint's torque. scale (base,): prior
+    magnitude of each base parameter, the diagonal of D. known (base, base): K, triangular factor of earlier logs.
     """
 
     layout: Layout
@@ -58,7 +57,7 @@ class Information:
         return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 
     def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the base regressor of each joint (layout.rows, samples); rows for torques are not set."""
+        """Return the base regressor of all joints (layout.rows, samples); the last row of each joint is not set."""
         out = np.empty((self.layout.rows, len(q)))
         complete(self.layout.model).fill(q, dq, ddq, self.layout.place, out)
         return out
@@ -155,7 +154,7 @@ def _friction(base: BaseParameters, robot: Robot | None) -> Array:
 
 NOISE_SHARE = 0.02  # relative to a joint's typical torque
 _SHARE_OF_LIMIT = 0.3  # typical torque relative to its limit, if inertias are not known
-_DRAWN_STATES = 256
+_DRAWN_STATES = 256  # random states over which the typical torque is the RMS
 _TOP_SPEED_RATE = 3.0  # 1/s: a joint without a limit of acceleration reaches its top speed in a third of a second
 
 

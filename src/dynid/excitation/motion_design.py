@@ -52,17 +52,17 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     if isinstance(model, Robot):
         model = Model(model, make_terms(model, defaults=True))
     notes: tuple[str, ...] = ()
-    if standing is not None:
-        from dynid.excitation.standing.stance_design import standing_design
-
-        design, notes = standing_design(model, standing, limits, family, criterion, measurement, prior, search.seed)
-    else:
+    if standing is None:
         machine = getattr(model, "robot", None)
         if isinstance(machine, Robot):
             refuse_without_feet(machine)
         if isinstance(model, FlexibleModel):
             model, notes = model.rigid, (_RIGID_JOINTS_NOTE,)
         design = design_experiment(model, limits, family, criterion, measurement, prior)
+    else:
+        from dynid.excitation.standing.stance_design import standing_design
+
+        design, notes = standing_design(model, standing, limits, family, criterion, measurement, prior, search.seed)
     starts = MultiStart(design, search, began)
     best = starts.run()
     whole = design.whole(best.trajectory)

@@ -17,9 +17,9 @@ from dynid.excitation.trajectories.trajectory import Piecewise
 from dynid.robot import Robot
 
 SELF_MOTION_STEP = 0.01  # rad along the path
-MAX_PATH_ANGLE = 4.0 * np.pi  # rad, end of a closed path
+MAX_PATH_ANGLE = 4.0 * np.pi  # rad, longest path in one direction; closed paths end earlier
 _SINGULAR_JACOBIAN = 0.03  # smallest relative singular value of the Jacobian along a path
-_NEWTON_STEPS = 8  # of Newton's method
+_NEWTON_STEPS = 8  # most iterations of Newton's method for the pose
 _POSE_TOLERANCE = 1e-10  # m and rad
 _KNOT_SECONDS = 0.01  # s between the knots of the motion in time
 MIN_PATH_ANGLE = 0.1  # rad, shortest useful path
@@ -114,8 +114,8 @@ def null_space_motion(path: SelfMotion, limits: Limits, *, duration: float = 20.
 
 
 def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, bounds: tuple[Array, Array]) -> Array:
-    """Return postures (points, dof) along the self-motion from `start`, first in the direction `wish`,
-    until it ends."""
+    """Return postures (points, dof) along the self-motion from `start`, which begins in the direction `wish` (dof,).
+    It ends at the bounds, at a singular posture, or where the path closes."""
     found: list[Array] = []
     q, ahead = start, wish
     for _ in range(int(MAX_PATH_ANGLE / SELF_MOTION_STEP)):

@@ -182,9 +182,9 @@ class Stribeck(ShapedFriction):
 
     Fc S + Fsc arctan(delta dq) + Fv dq + Fo + Fnl |dq|^alpha S,   S = 2/pi arctan(Kv dq).
 
-    It is linear in Fc, Fsc, Fv, Fo and Fnl. The shape parameters delta (s/rad), alpha and Kv (s/rad) are fixed at the
-    given values (one number, or one per joint), or estimated by separable least squares if named in `free`; with
-    `shared` all joints have the same shape (model A of s. 2.4).
+    It is linear in Fc, Fsc, Fv, Fo and Fnl. The shape parameters delta (s/rad), alpha and Kv (s/rad) are one number or
+    one per joint. Those named in `free` are estimated by separable least squares, the others are fixed. With `shared`
+    all joints have the same shape (model A of s. 2.4).
     """
 
     kind = "stribeck"

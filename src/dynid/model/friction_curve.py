@@ -20,8 +20,8 @@ from dynid.model.term import Entries
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
-_CHECKED_SPEEDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the largest speed
-_SPLINE_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_STEP_WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # default widths of steps, relative to the largest speed
+_SPLINE_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # default points of a spline, relative to the largest speed
 _FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # widths of a free curve, relative to the largest speed
 _DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the largest speed: checks that a free curve dissipates
 _SIGNS = ("hard", "tanh", "arctan")
@@ -133,7 +133,7 @@ class FrictionCurve:
 
     @property
     def _shares(self) -> tuple[float, ...]:
-        usual = _CHECKED_SPEEDS if self.shape == "steps" else _SPLINE_KNOTS
+        usual = _STEP_WIDTHS if self.shape == "steps" else _SPLINE_KNOTS
         return self.widths or (_FREE_STEPS if self.free else usual)
 
     @property

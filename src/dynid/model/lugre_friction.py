@@ -57,8 +57,8 @@ class LuGreFriction(ShapedFriction):
 
     Bristles have the presliding distance `reach`; the sliding force decreases from ratio Fz at rest to Fz, and the
     bristles have damping. The term is linear in Fz (N m or N) and Fz1 (N m s or N s), both non-negative. The shape
-    parameters reach (rad or m), ratio (at least one) and vs (rad/s or m/s) are one number or one per joint, estimated
-    by separable least squares if named in `free`. Viscous friction is a separate term. For samples without an order in
+    parameters reach (rad or m), ratio (at least one) and vs (rad/s or m/s) are one number or one per joint. Those named
+    in `free` are estimated by separable least squares. Viscous friction is another term. For samples without order in
     time the torque is Fz sign(dq).
     """
 

@@ -78,8 +78,8 @@ class ExponentialStribeck(ShapedFriction):
     Fc.
 
     See Olsson and others 1998, and Ardiani, s. 1.2.2. It is linear in Fc, Fs and Fv, all non-negative. The shape
-    parameters vs (rad/s or m/s) and power are fixed at the given values (one number, or one per joint), or estimated by
-    separable least squares if named in `free`; with `shared` all joints have the same shape.
+    parameters vs (rad/s or m/s) and power are one number or one per joint. Those named in `free` are estimated by
+    separable least squares, the others are fixed. With `shared` all joints have the same shape.
     """
 
     kind = "exponential-stribeck"

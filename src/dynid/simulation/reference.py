@@ -94,6 +94,15 @@ class Reference:
         dq = None if velocity is None else resampled(recording.t, velocity, grid)
         return Reference.of(q, dq, rate=rate, start=start)
 
+    def at(self, rate: float) -> Reference:
+        """Return the reference resampled to another rate, Hz, by cubic splines."""
+        if rate == self.rate:
+            return self
+        ticks = int(np.floor(self.duration * rate + 1e-9)) + 1
+        grid = self.start + np.arange(ticks) / rate
+        q, dq, ddq = (resampled(self.t, x, grid) for x in (self.q, self.dq, self.ddq))
+        return Reference(q, dq, ddq, rate, self.start)
+
 
 def resampled(t: Array, x: Array, grid: Array) -> Array:
     """Return signals (grid, columns) at the times `grid`, s, by cubic splines through signals x at times t."""

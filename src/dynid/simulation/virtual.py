@@ -78,7 +78,7 @@ class VirtualRobot:
         return self._run(reference, np.random.default_rng(seed))
 
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:
-        """Return a log of the machine following the reference, the same for the same seed.
+        """Return a log of the machine while it follows the reference; equal seeds give equal logs.
 
         The torque of a row is the mean of the torques before and after its tick, as from a current sensor. If the
         encoders are on other joints (`Robot.measured`), steps and noise are theirs; the controller uses true positions.

@@ -23,16 +23,16 @@ from dynid.symbolic.trace import traced_entries, traced_step
 from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, dot, numbers, transposed
 from dynid.symbolic.writer import Writer
 
-# Friction from load is piecewise linear in the accelerations, and Newton's method exact once the signs of the bodies'
-# torques are right: in 80,000 random states of five arms, friction up to half of the torque, none needed a third step.
+# Load-dependent friction is piecewise linear in the accelerations, so Newton's method is exact once the signs of the
+# torques are right. No third step was needed in 80,000 random states of five arms with friction up to half the torque.
 REFINEMENT_STEPS = 3
 _FUNCTION_ARGUMENTS = {
     "inverse_dynamics": "q dq ddq p", "regressor": "q dq ddq", "inertia": "q p", "coriolis": "q dq p",
     "coriolis_matrix": "q dq p", "gravity": "q p", "friction": "q dq p", "forward_dynamics": "q dq tau p",
     "momentum": "q dq p", "energy": "q dq p", "following": "q", "wrenches": "q dq ddq p",
     "step": "q_before dq_before memory_before q dq"}
-_REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # of a model that remembers
-OF_BODIES = ("wrenches",)  # functions that depend on each body's own numbers, not on base parameters alone
+_REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # with the memory of terms as input
+OF_BODIES = ("wrenches",)  # functions that depend on all parameters of each body, not on base parameters alone
 OF_FRAME = ("kinematics", "jacobian")
 _ABOUT = {"kinematics": "Rotation R and position x of frame {frame} in the base, m.",
           "jacobian": "Jacobian of frame {frame} in the base: velocity of its origin, then angular velocity."}
@@ -216,7 +216,7 @@ def coriolis_matrix(w: Writer) -> list[Output]:
     tree = matrices.coriolis(w.graph, w.plan.chain, w.frames, w.motion(w.dq, w.still, weight=False), w.tree(w.dq),
                              w.bodies)
     matrix = w.between_joints(tree)
-    if w.plan.follow:  # with the inertia matrix M of the tree G' (C G + M dG/dt)
+    if w.plan.follow:  # with dependent joints C is G' (C G + M dG/dt), M the inertia matrix of the tree
         mass = matrices.inertia(w.graph, w.plan.chain, w.frames, w.bodies)
         more = transposed([w.joints(apply(mass, column)) for column in transposed(w.rate_slopes)])
         matrix = [add(a, b) for a, b in zip(matrix, more, strict=True)]
@@ -229,7 +229,7 @@ def momentum(w: Writer) -> list[Output]:
     tree = motion.torques(w.graph, w.plan.chain, w.frames, states, w.bodies)
     inertial = add(w.joints(tree), w.accelerated(w.dq))
     slope = w.joints(matrices.kinetic_slope(w.graph, w.plan.chain, w.frames, w.tree(w.dq), w.bodies))
-    if w.plan.follow:  # and the momentum of the tree along dG/dt
+    if w.plan.follow:  # dependent joints add (dG/dt)' times the momentum of the tree
         slope = add(slope, apply(transposed(w.rate_slopes), tree))
     return [_vector("p_m", inertial), _vector("beta", [a - b for a, b in zip(slope, w.weight(), strict=True)])]
 

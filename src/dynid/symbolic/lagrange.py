@@ -20,8 +20,8 @@ _MOST_JOINTS = 4
 
 
 def euler_lagrange(robot: Robot) -> Function:
-    """Return the inverse dynamics of the bodies: from q, dq, ddq (joints,) and theta (10 joints,), the inertial
-    parameters in dynid's order, to tau (joints,)."""
+    """Return the inverse dynamics of the bodies: torques tau (joints,) as a function of q, dq, ddq (joints,) and the
+    inertial parameters theta (10 joints,), in the order XX XY XZ YY YZ ZZ MX MY MZ M of each body."""
     n = robot.dof
     if n > _MOST_JOINTS:
         raise NotPossibleError(f"Lagrange's equations are generated for up to {_MOST_JOINTS} joints, but robot "

@@ -65,7 +65,7 @@ def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: S
     """Return the torque for one unit of each kept parameter: rows are joints, columns parameters (10 body + number).
 
     The axis of every previous joint is transformed into the body's frame, as rotation (3) and velocity of the body's
-    origin (3), and multiplied by each parameter's moment and force.
+    origin (3). The entries are its products with each parameter's moment and force.
     """
     count = len(chain.links)
     matrix = [[graph.zero] * len(kept) for _ in range(count)]

@@ -1,8 +1,8 @@
 """Parameters of generated code, and how they follow from the parameters of a model.
 
 The torques do not distinguish all parameters. Mass along a revolute joint's axis can be assigned to the previous body,
-so Szz, MZ and M of a revolute joint's body can be zero, and all second moments of a prismatic one's
-(`Chain.handed_over`). The remaining ones are found like base parameters. Where a body's mass can represent a first
+so Szz, MZ and M of its body can be zero (`Chain.handed_over`). All second moments of a prismatic joint's body can be
+zero. The remaining parameters are found like base parameters. Where a body's mass can represent a first
 moment of the previous body, both are tried, and the one with fewer operations is used.
 """
 
@@ -31,12 +31,12 @@ from dynid.symbolic.closures import LoopMotion, loop_motion, own_joints
 from dynid.symbolic.frames import Chain, chain
 
 Following = Literal["auto", "given", "solved"]
-# accelerations of joints that follow go with the third power of rates, their rounding with one more
+# Accelerations of dependent joints grow with the third power of the rates, their rounding errors with the fourth.
 _RATE_SCALING_POWER = 4
-_CHECKED_POSTURES = 24  # of loops, in which what is found for them is checked
+_CHECKED_POSTURES = 24  # closed postures in which closed-form solutions of the loops are checked
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
 _INERTIA_UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
-_MOST_JOINTS = 60  # the text of a model grows with the square of it
+_MOST_JOINTS = 60  # the length of the code grows with the square of the number of joints
 _MOST_TRIED = 12  # joints: each try costs a whole recursion, which for larger robots takes seconds
 
 
@@ -75,7 +75,7 @@ class ModelLayout:
 
     @cached_property
     def closed_postures(self) -> Array:
-        """Coordinates (samples, dof + follow) that close the loops; the first are those of their posture."""
+        """Coordinates (samples, dof + follow) that close the loops; the first row is their initial posture."""
         begin = chain_of(self.robot).begin[None, :self.dof]
         others = begin + 0.5 * (random_postures(self.robot, _CHECKED_POSTURES, np.random.default_rng(0)) - begin)
         q = np.vstack([begin, others[closes(self.robot, others)]])
@@ -101,7 +101,7 @@ class ModelLayout:
 
     @cached_property
     def memory_slices(self) -> tuple[slice, ...]:
-        """Indices of each other term's memory among that of all."""
+        """Slice of each term's memory within the memory of all terms in `terms`."""
         counts = [0 if own is None else own.channels(self.model.robot) for own in self._stepping]
         return tuple(slice(sum(counts[:k]), sum(counts[:k + 1])) for k in range(len(counts)))
 
@@ -146,7 +146,7 @@ class ModelLayout:
             rigid = dynamics.regressor(self.tree, *motion) @ back
             columns[:, :, :10 * self.bodies] = np.einsum("stj,stc->sjc", rates, rigid)
             scale = np.maximum(np.abs(rates).max(axis=(1, 2)), 1.0) if self.follow else np.ones(len(q))
-        memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # which may be anything
+        memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # arbitrary states of terms
         for (term, places), own, history in zip(self.terms, self.memory_slices, self._stepping, strict=True):
             robot = self.model.robot
             entries = (term.entries(robot, q, dq, ddq) if history is None
@@ -210,7 +210,7 @@ def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
                                f"'{plan.robot.name}'",
                                "use following = 'given', which makes their positions an input", code="no-closed-form")
     solved = replace(plan, solved=following != "given" and plan.explicit is not None)
-    for name in ("closed_postures", "explicit"):  # found already
+    for name in ("closed_postures", "explicit"):  # reuse the cached results
         if name in plan.__dict__:
             solved.__dict__[name] = plan.__dict__[name]
     return solved
@@ -249,8 +249,8 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
 
 
 def _on_tree(robot: Robot, own: Array) -> Array:
-    """Return rows for the inertial parameters of a robot's bodies (10 bodies, columns), with or without dependent
-    bodies at the end, as rows for all bodies of the tree."""
+    """Return rows (10 bodies of the tree, columns) from rows of a robot's bodies (10 bodies, columns), which may
+    include dependent bodies at the end."""
     following = robot.followers
     if following is None:
         return own

@@ -24,7 +24,7 @@ from dynid.quantities import RATE, check_quantity, check_samples
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.robot import Robot
 
-_SAMPLES_A_WAVE = 40  # of the highest frequency
+_SAMPLES_A_WAVE = 40  # samples per period of the highest frequency
 MIN_SAMPLES, MAX_SAMPLES = 160, 500  # of a trajectory whose criterion is computed
 NOISE_DEPENDENT = ("a", "largest")  # criteria that depend on the torque noise
 _SIGN_WIDTH = 0.015  # width of a smooth sign relative to the top speed

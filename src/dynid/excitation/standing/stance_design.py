@@ -233,8 +233,8 @@ def equation_rows(stance: Stance, model: LinearModel, equations: StandingEquatio
                   ddx: Array) -> Array:
     """Return the rows of the equations for all parameters (samples, rows, parameters), divided by their noise.
 
-    The tangent of the driving coordinates spans the null space of the standing contacts' Jacobian. With the noise s of
-    the equations and T' s^2 T = L L', the rows L^-1 T' Y contain no contact forces, and have uncorrelated noise of one.
+    The tangent T of the driving coordinates spans the null space of the standing contacts' Jacobian, so rows T' Y
+    contain no contact forces. With the noise s of the equations and T' s^2 T = L L', rows L^-1 T' Y have unit noise.
 
     Args:
         stance: the standing feet.

@@ -1,7 +1,7 @@
 """JAX and PyTorch: modules of functions on joint-major arrays (n, ...), for one state or many.
 
-Rows of an array are the signals of one joint, so that every statement is one operation on whole arrays, nothing is
-assigned in place, and results are stacked at the end. Types follow the inputs: float or double.
+A row of an array is the signal of one joint, so every statement is one operation on whole rows. Nothing is assigned in
+place, and results are stacked at the end. Types follow the inputs: float or double.
 """
 
 from __future__ import annotations

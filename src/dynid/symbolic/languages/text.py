@@ -25,8 +25,8 @@ _SUM_PRECEDENCE, _PRODUCT_PRECEDENCE, _ATOM_PRECEDENCE = 1, 2, 3
 class Spelling:
     """Syntax of a language for numbers, inputs and functions.
 
-    `angles` returns the lines that compute sines and cosines of some angles together, counted from a given number, and
-    the texts of sine and cosine of each; `always`: whether they can only be computed that way.
+    `angles` takes texts of angles and the number of earlier angles. It returns lines that compute all sines and cosines
+    together, and the texts of both for each angle. `always`: whether sines and cosines can only be computed like this.
     """
 
     number: Callable[[float], str]
@@ -82,7 +82,7 @@ class Statements:
         return name
 
     def _pair(self, angles: Sequence[int]) -> None:
-        """Return the text of sine and cosine of some angles, computed together."""
+        """Add lines that compute sine and cosine of some angles together, and keep their texts."""
         assert self._spelling.angles is not None
         lines, pairs = self._spelling.angles([self._texts[k][0] for k in angles], len(self._angles))
         self.lines += lines
