@@ -38,13 +38,13 @@ def motion(count: int, dtype: Any) -> list[np.ndarray]:
 
 
 def relative(found: Any, wanted: Any) -> float:
-    """Norm of the difference relative to the norm of what is wanted."""
+    """Return the norm of the difference relative to the norm of the reference."""
     found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
     return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
 
 
 def rates(seconds: list[float], work: float) -> dict[str, float]:
-    """States or steps a second."""
+    """Return states or steps per second."""
     return {"best": work / min(seconds), "median": work / statistics.median(seconds)}
 
 
@@ -211,14 +211,14 @@ def torch_part(folder: Path) -> dict[str, Any]:
 
 
 def reference(folder: Path) -> np.ndarray:
-    """Torques of the checked states in double, by the NumPy module beside."""
+    """Return the torques of the checked states in double precision, by the generated NumPy module."""
     module = importlib.import_module("lwr_fixed_float")
     return module.inverse_dynamics(*(x[:, :CHECKED_STATES].T.astype(float) for x in motion(STATES, np.float32)))[0].T
 
 
 def torch_gradients(folder: Path) -> dict[str, float]:
-    """Slopes of the torques by automatic differentiation, compared with those that CasADi gave where files were made
-    and with central differences."""
+    """Compare derivatives of the torques by automatic differentiation with those of CasADi, stored with the generated
+    files, and with central differences."""
     import torch
     module = importlib.import_module("lwr_fixed_float_torch")
     stored = json.loads((folder / "slopes.json").read_text())

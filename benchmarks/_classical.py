@@ -1,8 +1,10 @@
-"""The peers of code generation: the classical recursion with inertia tensors, on SymPy's and CasADi's symbols.
+"""Reference implementations for code generation: the classical recursion with inertia tensors, on symbols of SymPy and
+CasADi.
 
-Newton and Euler's recursion in the frames and numbers that a robot's file gives, as people write it: rotation matrices,
-turn rates, accelerations, forces and moments. On SymPy every result that is no symbol or number gets a name of its own,
-as SymPyBotics does, and common subexpressions are taken out of all of them; CasADi shares equal nodes by itself.
+The Newton-Euler recursion is written in the usual form, in the frames and with the parameters of the robot file:
+rotation matrices, angular velocities, accelerations, forces and moments. With SymPy every result that is not a symbol
+or number is assigned to a name, as in SymPyBotics, and common subexpressions of all assignments are eliminated. CasADi
+shares equal nodes itself.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ Keep = Callable[[Any], Any]
 
 
 class Recursion:
-    """Torques on any symbols. cos, sin: of their package; keep: what is done with every result."""
+    """Newton-Euler recursion on any symbols. cos, sin: functions of the symbolic package; keep: function that is
+    applied to every result."""
 
     def __init__(self, robot: Robot, cos: Callable[[Any], Any], sin: Callable[[Any], Any], keep: Keep) -> None:
         self._robot, self._cos, self._sin, self._keep = robot, cos, sin, keep
@@ -95,7 +98,7 @@ class Recursion:
 
 
 def _plain(matrix: np.ndarray) -> list[list[Any]]:
-    """Numbers, with whole ones as such so that symbols see zeros and ones."""
+    """Return numbers, with integers as int, so that symbolic packages recognise zeros and ones."""
     return [[int(x) if x == int(x) else float(x) for x in row] for row in matrix]
 
 
@@ -120,7 +123,7 @@ def symbols_of(name: str, count: int, make: Callable[[str], Any]) -> list[Any]:
 
 def functions_of(robot: Robot, recursion: Recursion, q: Sequence[Any], dq: Sequence[Any],
                  ddq: Sequence[Any]) -> dict[str, list[Any]]:
-    """tau, M (by columns) and g with the robot's own numbers folded in."""
+    """Return tau, M (by columns) and g with the robot's own parameters as constants."""
     numbers = [[int(x) if x == int(x) else float(x) for x in row] for row in robot.inertias]
     n, still = robot.dof, [0] * robot.dof
     columns = [recursion.torques(numbers, q, still, [int(k == j) for k in range(n)], np.zeros(3)) for j in range(n)]
@@ -170,7 +173,7 @@ def _needed(steps: Sequence[tuple[Any, Any]], outputs: Sequence[Any]) -> list[tu
 
 
 def _ordered(shared: Sequence[tuple[Any, Any]], steps: Sequence[tuple[Any, Any]], sympy: Any) -> str:
-    """Assignments of both lists, each behind what it needs."""
+    """Return the assignments of both lists in an order in which each follows the assignments that it uses."""
     waiting, done, text = [*shared, *steps], set(), ""
     names = {symbol for symbol, _ in waiting}
     while waiting:

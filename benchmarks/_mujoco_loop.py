@@ -23,7 +23,7 @@ class Loop(NamedTuple):
 
 
 class _Chain:
-    """MuJoCo's model of a closed chain, and where the robot's joints stand in it."""
+    """MuJoCo's model of a closed chain, and the indices of the robot's joints in it."""
 
     def __init__(self, robot: Robot) -> None:
         import mujoco
@@ -55,7 +55,7 @@ class _Chain:
 
 
 def loop_torques(robot: Robot, motion: TreeMotion, samples: int) -> Loop:
-    """Torques alone, a single column of a regressor."""
+    """Return the torques alone, which are a single column of a regressor."""
     import mujoco
 
     chain = _Chain(robot)
@@ -70,8 +70,8 @@ def loop_torques(robot: Robot, motion: TreeMotion, samples: int) -> Loop:
 
 
 def loop_regressor(robot: Robot, motion: TreeMotion, samples: int) -> Loop:
-    """The regressor: of every body the Jacobian times the 6 x 10 matrix that its motion gives, since MuJoCo has none of
-    its own."""
+    """Return the regressor: for every body the Jacobian times the 6 x 10 matrix of its motion, because MuJoCo has no
+    regressor."""
     import mujoco
 
     chain = _Chain(robot)
@@ -95,7 +95,8 @@ def loop_regressor(robot: Robot, motion: TreeMotion, samples: int) -> Loop:
 
 
 def _body_regressor(w: Array, e: Array, a: Array) -> tuple[Array, Array]:
-    """Force and moment (3, 10) a body needs, by its ten numbers; turn w, its rate e, acceleration a of the origin."""
+    """Return the force and moment (3, 10) of a body by its ten inertial parameters; w: angular velocity, e: angular
+    acceleration, a: acceleration of the origin."""
     force, moment = np.zeros((3, 10)), np.zeros((3, 10))
     turn = _skew(w)
     force[:, 6:9] = _skew(e) + turn @ turn

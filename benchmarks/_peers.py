@@ -14,7 +14,7 @@ from dynid.robot import Robot
 
 
 def _beside(folder: str, name: str) -> Any:
-    """A file of another folder of the source as a module."""
+    """Return a file of another folder of the source as a module."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / folder / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -26,7 +26,7 @@ robots = _beside("tests", "robots")
 
 
 def best(work: Callable[[], Any], repeats: int = 5, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Shortest of several runs, s: what the machine can do when nobody else wants it."""
+    """Return the shortest of several run times, s, which other load on the machine affects least."""
     times = []
     for _ in range(repeats):
         start = clock()

@@ -1,7 +1,8 @@
 """Throughput of two independent processes on this machine, relative to one process.
 
-Two cores share caches and memory, and may be two threads of one core: this is the most that two workers can gain here.
-Each process loads all it needs, says so, and begins with the others at a word.
+Two cores share caches and memory, and may be two threads of one core. The measured ratio is therefore the largest
+speedup that two workers can reach on this machine. Each process loads its modules, reports that it is ready, and starts
+at a common signal.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Pair:
             one.wait()
 
     def gain(self, work: str) -> float:
-        """Work done by two at once over that of one alone in the same time, best times of several."""
+        """Return the work of two simultaneous processes divided by that of one process in the same time, from the best
+        of several times."""
         alone, together = [], []
         for _ in range(_TIMES):
             alone.append(self._times(work, self._both[:1])[0])

@@ -1,7 +1,7 @@
 """Generated code of a 7-joint arm on a GPU: states per second in CUDA, JAX and PyTorch, and rollouts.
 
-The LWR IV+ with viscous and Coulomb friction. Each part runs in a process of its own, so that libraries do not share
-the memory of the GPU. Where there is no GPU, or a package is missing, the result states that and why.
+The arm is the LWR IV+ with viscous and Coulomb friction. Each part runs in a separate process, so that libraries do not
+share the memory of the GPU. Without a GPU, or if a package is missing, the result states the reason.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def _device() -> str | None:
 
 
 def write_files(folder: Path) -> None:
-    """All that the parts need: modules and headers, the numbers p, and slopes to compare gradients with."""
+    """Write the modules and headers that the parts need, the parameters p, and derivatives to compare gradients with.
+    """
     model = terms_model(Robot.builtin("kuka-lwr4"), ("viscous", "coulomb"), False)
     for mode in ("fixed", "base"):
         for real in ("float", "double"):

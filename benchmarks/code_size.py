@@ -1,7 +1,7 @@
 """Generated C of a 7-joint arm: code size and stack of each function with the compiler of this machine.
 
-The LWR IV+ with its values folded in, gcc -O2, without vectors as on a microcontroller: what a processor of another
-kind needs is of the same order, no more is said.
+The code is that of the LWR IV+ with its values as constants, compiled by gcc -O2 without vector instructions, as on a
+microcontroller. Sizes on another processor are of the same order of magnitude.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Consistent least squares for 1 to 40 links: dynid, cvxpy with Clarabel, SQP and point masses.
 
-Random serial arms with friction, noisy torques, folded once; what is timed is the constrained fit on the folded factor.
+Random serial arms with friction and noisy torques are compressed once; the time is that of the constrained fit on the
+compressed regression.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def by_cvxpy(consistency: Consistency, base: BaseParameters, stacked: Stacked) -
 
 
 def timed(work: Callable[[], Any], times: int) -> tuple[Any, float]:
-    """What it gives and its best time, s."""
+    """Return the result of a call and its shortest time, s."""
     best, result = np.inf, None
     for _ in range(times):
         start = time.perf_counter()
@@ -114,7 +115,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _excess(found: Fit) -> float:
-    """How much larger the residual's norm is than that of unconstrained least squares, percent."""
+    """Return the increase of the residual's norm over that of unconstrained least squares, percent."""
     return 100.0 * (np.sqrt(found.misfit / found.unconstrained) - 1.0)
 
 

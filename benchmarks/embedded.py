@@ -239,7 +239,7 @@ def _checked(command: list[str], folder: Path) -> str:
 
 
 def _run(folder: Path) -> dict[str, list[int]]:
-    """What the program prints: words by name, in order."""
+    """Return the values that the program prints, by name and in order."""
     command = [EMULATOR, "-M", "mps2-an386", "-kernel", "main.elf", "-nographic", "-monitor", "none", "-serial", "none",
                "-semihosting-config", "enable=on,target=native", "-icount", "shift=0"]
     try:
@@ -264,7 +264,7 @@ def _counts(printed: dict[str, list[int]], sizes: dict[str, dict[str, int]]) -> 
 
 def _errors(programs: dict[str, Program], motion: dict[str, np.ndarray],
             printed: dict[str, list[int]]) -> dict[str, float]:
-    """Errors relative to the largest value, against double on the host."""
+    """Return errors relative to the largest value, compared with double precision on the host."""
     floats = {name: np.array([struct.unpack("<f", struct.pack("<I", bits))[0] for bits in words])
               for name, words in printed.items()}
     q, dq, ddq, tau = motion.values()

@@ -50,7 +50,8 @@ def of(name: str) -> Model:
 
 
 def wam(progress: Callable[[str], None]) -> dict[str, Any]:
-    """Period 12.5 s, six harmonics, its ranges, and per joint no faster and no harder than trajectory A."""
+    """Return the limits of the WAM: a period of 12.5 s, six harmonics, the joint ranges, and the largest speed and
+    acceleration of trajectory A per joint."""
     peaks = FourierSeries(TRAJECTORY_A[:, :6], TRAJECTORY_A[:, 6:12], TRAJECTORY_A[:, 12], 12.5).at(
         np.linspace(0, 12.5, 20001))
     limits = Limits.of(Robot.builtin("barrett-wam"), lower=[-2.6, -2.0, -2.8, -0.9, -4.8, -1.6, -2.2],
@@ -71,7 +72,7 @@ def wam(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def gradient(progress: Callable[[str], None]) -> dict[str, Any]:
-    """Seven joints, 500 samples, 11 coefficients a joint."""
+    """Measure gradients for seven joints, 500 samples and 11 coefficients per joint."""
     progress("gradient")
     limits = Limits.of(Robot.builtin("barrett-wam"), velocity=2.0, acceleration=5.0, torque=np.inf)
     problem = design_experiment(of("barrett-wam"), limits, Fourier(12.5, rest=False), Criterion("condition"),
@@ -142,7 +143,7 @@ def random_series(wanted: ExperimentDesign, rng: np.random.Generator, safe: Arra
 
 
 def penalised(wanted: ExperimentDesign, z: Array) -> float:
-    """As the thesis does: the criterion and a penalty on what is overstepped."""
+    """Return the criterion of the thesis plus a penalty on violated limits."""
     problem = wanted.problem
     excess = max(0.0, problem.excess(problem.signals(z))) + max(0.0, problem.nonlinear_excess(z))
     return problem.value(z) + 10.0 * excess
@@ -197,7 +198,7 @@ def genetic(wanted: ExperimentDesign, safe: Array, rng: np.random.Generator) -> 
 
 
 def feasible(wanted: ExperimentDesign, z: Array, safe: Array) -> float:
-    """The value of a motion drawn towards rest until it respects every limit."""
+    """Return the value of a motion that is scaled toward rest until it respects every limit."""
     family = wanted.problem.family
     resting = family.constant_motion(safe)
     for share in np.linspace(1.0, 0.02, 50):

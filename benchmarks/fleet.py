@@ -62,12 +62,12 @@ def model_of() -> Model:
 
 
 def dataset_of(model: Model, sources: list[str], workers: int, store: str | None) -> Dataset:
-    """The logs, one of them read."""
+    """Return the dataset of all logs, one of which is read."""
     return Dataset.from_files(sources, model.robot, prepare=PREPARE, workers=workers, store=store, pilot_rows=1)
 
 
 def write_logs(folder: Path, model: Model, count: int, samples: int, progress: Callable[[str], None]) -> None:
-    """Logs of one motion, each a little elsewhere."""
+    """Write logs of one motion, each with slightly different positions."""
     rng, t = np.random.default_rng(0), np.arange(samples) / RATE
     a, b = rng.normal(size=(2, model.dof, 5))
     moved = FourierSeries(0.3 * a, 0.3 * b, np.zeros(model.dof), 10.0).at(t)
@@ -81,7 +81,7 @@ def write_logs(folder: Path, model: Model, count: int, samples: int, progress: C
 
 
 def plain_loop(model: Model, files: list[str]) -> tuple[float, float]:
-    """Seconds of wall and of the processor for reading, preparing and folding one log after the other."""
+    """Return the elapsed time and the CPU time, s, of reading, preparing and compressing one log after the other."""
     base, chosen = base_parameters(model), Preparation.of(PREPARE)
     wall, cpu = time.perf_counter(), time.process_time()
     total = None

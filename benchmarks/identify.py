@@ -103,10 +103,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 class _Peer:
-    """What one writes without dynid: stack the regressor, QR for OLS, weigh by joint, QR again.
-
-    Pinocchio's own parameters, in its order and frames, and a set of independent columns found beforehand.
-    """
+    """Identification without dynid: stack the regressor, QR for OLS, weight by joint, QR again. It uses Pinocchio's
+    parameters, order and frames, and a set of independent columns that was found beforehand."""
 
     def __init__(self, robot: Robot, base_count: int) -> None:
         self.model = pinocchio_of(robot)

@@ -38,9 +38,10 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _closed(progress: Callable[[str], None]) -> dict[str, Any]:
-    """Regressor of the delta robot a sample, one thread, from the motion of its own joints: beside its tree with as
-    many bodies, all joints free and known, and Python loops over MuJoCo, all joints known already, that give the
-    regressor (`us_mujoco_loop`) and torques alone (`us_mujoco_torques`)."""
+    """Return times per sample of the regressor of the delta robot in one thread, from the motion of its independent
+    joints. They are compared with those of its tree with as many bodies and all joints free, and with Python loops over
+    MuJoCo with all joint positions given. The loops compute the regressor (`us_mujoco_loop`) or torques alone
+    (`us_mujoco_torques`)."""
     robot = Robot.builtin("delta")
     followers = robot.followers
     assert followers is not None
@@ -65,7 +66,8 @@ def _closed(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _filled(model: Model, motion: tuple[Any, ...]) -> float:
-    """CPU time a sample (us) of all entries of a regressor, each contiguous over the samples, as a fold asks for."""
+    """Return the CPU time per sample (us) of all entries of a regressor, each contiguous over the samples, as the
+    compression requires."""
     joints, columns = np.nonzero(model.structure)
     place = np.full(model.structure.shape, -1, dtype=np.int64)
     place[joints, columns] = np.arange(len(joints))
@@ -77,7 +79,7 @@ def _filled(model: Model, motion: tuple[Any, ...]) -> float:
 
 
 def _log(robot: Robot) -> Recording:
-    """Five sines a joint, and torques that need not be a robot's: rows take as long for any."""
+    """Return five sines per joint, and arbitrary torques, because the computing time does not depend on them."""
     rng, t = np.random.default_rng(0), np.arange(SAMPLES) / RATE
     q = sum(rng.normal(size=robot.dof) / k * np.sin(0.2 * np.pi * k * t[:, None] + rng.uniform(0.0, 6.0, robot.dof))
             for k in range(1, 6))
@@ -85,7 +87,7 @@ def _log(robot: Robot) -> Recording:
 
 
 def _times(model: Model, samples: dict[str, Samples]) -> dict[str, float]:
-    """CPU time a sample at full rate (us) of making rows, best of several, in turn."""
+    """Return the CPU time per sample at full rate (us) of computing rows, the best of several alternating runs."""
     equations = {name: equations_of(model, one) for name, one in samples.items()}
     best = dict.fromkeys(equations, np.inf)
     for _ in range(REPEATS):

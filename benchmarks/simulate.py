@@ -52,7 +52,8 @@ def race(rounds: int, **runners: Callable[[], Any]) -> dict[str, tuple[float, An
 
 
 def pinocchio_loop(robot: Robot, path: Reference) -> np.ndarray:
-    """RK4 with the articulated-body algorithm, the torque held over each tick: the textbook loop."""
+    """Simulate by RK4 with the articulated-body algorithm and a constant torque in each control period, as in
+    textbooks."""
     model = to_pinocchio(robot)
     model.armature = ROTORS.copy()
     data, h, n = model.createData(), 1.0 / path.rate, robot.dof

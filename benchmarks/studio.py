@@ -97,7 +97,7 @@ def _stopped(page: Any) -> float:
 
 
 def _empty(page: Any) -> None:
-    """No robot, no logs, no files, as a user finds the studio at first."""
+    """Return whether the studio has no robot, no logs and no files, as at its first start."""
     page.evaluate("""async () => {
         const { change, refresh, store } = await import('/static/store.js');
         await change((run) => { Object.assign(run, { robot: "", logs: [] }); });
@@ -109,7 +109,7 @@ def _empty(page: Any) -> None:
 
 
 def packages() -> float:
-    """MB of what the extra `studio` installs beyond what dynid itself needs."""
+    """Return the size, MB, of the packages that the extra `studio` installs in addition to those of dynid."""
     ours = _needed([one for one in distribution("dynid").requires or () if "extra ==" not in one])
     more = _needed(["starlette", "uvicorn"]) - ours
     files = [distribution(name).locate_file(file) for name in more for file in distribution(name).files or ()

@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages: `make docs` writes site/, which needs no network and opens from a folder."""
+"""Settings of Sphinx for these pages: `make docs` writes site/, which needs no network and opens from a folder."""
 
 from __future__ import annotations
 

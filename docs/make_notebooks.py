@@ -45,7 +45,7 @@ def badge(page: Path, place: str) -> list[nbformat.NotebookNode]:
 
 
 def cells(page: Path) -> list[nbformat.NotebookNode]:
-    """The page as cells: text, and what of it runs."""
+    """Return the page as cells of text and code."""
     text = page.read_text(encoding="utf-8")
     found, end = [], 0
     for block in BLOCK.finditer(text):
@@ -88,7 +88,7 @@ def notebook(page: Path, place: str | None = None) -> str:
 
 
 def main() -> None:
-    """Write those that are not current."""
+    """Write the notebooks that are not up to date."""
     NOTEBOOKS.mkdir(exist_ok=True)
     for page in PAGES:
         (NOTEBOOKS / f"{page.stem}.ipynb").write_text(notebook(page), encoding="utf-8")

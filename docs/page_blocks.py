@@ -1,4 +1,4 @@
-"""What of a page can be run: its Python, its `dynid` commands, and the files that it shows."""
+"""Executable parts of a page: its Python code, its `dynid` commands, and the files that it shows."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def flexibility_picture(browser: str) -> None:
 
 
 def main() -> None:
-    """Make what can be made."""
+    """Make all pictures whose programs are installed."""
     inspect_picture()
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:

@@ -134,8 +134,8 @@ def _problem(machine: Machine, seed: int, case: Case) -> tuple[Problem, Recordin
 
 
 def workers_change(name: str, seed: int) -> float:
-    """The greatest change of an estimate by `--workers 2`, in standard errors, of a run that names nothing but the
-    robot and two logs."""
+    """Return the largest change of an estimate by `--workers 2`, in standard errors, for a run with no options except
+    the robot and two logs."""
     machine = machine_of(name)
     found = []
     with TemporaryDirectory() as folder:

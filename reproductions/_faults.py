@@ -22,15 +22,15 @@ SAME_MOTION = 0.5  # of the spread of the positions: logs that differ by less ar
 
 @dataclass(frozen=True, eq=False)
 class Put:
-    """A fault as it was put in.
+    """A fault that was added to a log.
 
     Attributes:
-        log: to identify from.
-        other: to try the result on; None for none.
-        joints: (from 0) that a finding has to blame; None where joints do not matter.
-        robot: whose file the user gives, where it is another than the machine's own.
-        bare: whether the robot's file has no inertias.
-        cutoff: Hz, where the user names it.
+        log: log to identify from.
+        other: log to test the result on, or None.
+        joints: indices of the joints that a finding has to name; None if joints do not matter.
+        robot: robot of the file that the user gives, if it differs from the machine.
+        bare: whether the robot file has no inertias.
+        cutoff: cut-off that the user specifies, Hz.
     """
 
     log: Recording
@@ -275,8 +275,8 @@ def payload_in_mid_log(machine: Machine | RealMachine, rng: Rng) -> Put | None:
 
 
 def exchanged(machine: Machine | RealMachine, rng: Rng, *, both: bool = False) -> Put | None:
-    """The torques of another log of the same machine, and both: its own in the log to validate on; none where both
-    logs are of the same motion."""
+    """Return a log with the torques of another log of the same machine, and the validation log with its own torques;
+    None if both logs have the same motion."""
     logs = machine.record(), machine.record(1, source="other")
     rows = min(len(log.t) for log in logs)
     log, other = (log[:rows] for log in logs)

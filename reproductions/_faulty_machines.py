@@ -158,10 +158,8 @@ def physical(numbers: Array) -> Array:
 
 
 def machine(name: str, seed: int) -> Machine:
-    """A machine of a type: bodies about those of the robot's file, with rotors and friction.
-
-    A body of the file that cannot exist is a fault of the file; the machine has a body that can (`physical`).
-    """
+    """Return a machine of a type, with bodies close to those of the robot file, rotors and friction. A physically
+    inconsistent body of the file is replaced by a consistent one (`physical`)."""
     robot, rng = robot_of(name), np.random.default_rng(1000 + seed)
     model = model_of(robot)
     reference = exciting(name, seed)

@@ -37,8 +37,8 @@ class Extra:
 
 @dataclass(frozen=True, eq=False)
 class FrictionLog:
-    """A log, the model of what is certain of its machine, its usual friction's values by name, the joints' greatest
-    speeds (dof,), and the term beyond the usual of each joint, None for none, with its values by name."""
+    """A log, the model of its machine without friction, the values of its usual friction by name, the largest speeds of
+    the joints (dof,), and the additional friction term of each joint with its values by name, or None."""
 
     certain: Model
     log: Recording
@@ -65,7 +65,8 @@ class FrictionLog:
 
 
 def drawn_extra(rng: np.random.Generator, speed: float, shaped: bool) -> Extra | None:
-    """One kind of friction, or none. speed: the joint's greatest; shaped: curves that are no sums of steps."""
+    """Return a random kind of friction, or none. speed: largest speed of the joint; shaped: curves that are not sums of
+    steps."""
     order, angle, way = float(rng.integers(12, 40)), rng.uniform(0, 2 * np.pi), int(rng.integers(2))
     curve = Extra("curve", {"kind": "curve", "widths": [0.1, 0.3], "speed": speed},
                   {"Ft1_": rng.uniform(), "Ft2_": rng.uniform()})
@@ -120,8 +121,9 @@ def friction_log(name: str, seed: int, *, shaped: bool = False) -> FrictionLog:
 
 def _torque(usual: Model, theta: Array, extra: Extra, j: int, motion: Any, t: Array, tau: Array,
             columns: Array) -> tuple[Array, dict[str, float]]:
-    """What an extra adds to its joint's torque (rows,), and the values of its parameters, so that what the columns
-    (rows, joints, base) cannot take over of it is `EXPLAINED`; nothing where a machine would need too much of it."""
+    """Return the torque (rows,) of an additional friction term, and its parameter values. The part that the columns
+    (rows, joints, base) of the model cannot explain has the size `EXPLAINED`; nothing is returned if the term would
+    have to be too large."""
     def torque(table: dict[str, Any], values: dict[str, float]) -> tuple[Array, dict[str, float]]:
         alone = Model(usual.robot, (term_from_table({**table, "joints": [j + 1]}),))
         model = alone.bind(DataContext(bodies=usual.body_numbers(theta)))

@@ -1,6 +1,6 @@
-"""The iiwa 14 of iiwa_stack (Hennersperger et al. 2016), which Ardiani compares with, by the numbers of its file.
+"""The iiwa 14 of iiwa_stack (Hennersperger et al. 2016), with which Ardiani compares, by the numbers of its file.
 
-They stand in iiwa_description/urdf/iiwa14.xacro of github.com/IFL-CAMP/iiwa_stack.
+The numbers are those of iiwa_description/urdf/iiwa14.xacro in github.com/IFL-CAMP/iiwa_stack.
 """
 
 from __future__ import annotations

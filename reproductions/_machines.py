@@ -100,9 +100,9 @@ class Machine:
         return VirtualRobot(self.model, self.theta, self.law).record(self.path)
 
     def record(self, seed: int, *, closed: bool, is_coarse: bool = False, is_pink: bool = False) -> Recording:
-        """A log with noise: in the closed loop that of the positions goes round through the law into the torques, in
-        the open loop it is only in what was read. is_coarse: the encoders of turning joints have 15 bits and no noise
-        but their steps. is_pink: the coloured noise is pink up to 0.7 s."""
+        """Return a log with noise. In the closed loop the control law feeds the noise of the positions back into the
+        torques; in the open loop only the logged signals have noise. is_coarse: encoders of revolute joints have 15
+        bits and no noise except their steps. is_pink: the autocorrelated noise is pink up to 0.7 s."""
         rng = np.random.default_rng(seed)
         log = self.quiet
         size = np.sqrt(np.mean(log.tau ** 2, axis=0))
@@ -175,8 +175,8 @@ def _motion(model: Model) -> Reference:
 
 
 def _with_losses(model: Model, theta: Array, path: Reference) -> Array:
-    """The same (parameters,) with rotors of three tenths of each joint's inertia, dry friction of a tenth of its torque
-    and viscous friction of as much at its greatest speed."""
+    """Return the parameters (parameters,) with rotors of three tenths of each joint's inertia, dry friction of a tenth
+    of its torque, and as much viscous friction at its largest speed."""
     inertia = _inertia(model, theta, path).mean(axis=0)
     names = model.parameters.names
     theta = theta.copy()

@@ -1,11 +1,12 @@
-"""Logs of a hanging leg and of an arm with a PD servo at each joint, simulated by MuJoCo at a fine step.
+"""Logs of a hanging leg and of an arm with a PD servo at each joint, simulated by MuJoCo with a short time step.
 
-Every seed is another machine: masses, lengths, armatures, friction, gains, rate and delay are drawn. A servo sees the
-position of its joint through an encoder, and receives each command, held until the next, after a delay.
+Every seed gives another machine with random masses, lengths, armatures, friction, gains, rate and delay. A servo
+measures the position of its joint with an encoder. It receives each command after a delay and holds the command until
+the next one.
 
-MuJoCo's step is of first order: its velocities are those of half a step earlier, and damping that it integrates is of
-half a step later. Half of all damping is therefore its own and half is in the command of the motor, and the command is
-the mean over the step about the present time. Positions are then of second order.
+A time step of MuJoCo is of first order: velocities are those of half a step earlier, and damping that MuJoCo integrates
+acts half a step later. Half of all damping is therefore MuJoCo's own and half is part of the motor command, which is
+the mean over the step around the present time. The positions then have second-order accuracy.
 """
 
 from __future__ import annotations

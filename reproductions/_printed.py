@@ -101,19 +101,21 @@ class Comparison:
 
     def compare(self, row: str, column: str, ours: float, *, rounding: float = 0.0, noise: float = 0.0,
                 claimed: bool = True) -> None:
-        """Compare one number.
+        """Compare one number. The tolerance is half a unit of the last printed digit plus the effects of rounding and
+        noise.
 
-        The tolerance is half a unit of the last printed digit, rounding and noise together. An entry is not comparable
-        when its noise is as large as the entry: no number could miss it that has the right size.
+        An entry is not comparable if its noise is as large as the entry, because any number of the right size would
+        then agree.
 
         Args:
-            row: Row of the entry.
-            column: Column of the entry.
-            ours: The computed number; infinite where there is none, as the time of what does not settle.
-            rounding: What the rounding of printed inputs may do to the number.
-            noise: What the noise of the experiment may do to it.
-            claimed: Whether the entry is claimed to come out. One that is not claimed counts as not reproduced when
-                it is outside the tolerance, without failing the command.
+            row: row of the entry.
+            column: column of the entry.
+            ours: the computed number; infinite if there is none, such as the settling time of a parameter that does not
+                settle.
+            rounding: effect of rounded inputs on the number.
+            noise: effect of the noise of the experiment on the number.
+            claimed: whether the entry is expected to be reproduced. An entry that is not expected counts as not
+                reproduced if it is outside the tolerance, and does not make the command fail.
         """
         allowed = rounding + noise + self.table.half_digit(row, column)
         theirs = self.table.value(row, column)

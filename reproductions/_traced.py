@@ -1,7 +1,7 @@
-"""Numbers that also carry their values with other thresholds, and record the comparisons that would then differ.
+"""Numbers that also carry their values for other thresholds, and record comparisons whose result would then differ.
 
-A verdict depends on a threshold only through comparisons. So one verdict with traced thresholds shows which of their
-values could change it at all, and only these have to be tried.
+A verdict depends on a threshold only through comparisons. One verdict with traced thresholds therefore shows which
+changes of thresholds could change it, and only these have to be tested.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Traced:
         self.value, self.others, self.decided = value, dict(others), decided
 
     def escape(self) -> Any:
-        """Return the plain value. What follows is not traced, so that each threshold that changes it may decide."""
+        """Return the plain value. Later computations are not traced, so every threshold that changes the value counts
+        as deciding."""
         self.decided.update(key for key, other in self.others.items() if not np.array_equal(self.value, other))
         return self.value
 

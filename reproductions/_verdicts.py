@@ -61,8 +61,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Task:
-    """Faults, by their places in FAULTS, to be put into logs of one machine; seed None: it is a real one. how: see
-    DEFAULTS and NAMED."""
+    """Faults, by their indices in FAULTS, that are added to logs of one machine. seed: seed of a virtual machine, None
+    for a real one. how: see DEFAULTS and NAMED."""
 
     group: str
     robot: str

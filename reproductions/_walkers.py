@@ -1,7 +1,7 @@
-"""A quadruped and a humanoid as MJCF text, whose numbers are those of no machine: masses and sizes are plausible, every
-link has a centre of mass and principal axes of its own, and left and right are mirror images.
+"""A quadruped and a humanoid as MJCF text, with fictitious but plausible masses and sizes.
 
-Only feet touch the ground: spheres at the ends of the quadruped's legs, a box under each foot of the humanoid.
+Every link has its own centre of mass and principal axes, and left and right are mirror images. Only feet touch the
+ground: spheres at the ends of the quadruped's legs, and a box under each foot of the humanoid.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def small_humanoid(gravity: float = -9.81) -> str:
 
 
 def _chain(side: str, y: float, rows: list[tuple], ends: str) -> Link:
-    """A chain of links, the first of which is returned; `ends` is what the last one carries."""
+    """Return the first link of a chain of links. ends: elements that the last link carries."""
     links = [Link(f"{side}_{name}", *rest) for name, *rest in rows]
     links[-1].ends = ends
     for upper, lower in pairwise(links):
@@ -129,7 +129,8 @@ def _walk(link: Link) -> list[Link]:
 
 
 def _inertial(mass: float, size: tuple, com: tuple) -> str:
-    """Of a box, with products of inertia that follow from its offset, so that no entry is zero."""
+    """Return the inertial element of a box, with products of inertia that follow from its offset, so that no entry is
+    zero."""
     x, y, z = (mass / 12.0 * edge ** 2 for edge in size)
     xy, xz, yz = (0.05 * mass * a * b for a, b in ((com[0], com[1]), (com[0], com[2]), (com[1], com[2])))
     return (f'<inertial pos="{com[0]} {com[1]} {com[2]}" mass="{mass}" '

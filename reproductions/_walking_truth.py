@@ -1,4 +1,4 @@
-"""Fits of logs of the MuJoCo world by each kind of equations, beside the truth."""
+"""Fits of logs of the MuJoCo simulation by each kind of equations, compared with the true values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _models() -> dict[str, Model]:
 
 
 def model_of(walker: Walker) -> Model:
-    """Model with viscous friction and rotor inertia, as the world has them."""
+    """Return the model with viscous friction and rotor inertia, like the simulated machine."""
     made = _models()
     if walker.name not in made:
         made[walker.name] = Model(walker.robot, make_terms(walker.robot, friction=("viscous",), rotor=True))
@@ -33,14 +33,14 @@ def model_of(walker: Walker) -> Model:
 
 
 def truth_of(walker: Walker) -> np.ndarray:
-    """Standard parameters (parameters,) of the machine in the world."""
+    """Return the standard parameters (parameters,) of the simulated machine."""
     own = {"Fv": walker.damping, "Ia": walker.armature}
     return np.array([own[p.name[:2]] if p.nominal is None else p.nominal for p in model_of(walker).parameters])
 
 
 @cache
 def _test_motion(name: str) -> tuple[np.ndarray, ...]:
-    """q, dq, ddq of a motion that no log has, and the projection onto rows without contact forces."""
+    """Return q, dq, ddq of a motion that is not in any log, and the projection onto rows without contact forces."""
     walker = {"quadruped": quadruped_walker, "humanoid": humanoid_walker}[name]()
     motion = standing_motion(walker.robot, walker.feet, walker.posture, duration=4.0, rate=50.0, seed=999,
                              **walker.motion)
@@ -51,7 +51,7 @@ def _test_motion(name: str) -> tuple[np.ndarray, ...]:
 
 
 def floating_log(log: WorldLog, *, imu: bool = True) -> FloatingLog:
-    """What was measured, with all signals."""
+    """Return the measured log, with all signals."""
     s, walker = log.signals, log.walker
     unit = Imu("imu", s["gyro"], s["accelerometer"]) if imu else None
     wrenches = tuple(FootWrench(contact.frame, s["wrench"][:, k]) for k, contact in enumerate(walker.feet))
@@ -77,8 +77,8 @@ class Compared:
 
     @property
     def prediction_error(self) -> float:
-        """Root-mean-square error of the equations that no contact force enters, along a motion over standing feet that
-        no log has: what each kind of equations can identify. In N m and N, by orthonormal rows."""
+        """Return the RMS error of the equations without contact forces, along a motion over standing feet that is not
+        in any log. Every kind of equations determines these rows. The unit is N m or N, with orthonormal rows."""
         q, dq, ddq, mixing, keep = _test_motion(self.walker.name)
         error = self.found.problem.base.expand(self.values - self.truth)
         rows = np.einsum("sij,sj->si", mixing, model_of(self.walker).regressor(q, dq, ddq) @ error)

@@ -39,16 +39,16 @@ OUTCOMES = ("named", "stated", "inside", "another cause", "missed")
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """What is wrong in one identification.
+    """A fault in the input of one identification.
 
     Attributes:
-        name: such as "kp 20 % high".
-        codes: of findings that name its cause.
-        gains: that are given.
-        mass: that is given, kg.
-        delay: that is given, s; None where it is estimated.
+        name: description, such as "kp 20 % high".
+        codes: codes of the findings that name its cause.
+        gains: gains that are given to the identification.
+        mass: mass that is given, kg.
+        delay: delay that is given, s; None if it is estimated.
         saturates: whether the log is that of a drive that saturates.
-        tested: the given gain that is wrong.
+        tested: name of the given gain that is wrong.
     """
 
     name: str
@@ -162,7 +162,7 @@ def run(progress: Callable[[str], None], logs: int = LOGS, seed: int = FIRST_SEE
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Rows for people: each law and fault, with the number of logs of each outcome."""
+    """Return the rows of the table: each law and fault, with the number of logs of each outcome."""
     rows: list[tuple[str, ...]] = [("law, fault", "logs", *OUTCOMES)]
     return [*rows, *((f"{one['law']}, {one['fault']}", str(one["logs"]), *(str(one[what] or "") for what in OUTCOMES))
                      for one in result["rows"])]

@@ -192,8 +192,8 @@ def _percent_inside(errors: Sequence[tuple[str, float]]) -> float:
 
 
 def coverage_bounds(intervals: int, is_whole: bool) -> tuple[float, float]:
-    """Percent of the intervals that must contain the truth. A smaller study is refused only if its share would occur
-    by chance in less than one of a hundred such studies at the bar."""
+    """Return the percentage of the intervals that must contain the true value. A reduced study fails only if its share
+    would occur with a probability below 1 % at the required coverage."""
     if is_whole:
         return COVERAGE
     low, high = (100.0 * float(binom.ppf(chance, intervals, bar / 100.0)) / intervals
@@ -260,7 +260,7 @@ def run(progress: Callable[[str], None], logs: int = LOGS, seed: int = FIRST_SEE
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Rows for people: each case, then each half of the real log."""
+    """Return the rows of the table: each case, then each half of the real log."""
     rows: list[tuple[str, ...]] = [("case", "logs", "intervals", "result")]
     for one in result["cases"]:
         share = "no interval" if one["inside"] is None else f"{one['inside']:.0f} % contain the truth"

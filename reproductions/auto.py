@@ -27,11 +27,9 @@ STRETCHES = 20  # of a log, ranked by speed, to part slow from fast
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A model with samples for training and samples for testing.
-
-    by_heart: both are of one and the same motion and the model has what it needs to learn it by heart, so that the
-    method which does is the best on its repetition; the ratio is printed and not checked.
-    """
+    """A model with samples for training and samples for testing. by_heart: whether both have the same motion and the
+    model can memorise it. The method that memorises the motion then predicts its repetition best, so the ratio is
+    printed and not checked."""
 
     model: Model
     name: str

@@ -1,8 +1,8 @@
 """Base parameters of Ardiani (tables 2.6, B.2), Sousa (4.4-4.6) and Simionato (A.1-A.4), compared with computed values.
 
-Values follow from printed inputs alone. Tolerances are those of the print: half a unit of the last digit of the result
-and, where inputs are rounded too, what their rounding does to it. Coefficients of 004 are cut off, not rounded, so that
-a whole unit is allowed. Expressions are compared in tests/regression/test_published_base.py.
+The values follow from printed inputs alone. The tolerance is half a unit of the last printed digit of the result plus
+the effect of rounded inputs. Coefficients of document 004 are cut off instead of rounded, so a whole unit is allowed.
+Expressions are compared in tests/regression/test_published_base.py.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def _drawings() -> Comparison:
 
 
 def _condition(name: str, series: Array, table: Any) -> Comparison:
-    """Condition number of the regressor along a motion of table 4.4 or 4.5, with what its rounding does to it."""
+    """Return the condition number of the regressor along a motion of table 4.4 or 4.5, and the effect of the rounded
+    coefficients on it."""
     robot = Robot.builtin("barrett-wam")
     model = Model(robot, make_terms(robot, defaults=True))
     base = base_parameters(model)

@@ -1,11 +1,13 @@
 """Code generation, compared with the two-joint example and table 7.1 of Sousa and with the times of Simionato.
 
-Sousa's example (s. 7.1.2 and 7.1.3) prints pose, Jacobian, base parameters and C code of a robot of two joints whose
-axes cross at one point; its code is transcribed below and compared with ours at random states. Table 7.1 counts the
-operations of the torques with ten numbers a link for three arms, and times of the function in C and in Python; ours are
-given so, and with all numbers prepared, which is what a controller calls. Table B.2 of Ardiani lists the regrouped base
-parameters of the KUKA LBR iiwa, with its lengths as symbols. The Stanford arm is described by the DH table that
-textbooks give, with d2 = 0.154 and d6 = 0.263 m. Times of the documents are of their machines and are only printed.
+Sousa's example (s. 7.1.2 and 7.1.3) prints pose, Jacobian, base parameters and C code of a robot with two joints whose
+axes intersect. The printed code is transcribed here and compared with generated code at random states.
+
+Table 7.1 counts the operations of the torques with ten parameters per link for three arms, and gives times in C and in
+Python. The study computes these numbers, and those with all parameters inserted as constants, as a controller would use
+them. Table B.2 of Ardiani lists the base parameters of the KUKA LBR iiwa with symbolic lengths. The Stanford arm has
+the DH table of textbooks, with d2 = 0.154 and d6 = 0.263 m. Times of the documents were measured on their machines and
+are only printed.
 """
 
 from __future__ import annotations

@@ -1,33 +1,34 @@
 """Coverage of 95 % intervals on six virtual robots, from raw logs with default settings, in open and closed loop.
 
-The positions have encoder steps and noise, the torques white and coloured noise, the nominal model of the ridges errs
-by about a fifth. In the closed loop the noise of the positions goes round through the control law, so that the machine
-trembles and the torques show it. Further rows are on what breaks assumptions (`CASES`): encoders of 15 bits in a closed
-loop, pink noise, nominal models 30 and 100 % off, a run that chooses cut-off, friction and method, and a stream as of
-`dynid watch`. Cases that differ in the method or the nominal model alone share their logs.
+Positions have encoder steps and noise, and torques have white and autocorrelated noise. The nominal model of `ridge`
+and `pc-ridge` is wrong by about a fifth. In the closed loop the control law feeds the noise of the positions back, so
+that the robot vibrates and the torques contain the vibration. Further cases (`CASES`) violate assumptions: encoders of
+15 bits in a closed loop, pink noise, and nominal models that are wrong by 30 and 100 %. Other cases are a run that
+chooses cut-off, friction and method, and a stream as in `dynid watch`. Cases that differ only in the method or the
+nominal model share their logs.
 
-What is asserted, for every robot, case and method, over all parameters that the estimates call identified: the median
-parameter is covered in 90 to 98 % of the logs, and the worst in more than 80. Its standard errors are at most 1.5 times
-those of weighted least squares with the true model, in the median parameter; for pc-ridge in every parameter. In the
-closed loop and under pink noise, Coulomb and viscous friction is covered in 90 to 98 % of the cases in the mean. No
-parameter is left out because a note names it. `--workers 2` gives the same estimate on two logs of each robot.
-`--only` names robots, cases ("open loop" for the one without a name) or methods.
+The study checks every robot, case and method over all parameters that are reported as identified. The median parameter
+must be covered in 90 to 98 % of the logs, and the worst in more than 80 %. Standard errors of the median parameter are
+at most 1.5 times those of weighted least squares with the true model; for pc-ridge this holds for every parameter. In
+the closed loop and under pink noise, the mean coverage of Coulomb and viscous friction must be 90 to 98 %. Parameters
+that a note names are included. `--workers 2` must give the same estimate on two logs of each robot. `--only` selects
+robots, cases ("open loop" is the case without a name) or methods.
 
-Chance. With 24 logs the standard error of one count is 4.4 % where 95 % holds, and such a count is at 80 % or below six
-times in a thousand. The worst of 50 parameters is then at 80 % or below in one row of four. So a parameter that is seen
-at 80 % or below in the first logs, or a row whose median or friction is outside 90 to 98 %, is counted again in four
-times as many new ones, which did not choose it, and it is that count which decides. Friction is refused where its mean
-is outside by more than its standard error, from the spread of its logs, allows once in a hundred. No count of 24 logs
-is between 96 and 100 %, and 100 % is the median of most rows in which 98 % hold: a median of 100 % counts where the
-mean over the parameters is above 98 % by more than its standard error, from the spread of its logs, allows once in a
-hundred. A parameter that truly holds in 70 % fails in 87 % of the studies, one of 75 % in 65 %, one of 85 % in 2 %, one
-of 90 % once in ten thousand. Each check states how often the worst of so many parameters would be as low by chance, if
-each held in 95 %.
+With 24 logs and a true coverage of 95 %, the standard error of the observed coverage is 4.4 %. Such an observed
+coverage is 80 % or less with a probability of 0.6 %. The worst of 50 parameters is then at 80 % or below in one of four
+rows. A parameter at 80 % or below in the first logs, or a row whose median or friction is outside 90 to 98 %, is
+therefore counted again. The second count uses four times as many new logs, and it alone decides. Friction fails if its
+mean is outside the range by more than its standard error allows with a probability of 1 %. With 24 logs no coverage
+between 96 and 100 % exists, and 100 % is the median of most rows whose true coverage is 98 %. A median of 100 %
+therefore fails only if the mean over the parameters exceeds 98 % significantly, at a level of 1 %. A parameter with a
+true coverage of 70 % fails in 87 % of the studies, one with 75 % in 65 %, one with 85 % in 2 %, and one with 90 % in
+0.01 %. Each check states the probability that the worst of its parameters is as low by chance, if each has a coverage
+of 95 %.
 
-`--all` runs six logs of each of the four smaller robots. So few cannot tell 95 % from 80 in one parameter. Of each row
-only what six logs would show once in a hundred where 90 % held in the median parameter, or 80 in the worst, is refused.
-So is a mean over all robots, cases and parameters, one a method, that is outside 90 to 98 % by more than its standard
-error, from the spread of its logs, allows once in a hundred.
+`--all` runs six logs of each of the four smaller robots. Six logs cannot distinguish a coverage of 95 % from 80 % in
+one parameter. A row then fails only if six logs would show its coverage with a probability below 1 %, given 90 % in the
+median parameter or 80 % in the worst. The mean over all robots, cases and parameters of each method fails if it is
+significantly outside 90 to 98 %, at a level of 1 %.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ Key = tuple[str, str, str]  # robot, case, method
 
 def run(progress: Callable[[str], None], logs: int = LOGS, only: Sequence[str] = MACHINES,
         workers: Workers | None = None, seed: int = FIRST_SEED) -> dict[str, Any]:
-    """only: robots, cases and methods; all of a kind if none of it is named."""
+    """Return the coverage of all robots, cases and methods. only: selected robots, cases and methods; a kind without a
+    name is run completely."""
     workers = Workers() if workers is None else workers
     robots, every = _parts(only)
     parts = np.array_split(seed + np.arange(logs), min(logs, BATCHES))
@@ -117,7 +119,8 @@ def _friction(key: Key, held: Held) -> dict[str, float]:
 
 
 def _is_central(centre: Mapping[str, float], bars: tuple[float, float]) -> bool:
-    """Whether the median parameter is inside the bars; a median above them counts where the mean confirms it."""
+    """Return whether the median parameter is inside the bounds; a median above them counts only if the mean is too high
+    as well."""
     above = centre["mean"] - float(norm.ppf(1.0 - CHANCE)) * centre["error"] > bars[1]
     return centre["median"] >= bars[0] and not (centre["median"] > bars[1] and above)
 
@@ -178,12 +181,12 @@ def _row(key: Key, first: Held, suspects: Ints, again: Held | None) -> dict[str,
 
 
 def _median_width(width: Array) -> float:
-    """Median over the parameters of `_widths`."""
+    """Return the median over the parameters of `_widths`."""
     return float(np.median(_widths(width)))
 
 
 def _widths(width: Array) -> Array:
-    """Median over logs (logs, base) of each parameter that some log identifies."""
+    """Return the median over the logs (logs, base) of each parameter that some log identifies."""
     return np.asarray(np.nanmedian(width[:, np.isfinite(width).any(axis=0)], axis=0))
 
 

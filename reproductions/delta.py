@@ -117,7 +117,7 @@ def _machine() -> tuple[Model, Array]:
 
 
 def _counts(model: Model) -> dict[str, int]:
-    """Base parameters with friction, by how fully the bodies are described."""
+    """Return the number of base parameters with friction, for different descriptions of the bodies."""
     friction = [name for name in model.parameters.names if name.startswith("F")]
     arms = [f"{symbol}{j}" for j in (1, 2, 3) for symbol in ("ZZ", "MX")]
     both = [*arms, "MY1", "MY2", "MY3"]
@@ -143,7 +143,8 @@ def _rows(model: Model) -> Array:
 
 
 def _motion(t: Array) -> tuple[Array, Array, Array]:
-    """Sines of each arm with periods that never fit together, up to 7 Hz and 125 rad/s^2, as such machines work."""
+    """Return sines of each arm with incommensurable periods, up to 7 Hz and 125 rad/s^2, which are typical of such
+    machines."""
     rng = np.random.default_rng(4)
     q, dq, ddq = np.zeros((3, len(t), 3))
     for frequency in (0.31, 0.97, 2.23, 4.3, 6.7):
@@ -171,7 +172,8 @@ def _values(model: Model, samples: Samples, method: str) -> dict[str, float]:
 
 
 def _varied(model: Model, recording: Recording, form: str) -> dict[str, dict[str, float]]:
-    """Least squares on rows of a form at the document's setting, and with one number changed at a time."""
+    """Return least-squares estimates from rows of one form at the document's setting, and with one number changed at a
+    time."""
     settings = {"as printed": PAPER} | {f"{name} {value:g}": {**PAPER, name: value}
                                         for name, values in VARIED.items() for value in values}
     return {text: _values(model, prepare(recording, equations=form, **options), "ols")
@@ -179,13 +181,13 @@ def _varied(model: Model, recording: Recording, form: str) -> dict[str, dict[str
 
 
 def _variation(found: Mapping[str, Mapping[str, float]], name: str) -> float:
-    """Largest less smallest value of the parameter that varies most with one number of the kernel, percent."""
+    """Return the range of the parameter that varies most with one number of the kernel, percent."""
     some = [one for text, one in found.items() if text == "as printed" or text.startswith(f"{name} ")]
     return max(100.0 * float(np.ptp([one[key] for one in some])) / new for key, (_, new) in PRINTED.items())
 
 
 def _composed(model: Model, recording: Recording) -> dict[str, float]:
-    """Least squares on products with friction at the approximated velocity, eq. 21."""
+    """Return the least-squares estimate from products with friction at the approximated velocity, eq. 21."""
     samples = prepare(recording, equations="products", **PAPER)
     known = {name: 0.0 for name in model.parameters.names if name not in PRINTED}
     base, *_ = base_parameters(model).given(known)

@@ -46,8 +46,8 @@ def theta_of(made: Machine, name: str) -> Array:
 
 
 def written(made: Machine, folder: Path, progress: Callable[[str], None]) -> tuple[FleetSettings, dict[str, Any]]:
-    """The logs of all robots in files, and the fleet they make; of the first motion of each robot also the commanded
-    positions, rad, and torques, N m, as they are drawn."""
+    """Write the logs of all robots to files, and return the fleet. For the first motion of each robot, return the
+    commanded positions, rad, and torques, N m, that are drawn."""
     tables, curves = [], {}
     for k, name in enumerate(ROBOTS):
         progress(f"{name} moves")

@@ -1,9 +1,9 @@
 """Robots with a free base in MuJoCo: errors and coverage of intervals of each kind of equations.
 
-A quadruped that lifts one foot after the other and a humanoid on two soles follow motions under PD control. Contacts
-and their forces are MuJoCo's. Encoders, torques, foot sensors, IMU and pose of the base have noise, the IMU also a
-bias. From 60 logs of a robot on, means have to be within the bars themselves; over fewer logs, they may be outside by
-twice their standard error.
+A quadruped that lifts one foot after the other and a humanoid on two soles follow motions under PD control. MuJoCo
+computes contacts and their forces. Encoders, torques, foot sensors, IMU and pose of the base have noise, and the IMU
+also has a bias. With 60 or more logs of a robot, means must be within the bounds; with fewer logs, they may exceed the
+bounds by twice their standard error.
 """
 
 from __future__ import annotations

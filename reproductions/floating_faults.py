@@ -1,9 +1,9 @@
 """Faults in logs of robots with a free base in MuJoCo: each is found, or the intervals contain the true values.
 
-Logs of the quadruped and the humanoid of `floating` get a fault each: a foot that slips for 0.2 s, a contact schedule
-that is wrong by 20 ms, a foot sensor with a wrong gain or an offset, a wrong frame of a foot or of the IMU, and a base
-that drifts. They are identified from files, with all defaults of the verdict. The soles of the humanoid never leave the
-ground, so that it has no schedule that could be wrong.
+Each log of the quadruped and the humanoid of `floating` has one fault. The faults are a foot that slips for 0.2 s, a
+contact schedule that is wrong by 20 ms, a foot sensor with a wrong gain or an offset, a wrong frame of a foot or of the
+IMU, and a base that drifts. The robots are identified from files, with all defaults of the verdict. The soles of the
+humanoid never leave the ground, so its contact schedule cannot be wrong.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def coverage(walker: Walker, run: Run) -> float:
 
 def run(progress: Callable[[str], None], logs: int = LOGS, duration: float = DURATION, seed: int = FIRST_SEED,
         only: Sequence[str] = tuple(ROBOTS)) -> dict[str, Any]:
-    """only: robots and faults, all of either if none is named; "slip" is with and without forces."""
+    """Return the outcome of each fault. only: robots and faults; a kind without a name is run completely. "slip" is run
+    with and without forces."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     faults = [name for name in only if name not in ROBOTS]
     if unknown := [name for name in faults if name not in FAULTS]:
@@ -179,7 +180,7 @@ def run(progress: Callable[[str], None], logs: int = LOGS, duration: float = DUR
 
 
 def _allowed(case: Case) -> frozenset[str]:
-    """Findings that a fault has besides the one that names it: a misplaced foot moves."""
+    """Return further findings that are correct for a fault: a misplaced foot also seems to move."""
     return frozenset({"foot-slips"}) if "foot-frame" in case.codes else frozenset()
 
 

@@ -90,8 +90,8 @@ class Machine:
         return identify(Problem.of(Model(self.model.robot, (RigidBodies(), term)), samples), method="sls")
 
     def model_b(self, samples: Samples, bodies: Array) -> Estimate:
-        """Friction alone, a shape for each joint, by separable least squares on what inertias that are taken as known
-        leave of the torques."""
+        """Identify friction alone, with a shape for each joint, by separable least squares. The torques of known
+        inertias are subtracted first."""
         term = Stribeck(delta=5.0, alpha=2.0, Kv=STEEP, free=("delta", "alpha"))
         model = Model(self.model.robot, (RigidBodies(), term))
         known = {item.name: float(value) for item, value in zip(self.model.parameters, bodies, strict=True)
@@ -159,8 +159,9 @@ def _error_table() -> dict[str, Any]:
 
 
 def _curves(made: Machine, found: dict[str, Estimate]) -> dict[str, Any]:
-    """Friction of each joint over its speed, rad/s, without its offset, N m: half the difference of the torques of both
-    directions, in which gravity and offset cancel and a joint that moves alone at constant speed has nothing else."""
+    """Return the friction of each joint over its speed, rad/s, without offset, N m. It is half the difference of the
+    torques of both directions, in which gravity and offset cancel. Each joint moves alone at constant speed, so no
+    other torque remains."""
     speeds = np.geomspace(SLOW, SPEED * made.model.robot.limit("velocity").min(), 60)
     still = np.zeros((len(speeds), 7))
 

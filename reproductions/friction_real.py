@@ -23,7 +23,8 @@ TRIED = {"plain": PLAIN, "curve": ("curve", "offset"), "curve and load": ("curve
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One part of the data to fit, another to try on; limit: on the error, percent, from that of plain friction."""
+    """One part of the data for the fit, and another for the test. limit: largest error, relative to that of plain
+    friction."""
 
     name: str
     robot: Robot

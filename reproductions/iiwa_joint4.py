@@ -1,8 +1,8 @@
 """Ardiani, table C.1, on a virtual KUKA iiwa: joint 4 alone, and an offset above its Coulomb friction.
 
-The log of the thesis is not at hand. The robot nearest to table 2.5 that can exist moves its fourth joint there and
-back instead, with the friction of table C.1 in it. So its inertias are those of table 2.5, and MX4, which is small in
-it, is essential too.
+The log of the thesis is not available. Instead, the physically consistent robot nearest to table 2.5 moves its fourth
+joint back and forth, with the friction of table C.1. Its inertias are those of table 2.5, and MX4, which is small in
+that table, is essential too.
 """
 
 from __future__ import annotations

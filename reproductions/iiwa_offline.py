@@ -1,9 +1,9 @@
 """Ardiani, chapter 2, on a virtual KUKA iiwa: the controller's model, least squares and instrumental variables.
 
-The logs of the thesis are not at hand. The robot nearest to table 2.5 that can exist moves instead, and its controller
-has the model of table 2.1. So conclusions are held, and digits of that model and of iiwa_stack's, whose numbers are
-public. Not all friction of the real robot is in the model that is identified; that of the virtual one is, so its errors
-are smaller.
+The logs of the thesis are not available. Instead, the physically consistent robot nearest to table 2.5 moves, and its
+controller has the model of table 2.1. The study therefore checks conclusions, and compares numbers only for the
+controller's model and for that of iiwa_stack, which are public. The identified model contains all friction of the
+virtual robot but not of the real one, so the errors of the virtual robot are smaller.
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ SHOWN = 250  # rows of a figure
 
 
 def offline_machine() -> tuple[Machine, float]:
-    """The virtual iiwa whose controller has the model of table 2.1, and how far that model is from the printed numbers.
-
-    Diagonal inertias that the table does not have are the robot's own; products of inertia and MX, which "will not be
-    of great importance" (s. 2.3.6.1), and friction are zero. Of all robots that can exist, the nearest to that.
+    """Return the virtual iiwa whose controller has the model of table 2.1, and the distance of that model from the
+    printed numbers. Diagonal inertias that the table lacks are those of the robot. Friction, products of inertia and
+    MX, which "will not be of great importance" (s. 2.3.6.1), are zero. The nearest physically consistent robot is used.
     """
     made = machine()
     names, beta = made.base.names, made.beta
@@ -74,7 +73,7 @@ def motions(made: Machine) -> dict[str, Trajectory]:
 
 
 def with_commands(made: Machine, log: Recording) -> Recording:
-    """The log with the torques that the controller's model gives along the commanded motion."""
+    """Return the log with the torques of the controller's model along the commanded motion."""
     speed = np.asarray(log.reference_velocity)
     torque = made.model.inverse_dynamics(made.believed, log.reference, speed, np.gradient(speed, 1.0 / RATE, axis=0))
     return replace(log, target_torque=torque)
@@ -184,8 +183,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 def _compared(values: dict[str, dict[str, float]], stated: dict[str, dict[str, float]],
               sensed: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:
-    """Table 2.3 within two standard errors of both, and the model of iiwa_stack in table 2.4, whose errors vary from
-    motion to motion by what they differ in print."""
+    """Compare table 2.3 within two standard errors of both estimates, and the model of iiwa_stack in table 2.4, with
+    the printed variation between motions as the tolerance."""
     essentials = Comparison(printed("000", "2.3"))
     for row, way in essentials.table.entries:
         if way in values and row in values[way]:

@@ -99,7 +99,7 @@ def _chosen(model: Model, recording: Recording, kind: str, yardstick: Samples | 
 
 
 def _spread(settings: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Largest less smallest value of each parameter over the settings, percent of the published one."""
+    """Return the range of each parameter over the settings, percent of the published value."""
     return {name: float(100.0 * np.ptp([one[name] for one in settings.values()]) / published)
             for name, (published, _) in PUBLISHED.items()}
 

@@ -65,7 +65,7 @@ def _models(robot: Robot) -> dict[str, tuple[tuple[Term, ...], str]]:
 
 
 def _log(robot: Robot, sines: tuple[tuple[float, float], ...], seed: int) -> Samples:
-    """Samples of the machine along sines (Hz, m), noise on the force."""
+    """Return samples of the machine along sines (Hz, m), with noise on the force."""
     model = Model(robot, make_terms(robot, friction=["viscous"]))
     theta = [{"Fv": VISCOUS, "M": MASS}.get(p.symbol, p.nominal or 0.0) for p in model.parameters]
     t = np.arange(8000) / 1000.0

@@ -53,7 +53,8 @@ METHODS = {"E.4": ("balanced", "LS", "IV"), "E.5": ("LS", "IV")}
 
 @dataclass(frozen=True)
 class Balanced:
-    """The drive with its centre of mass between the wheels: the columns of beta7, beta8 join those of beta1, beta2."""
+    """Differential drive with its centre of mass between the wheels: the columns of beta7 and beta8 are added to those
+    of beta1 and beta2."""
 
     drive: DifferentialDrive
     dof = 2
@@ -106,7 +107,7 @@ def fresh() -> tuple[Array, Array]:
 
 
 def driven(model: LinearModel, theta: Array, torque: Array) -> Array:
-    """Speed and turn rate (ticks, 2) from rest under given torques (ticks, 2)."""
+    """Return speed and turn rate (ticks, 2) from rest under given torques (ticks, 2)."""
     rest = np.zeros_like(torque)
     return simulate(model, theta, TorqueDriven(torque), Reference(rest, rest, rest, RATE)).dq @ DRIVE.to_body.T
 

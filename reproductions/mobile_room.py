@@ -1,10 +1,12 @@
 """Mobile robot in a room (Ardiani, E.2.1, E.3.2): an exciting motion inside limits, with slip and external forces.
 
-The document looks for its motion by SQP with limits on place, speed, acceleration and heading, and prints neither these
-limits nor the path. Chosen here: a room of 6 by 6 m, 1 m/s, 1.5 rad/s, 1 m/s^2, 2 rad/s^2, half a turn either way;
-series of five terms, 0.1 rad/s and 30 s, as printed. The robot is that of table E.1, with the noise and the slips of
-`mobile-robot`; pushes are steps of force on its body that no sensor sees, a quarter of the largest torque of the
-wheels. Instruments are no better than least squares where the robot is pushed, so that is not asserted.
+The document searches for its motion by SQP with limits on position, speed, acceleration and heading, and prints neither
+these limits nor the path. This study uses a room of 6 m by 6 m, 1 m/s, 1.5 rad/s, 1 m/s^2, 2 rad/s^2, and a heading
+within half a turn of the start. The Fourier series has five terms, 0.1 rad/s and 30 s, as printed.
+
+The robot is that of table E.1, with the noise and the slips of `mobile-robot`. Pushes are steps of force on its body, a
+quarter of the largest torque of the wheels, which no sensor measures. Instrumental variables are not better than least
+squares if the robot is pushed, so this is not checked.
 """
 
 from __future__ import annotations
@@ -30,14 +32,15 @@ METHODS = ("LS", "IV")
 
 
 def designed() -> tuple[RoomMotion, list[float]]:
-    """The motion of least condition number of some searches, and that of each."""
+    """Return the motion with the smallest condition number of several searches, and the condition number of each
+    search."""
     found = [room_motion(ROOM, pulsation=PULSATION, duration=DURATION, seed=seed) for seed in range(STARTS)]
     numbers = [one.condition_number() for one in found]
     return found[int(np.argmin(numbers))], numbers
 
 
 def wheels_of(series: RoomMotion) -> Reference:
-    """The motion as angles of both wheels."""
+    """Return the motion as angles of both wheels."""
     speeds, rates, _ = series.sampled(RATE)
     inverse = np.linalg.inv(DRIVE.to_body)
     dq, ddq = speeds @ inverse.T, rates @ inverse.T
@@ -46,7 +49,8 @@ def wheels_of(series: RoomMotion) -> Reference:
 
 
 def pushed(reference: Reference, peak: float, seed: int) -> tuple[Simulation, Array]:
-    """The robot with steps of force ahead and back on its body, and these as torques of its wheels (ticks, 2)."""
+    """Return the robot with forward and backward steps of force on its body, and the equivalent torques of its wheels
+    (ticks, 2)."""
     law = Poles(OMEGA).tuned(np.diag(DRIVE.inertia_matrix(BASE.theta, np.zeros(2))))
     kp, kv = np.asarray(law.kp), np.asarray(law.kv)
     rng, force = np.random.default_rng([seed, 7]), np.zeros((len(reference.q), 2))
@@ -63,7 +67,8 @@ def pushed(reference: Reference, peak: float, seed: int) -> tuple[Simulation, Ar
 
 
 def estimates(log: Recording) -> dict[str, Array]:
-    """Filtered least squares, and instruments without a filter, as in `mobile-robot`."""
+    """Return estimates by filtered least squares and by instrumental variables without a filter, as in `mobile-robot`.
+    """
     measured: dict[str, Any] = {"velocity": "measured", "velocity_delay": 0.0, "slow": 0.0}
     smooth = prepare(log, cutoff=1.0, **measured)
     raw = prepare(log, method="none", torque_cutoff="none", decimate=5, **measured)

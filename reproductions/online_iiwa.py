@@ -124,19 +124,18 @@ def printed_gap() -> float:
 
 # -- s. 3.3.6: situations 1 and 2, riv against rls -------------------------------------------------
 def raw_motion_at_all_stamps(q: Array) -> tuple[Array, Array, Array]:
-    """Positions at the controller's rate with differences over the low rate's interval, nothing filtered.
-
-    Taking one stamp in ten throws nine tenths of the torques away, and the estimate's deviation is then thrice that of
-    least squares on filtered data, which has them all. So the stamps in between are used too, each with the derivatives
-    it would have after down-sampling.
-    """
+    """Return positions at the controller's rate, with differences over the interval of the low rate and without a
+    filter. With one time stamp in ten, nine tenths of the torques are lost, and the standard error is three times that
+    of least squares on filtered data, which uses all of them. The time stamps in between are therefore used too, each
+    with the derivatives that it would have after down-sampling."""
     step = int(RATE / RAW)
     back, here, forth = q[:-2 * step], q[step:-step], q[2 * step:]
     return here, (forth - back) * (0.5 * RAW), (forth - 2.0 * here + back) * RAW ** 2
 
 
 def instruments(made: Machine, log: Recording) -> dict[str, Any]:
-    """Unfiltered instruments against filtered least squares, on every parameter that both know to 5 %."""
+    """Compare instrumental variables without a filter and filtered least squares, for every parameter that both
+    determine to 5 %."""
     step = int(RATE / RAW)
     raw = (*raw_motion_at_all_stamps(log.q), log.tau[step:-step])
     wanted = raw_motion_at_all_stamps(log.reference)
@@ -219,8 +218,8 @@ def starts(made: Machine, log: Recording) -> dict[str, dict[str, dict[str, Any]]
 
 
 def _features(made: Machine, history: Array, interval: float) -> dict[str, dict[str, Any]]:
-    """Largest and smallest value of each shown parameter, when it stays within half of its final value, the mean of 50
-    samples, s, and its values over time. interval: between estimates, s."""
+    """Return the largest and smallest value of each shown parameter, the time, s, after which it stays within half of
+    its final value (the mean of 50 samples), and its values over time. interval: time between estimates, s."""
     found, last = {}, 50 // BLOCK
     t = (np.arange(len(history)) + 1) * interval
     for name in SHOWN:
@@ -236,7 +235,8 @@ def _features(made: Machine, history: Array, interval: float) -> dict[str, dict[
 
 # -- s. 4.8: a load that changes at the work-stations ----------------------------------------------
 def trips(made: Machine, before: Estimate) -> dict[str, Any]:
-    """The mass of the load, of all base parameters with and without it, while it is added and taken away."""
+    """Return the mass of the load, estimated from all base parameters with and without it, while the load is added and
+    removed."""
     rng = np.random.default_rng(21)
     stations = np.array([[0.6, 0.5, 0.2, -1.2, 0.3, 0.9, 0.2], [0.0, 0.1, 0.0, -1.5, -0.3, 1.1, -0.4],
                          [-0.7, 0.6, -0.2, -1.0, 0.2, 0.8, 0.5]])

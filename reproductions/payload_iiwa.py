@@ -39,7 +39,7 @@ def cylinder() -> Array:
 
 
 def box() -> Array:
-    """Ten numbers of four walls without a floor, from their measures."""
+    """Return the ten inertial parameters of a box of four walls without a floor, from its dimensions."""
     (a, b, h), parts = EDGES, []
     walls = [((WALL, b, h), (sign * 0.5 * (a - WALL), 0.0)) for sign in (-1.0, 1.0)]
     walls += [((a - 2 * WALL, WALL, h), (0.0, sign * 0.5 * (b - WALL))) for sign in (-1.0, 1.0)]

@@ -1,9 +1,9 @@
 """Online payload estimation of Ardiani (s. 4.7, 4.8) on a virtual KUKA iiwa: a constant and a changing payload.
 
-Both are estimated as in the document: 64 base parameters by `civ` on unfiltered data at about the document's rate, with
-its thresholds, variances, forgetting factors and equations of the load. The document prints neither its 50 points nor
-its three positions, so cases E1 to G run on eight motions through random points, and Ex-1 to Ex-5 on three tasks. What
-dynid does by itself, ten numbers of the load alone, is a demonstration.
+Both payloads are estimated as in the document: 64 base parameters by `civ` on unfiltered data at about the document's
+rate, with its thresholds, variances, forgetting factors and equations of the load. The document prints neither its 50
+points nor its three positions. Cases E1 to G therefore use eight motions through random points, and Ex-1 to Ex-5 use
+three tasks. The estimate of dynid itself, of the ten parameters of the load alone, is a demonstration.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PER_SAMPLE = {"once a sample": 1, "once a joint": 7}
 
 
 def weights(count: int) -> Array:
-    """Ten numbers of a pack of weights that stands in the middle of the box."""
+    """Return the ten inertial parameters of a stack of weights in the middle of the box."""
     mass = count * WEIGHT
     return ten.from_central(mass, [ASIDE, 0.0, FLANGE + WALL + 0.5 * EDGE], mass * EDGE ** 2 / 6.0 * np.eye(3))
 
@@ -74,8 +74,9 @@ def trip(made: Machine, points: Array, seed: int, load: Array) -> tuple[Array, A
 
 def task(made: Machine, loads: list[Array], seed: int, spread: float = 0.0
          ) -> tuple[Array, Array, Array, list[float]]:
-    """Positions, torques and references of a way to and fro between the work-stations, a load for each way, and when
-    each load is put on, s: in the middle of a wait. spread: of the positions between one way and the next, rad."""
+    """Return positions, torques and references of a path back and forth between work-stations with a load for each way,
+    and the time, s, at which each load is attached, in the middle of a pause. spread: variation of the positions
+    between repetitions, rad."""
     rng = np.random.default_rng(seed)
     points, parts = STATIONS + SPREAD * rng.normal(size=STATIONS.shape), list[tuple[Array, Array, Array]]()
     at = [0.0]
@@ -88,8 +89,9 @@ def task(made: Machine, loads: list[Array], seed: int, spread: float = 0.0
 
 
 def followed(estimate: Estimate, made: Machine, loads: list[Array], seed: int) -> list[dict[str, Any]]:
-    """For each load when its mass is found to 5 % for good, s after it was put on and s after the robot moves, how far
-    it is off at the end, and the mass over time. No load is found to 5 % of the cylinder."""
+    """Return for each load the time after which its mass stays within 5 %, in s after it was attached and in s after
+    the robot moves, the final error, and the mass over time. Without a load, 5 % of the mass of the cylinder is used.
+    """
     q, tau, _, at = task(made, loads, seed, SPREAD)
     t = np.arange(len(q)) / RATE
     live = LivePayload(estimate, FRAME, feeding=FeedOptions(cutoff=CUTOFF, rate=RATE), gain_std=0.0)
@@ -155,8 +157,8 @@ def constant(made: Machine, before: Estimate, change: Array, seed: int) -> dict[
 
 
 def features(t: Array, one: dict[str, Array]) -> dict[str, Any]:
-    """When M_L is first above 3 kg, s, None for never; how much it goes up and down from the tenth second on, kg; and
-    M_L and MZ_L at the times that are shown."""
+    """Return the time, s, at which M_L first exceeds 3 kg (None if never), its variation after the tenth second, kg,
+    and M_L and MZ_L at the times that are shown."""
     above = np.flatnonzero(one["M_L"] > 3.0)
     return {"above_3_kg": float(t[above[0]]) if len(above) else None,
             "varies": float(np.abs(np.diff(one["M_L"][(t > 10.0) & (t <= SHOWN[-1])])).sum()),
@@ -164,9 +166,10 @@ def features(t: Array, one: dict[str, Array]) -> dict[str, Any]:
 
 
 def experiences(made: Machine, before: Estimate, change: Array, seed: int) -> dict[str, Any]:
-    """Ex-1 to Ex-5 (s. 4.8): a box with nothing, 2 kg, 0.5 kg and nothing in it, a round trip each, from the start of
-    case F. off: after each round trip, kg, for factors that act once a sample and once a joint. off_by_other_positions:
-    the second of these in Ex-1, once a sample, if the positions of every way differ by `SPREAD`."""
+    """Return the results of Ex-1 to Ex-5 (s. 4.8): a box with no load, 2 kg, 0.5 kg and no load, one round trip each,
+    from the start of case F. off: error after each round trip, kg, for forgetting factors that act once per sample and
+    once per joint. off_by_other_positions: the second error in Ex-1, once per sample, if the positions of every way
+    differ by `SPREAD`."""
     loads = [load for load in (box(), box() + weights(4), box() + weights(1), box()) for _ in range(2)]
     *log, at = task(made, loads, seed)
     *other, wandered = task(made, loads[:4], seed, SPREAD)

@@ -28,13 +28,14 @@ FORGETTING = {"no forgetting": None, "0.9995": Exponential(0.9995), "0.999": Exp
 
 
 def task(made: Machine) -> tuple[Reference, list[float]]:
-    """The loop, six times, and the time at which each ends."""
+    """Return the closed path, six times, and the time at which each repetition ends."""
     reference = motion(made, np.vstack([np.tile(LOOP, (LOOPS, 1)), LOOP[:1]]), share=0.3)
     return reference, [reference.duration * (k + 1) / LOOPS for k in range(LOOPS)]
 
 
 def person(made: Machine, reference: Reference, ends: list[float]) -> list[Push]:
-    """Down in the first and the third loop, along z7 in the fifth, not quite steadily: a push every half a second."""
+    """Return the forces of a person: downward in the first and the third loop, along z7 in the fifth, as a push every
+    half second with slight variations."""
     rng, found = np.random.default_rng(9), list[Push]()
     for loop in (0, 2, 4):
         begin = ends[loop] - reference.duration / LOOPS

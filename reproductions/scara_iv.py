@@ -100,8 +100,9 @@ def _path(found: Estimate) -> dict[str, Any]:
 
 def _compared(values: dict[str, list[float]], deviations: dict[str, list[float]], steps: dict[str, Any],
               error: dict[str, float], history: list[list[float]]) -> list[dict[str, Any]]:
-    """Tables 1 to 7. The virtual robot has the values of table 1 and a torque noise of ours, so that estimates without
-    a bias come back by construction; steps, the way to the estimate and the bias of unfiltered LS do not."""
+    """Compare tables 1 to 7. The virtual robot has the values of table 1 and an assumed torque noise, so unbiased
+    estimates are reproduced by construction. The number of steps, the convergence and the bias of unfiltered LS are
+    not."""
     found = {number: Comparison(printed("002", number)) for number in ("1", "2", "3", "4", "5", "6", "7")}
     for name, number in CASES.items():
         table = found[number].table
@@ -126,10 +127,8 @@ def _compared(values: dict[str, list[float]], deviations: dict[str, list[float]]
 
 
 def other_starts(problem: Problem, log: Recording, iv: Estimate, inertia: float) -> dict[str, bool]:
-    """Whether other starts lead to the same, and why references alone do not (tables 1-2, eq. 51, fig. 8, s. 4.3).
-
-    inertia: the true one of the first joint.
-    """
+    """Return whether other start values give the same result, and why references alone do not (tables 1-2, eq. 51, fig.
+    8, s. 4.3). inertia: true inertia of the first joint."""
     squares, links = (identify(problem, method="iv", start=start) for start in ("wls", "regular-links"))
     asked = Problem.of(problem.model, along_reference(log, problem.data[0]), base=problem.base)
     off = abs(float(identify(asked, method="ols").values[0]) / inertia - 1.0)

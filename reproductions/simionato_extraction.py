@@ -1,11 +1,11 @@
 """3R arm and LWR IV+ (Simionato, tables 5.2-5.5): 24 extractions, their physical consistency and internal forces.
 
-The document leaves its random numbers, motions and the limits on the whole mass open, so its conclusions are held, not
-its digits. The full loss is that of eq. 2.30 and 2.31: inertias, boxes of the centres of mass and the whole mass. The
-boxes are the bounds of the set's own width; limits of the whole mass are those of data sheets, for all three widths, as
-s. 5.1 says. Feasibility is judged by the normal boxes: by no others could c7z of the tight set p_32, and centres of
-loose sets with full loss, be called outside, as tables 5.2 to 5.5 do. Of the LWR IV+ no robot has the base values, so
-its full losses weigh (penalty form).
+The document does not print its random numbers, motions and limits of the total mass, so the study checks conclusions
+and not digits. The full loss is that of eq. 2.30 and 2.31: inertias, boxes of the centres of mass and the total mass.
+The boxes are the bounds of each set's own width. The limits of the total mass are those of data sheets for all three
+widths, as s. 5.1 states. Feasibility is tested with the normal boxes. Only with these are c7z of the tight set p_32,
+and centres of loose sets with full loss, outside, as tables 5.2 to 5.5 state. No robot has the base values of the LWR
+IV+, so its full losses are penalties.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def _robot(case: str) -> RobotName:
 
 
 def _base_values(name: RobotName, friction: bool) -> tuple[BaseValues, np.ndarray]:
-    """Base values identified from simulated motions, and the true parameters. With friction the motions have noise of
-    30 dB, and torques are those of the noisy motions (s. 5.2), which is why nothing is lost. Motions are inside tables
-    3.3 and 3.5; the LWR IV+ has three of them, two with friction (s. 5.4)."""
+    """Return base values identified from simulated motions, and the true parameters. With friction the motions have
+    noise of 30 dB, and torques are those of the noisy motions (s. 5.2), so the fit is exact. Motions respect tables 3.3
+    and 3.5; the LWR IV+ has three of them, two with friction (s. 5.4)."""
     robot = Robot.builtin(name)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset"))) if friction else Model(robot)
     rng = np.random.default_rng(SEED)
@@ -143,7 +143,8 @@ def _validated(given: BaseValues, theta: np.ndarray, case: str) -> float:
 
 def _extracted(given: BaseValues, name: RobotName, width: Any, loss: str,
                progress: Callable[[str], None]) -> Extraction:
-    """One of the 24: bounds alone, or the full loss; weighed where no robot has the base values."""
+    """Return one of the 24 sets, with bounds alone or the full loss, which is a penalty if no robot has the base
+    values."""
     progress(f"{given.model.robot.name}: {width} bounds, {loss} loss")
     weighed = name == "kuka-lwr4" and loss == "full"
     options = ExtractionOptions(loss="partial" if loss == "partial" else "full", seed=SEED,
@@ -201,7 +202,7 @@ def _true_outside(case: str, given: BaseValues, theta: np.ndarray, width: Any) -
 
 
 def _short(judge: Consistency, theta: np.ndarray) -> str:
-    """As the document prints it: 'inertia 1 3, c1x c3z'."""
+    """Return a set in the notation of the document: 'inertia 1 3, c1x c3z'."""
     names = list(judge.bodies)
     inertia = [str(names.index(v.link) + 1) for v in judge.violations(theta)
                if v.kind in ("mass", "not-positive-definite", "triangle")]
@@ -216,7 +217,7 @@ def _short(judge: Consistency, theta: np.ndarray) -> str:
 
 
 def _searches(progress: Callable[[str], None]) -> dict[str, dict[str, Any]]:
-    """The 3R with tight bounds and the full loss by every search."""
+    """Return the sets of the 3R arm with tight bounds and the full loss by every search."""
     given, _ = _base_values("arm3r", False)
     found = {}
     for search in SEARCHES:

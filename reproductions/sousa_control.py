@@ -1,11 +1,13 @@
 """WAM (Sousa, s. 4.5.4, chapter 5): limits on centres of mass, free fall, and controllers that use each estimate.
 
-The thesis runs the controller on the real arm. Here the arm is simulated with the printed solution that meets all
-limits, friction and rotors included; what a controller believes of it is each of the four printed solutions. That
-weighted LS diverges with gains near zero too, as the thesis saw on the arm, does not come out; the table says down to
-which gains it diverges. The control is turned on in three stages as there:
-gravity and Coriolis forces alone, then the PD at the first point, then motion B. Whether friction is what holds the arm
-at weak gains is tested on an arm without friction.
+The thesis runs the controller on the real arm. Here the arm is simulated with the printed solution that satisfies all
+limits, including friction and rotors, and the controller uses each of the four printed solutions. On the real arm, the
+controller with weighted LS also diverged with gains near zero. The simulation does not reproduce this, and the table
+lists the smallest gains at which it diverges.
+
+The control is turned on in three stages as in the thesis: gravity and Coriolis torques alone, then the PD law at the
+first point, then motion B. A simulated arm without friction shows whether friction keeps the arm at rest with low
+gains.
 """
 
 from __future__ import annotations
@@ -112,8 +114,9 @@ def _drift(model: Model, machine: Array, law: ControlLaw, motion: FourierSeries)
 
 
 def _follow(model: Model, machine: Array, law: ControlLaw, motion: FourierSeries) -> dict[str, Any]:
-    """The machine under a law: at rest at the first point, then along motion B. diverged: s after that begins, or None;
-    errors (dof,): largest, rad; moved: largest motion while at rest, rad; t, q, wanted: the motion as it is drawn."""
+    """Simulate the machine under a control law: at rest at the first point, then along motion B. diverged: time of
+    divergence after motion B begins, s, or None. errors (dof,): largest errors, rad. moved: largest motion at rest,
+    rad. t, q, wanted: the motion that is drawn."""
     t = np.arange(0.0, HELD + PERIOD, 1.0 / RATE)
     wanted = motion.at(np.clip(t - HELD, 0.0, None)).q
     try:
@@ -144,8 +147,8 @@ def _curves(t: Array, found: Array, wanted: Array) -> dict[str, Any]:
 
 
 def _fall(model: Model, theta: Array) -> dict[str, Any]:
-    """Let go from q = 0: how long it lasts, s, the most by which its energy rises, J, and the fall as it is drawn. No
-    joint limits stop it."""
+    """Release the arm at q = 0: return the duration of the fall, s, the largest increase of its energy, J, and the
+    motion that is drawn. No joint limits stop the arm."""
     found = free_fall(model, theta, seconds=FALL, start=np.zeros(model.dof))
     energies = np.column_stack([found.energy, found.kinetic, found.potential])
     t, columns = thinned(found.t, np.hstack([found.q, energies]), 600)
@@ -154,8 +157,9 @@ def _fall(model: Model, theta: Array) -> dict[str, Any]:
 
 
 def _dormand_prince(model: Model, theta: Array) -> dict[str, Any]:
-    """The same by Dormand-Prince 4(5), signs as narrow sigmoids, as the thesis integrates: s until it cannot go on or
-    joints are faster than 1e4 rad/s, and the fall with its kinetic energy as it is drawn."""
+    """Integrate the fall by Dormand-Prince 4(5) with narrow sigmoids as signs, as the thesis does. Return the time, s,
+    until the integration fails or joints are faster than 1e4 rad/s, and the fall with its kinetic energy that is drawn.
+    """
     from scipy.integrate import solve_ivp
 
     smooth = model.with_smooth_signs(SIGN)
@@ -176,7 +180,7 @@ def _dormand_prince(model: Model, theta: Array) -> dict[str, Any]:
 
 
 class _Enough:
-    """Stops an integration that has gone past all bounds: joints faster than 1e4 rad/s."""
+    """Exception that stops an integration if joints are faster than 1e4 rad/s."""
 
     terminal = True
 

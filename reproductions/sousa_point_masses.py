@@ -1,8 +1,8 @@
 """WAM and random robots (Sousa, table 6.2, fig. 6.2-6.3): point masses and SQP compared with the cone programme.
 
-The thesis' log is not published. A WAM with the parameters of table 4.9, friction included, moves along the printed
-motion A with the torque errors of table 4.7, and as in the thesis only inertial parameters are fitted, so that friction
-is left over.
+The thesis' log is not published. A WAM with the parameters and friction of table 4.9 moves along the printed motion A
+with the torque errors of table 4.7. As in the thesis, only inertial parameters are fitted, so friction remains in the
+residual.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def random_problem(links: int, seed: int) -> tuple[Consistency, BaseParameters, 
 
 
 def timed(work: Callable[[], Fit]) -> tuple[Fit, float]:
-    """What it gives and its CPU time, s."""
+    """Return the result of a call and its CPU time, s."""
     start = time.process_time()
     found = work()
     return found, time.process_time() - start

@@ -1,7 +1,8 @@
 """WAM (Sousa, fig. 6.4): parameters removed one by one until least squares is consistent, and constrained regression.
 
-The thesis' log is not published. A WAM with the parameters of table 4.9 moves along Fourier series instead, with noise
-on its torques that leaves about the thesis' relative error, so the conclusion is held, not the digits.
+The thesis' log is not published. Instead, a WAM with the parameters of table 4.9 moves along Fourier series, with
+torque noise that gives about the relative error of the thesis. The study therefore checks the conclusion and not the
+digits.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _essential_drawn(model: Model, truth: np.ndarray, consistency: Consistency) -> dict[str, Any]:
-    """Links that are not consistent where all and where essential parameters are drawn to drawings, which are
-    consistent and off the truth by a tenth in the masses."""
+    """Return the inconsistent links if all parameters, or only the essential ones, are regularised toward the
+    manufacturer's drawings. The drawings are consistent, and their masses are wrong by a tenth."""
     problem = Problem.of(model, wam_log(model, truth))
     drawings, rng = truth.copy(), np.random.default_rng(1)
     for columns in model.parameters.bodies.values():

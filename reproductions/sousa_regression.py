@@ -1,8 +1,9 @@
 """WAM (Sousa, tables 4.6, 4.7, 4.10, 4.11): weighted and constrained least squares on motion A, tested on motion B.
 
-The thesis' logs are not published. A WAM with the parameters of table 4.9 moves along the printed motions A and B, and
-its torques err by what the thesis' weighted regression leaves in each joint (table 4.7), with a memory of a third of a
-second, as what a model leaves out has. Motions C and D are not printed. Conclusions are held, not digits.
+The thesis' logs are not published. A WAM with the parameters of table 4.9 moves along the printed motions A and B. Its
+torque errors have the size of the residuals of the thesis' weighted regression (table 4.7) and a correlation time of a
+third of a second, which is typical of unmodelled effects. Motions C and D are not printed. The study checks conclusions
+and not digits.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _estimates(values: dict[str, list[Array]]) -> dict[str, Any]:
 
 
 def _errors_on_a(errors: list[Array]) -> dict[str, Any]:
-    """Column OLS of table 4.7; that of WLS is the noise that is put in."""
+    """Compare column OLS of table 4.7; column WLS is the noise of the simulation."""
     table = printed("001", "4.7")
     compared = Comparison(table)
     for row, mean, spread in zip(table.rows, np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1), strict=True):
@@ -110,7 +111,8 @@ def _by_optimality(whole: dict[str, list[float]]) -> dict[str, bool]:
 
 
 def moved(model: Model, truth: Array, series: Array, seed: list[int]) -> Samples:
-    """A log along a Fourier series of tables 4.4 or 4.5, with what a model leaves over in its torques."""
+    """Return a log along a Fourier series of tables 4.4 or 4.5, with residuals of an unmodelled effect in its torques.
+    """
     rng = np.random.default_rng(seed)
     motion = FourierSeries(series[:, :6], series[:, 6:12], series[:, 12], PERIOD).at(
         np.arange(round(PERIODS * PERIOD * RATE)) / RATE)

@@ -1,7 +1,7 @@
 """Standard errors: coverage of 95 % intervals under noise that is correlated in time.
 
-Two methods side by side on the same logs: standard errors from how residuals correlate in time, which read the data
-again, and standard errors from leaving blocks of time out of the fold, with Student's t.
+Two methods are compared on the same logs. The first uses the autocorrelation of the residuals, which needs the data
+again. The second uses the variation between blocks of time of the compressed regression, with Student's t distribution.
 """
 
 from __future__ import annotations

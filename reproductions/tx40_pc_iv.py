@@ -105,7 +105,7 @@ def run(progress: Callable[[str], None], mistuned: int = LOGS) -> dict[str, Any]
 
 
 def _compared(steps: dict[str, dict[str, int | None]], joints: dict[str, Any]) -> list[dict[str, Any]]:
-    """Table D.1 beside another log of the same type of robot, and the iterations of s. D.3."""
+    """Compare table D.1 with another log of the same type of robot, and the iterations of s. D.3."""
     actual = Comparison(printed("000", "D.1"))
     for method, values in joints.items():
         for row, value in zip(actual.table.rows, values, strict=True):
@@ -128,11 +128,9 @@ def _published(case: str) -> dict[str, float]:
 
 def _mistuned(progress: Callable[[str], None], count: int
               ) -> tuple[dict[str, Array], dict[str, int | None], dict[str, list[str]]]:
-    """The virtual TX40, its first three loops simulated at half their bandwidth.
-
-    Errors (logs,) of each method in the torques of another motion, percent of those that the true parameters give, NaN
-    where it did not settle; most iterations of each method; the sentences of the logs without an estimate.
-    """
+    """Simulate the virtual TX40 with its first three loops at half their bandwidth. Return the torque errors (logs,) of
+    each method on another motion, percent of those with the true parameters, NaN if the method did not converge; the
+    largest number of iterations of each method; and the messages of logs without an estimate."""
     robot = Robot.builtin("staubli-tx40")
     model = Model(robot, make_terms(robot, defaults=True))
     theta = np.array([p.nominal for p in model.parameters], dtype=float)

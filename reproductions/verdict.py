@@ -1,9 +1,9 @@
 """The verdict on simulated logs of many robots with known faults: which causes are found, and false findings.
 
 `--all` runs one machine of each of four small robots with one in eight faults. The whole study runs two machines of
-each robot with half of the faults each, and one of them with named friction too. Of so few logs one false alarm may be
-above 5 %, so there a share is refused that as many logs would show once in a hundred where the bar is what truly holds.
-Real logs: `verdict-real`.
+each robot with half of the faults each, and one of them with named friction too. With few logs a single false alarm may
+exceed 5 %. A share in the reduced study therefore fails only if as many logs would show it with a probability below 1 %
+at the required share. Real logs are tested by `verdict-real`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def run(progress: Callable[[str], None], seeds: int = SEEDS, turns: int = TURNS,
 
 
 def summary(outcomes: Sequence[Outcome], whole: bool = True) -> dict[str, Any]:
-    """Totals of each group, and by fault how often it was named, what else was, and how often. whole: whether the
-    shares themselves are held against the bars, or what so few cases would rarely show at the bars."""
+    """Return totals of each group, and for each fault how often it was named and which other findings occurred. whole:
+    whether shares are compared with the required ones, or with those that few cases would rarely show."""
     totals = {}
     for group in dict.fromkeys(one.group for one in outcomes):
         own = [one for one in outcomes if one.group == group]

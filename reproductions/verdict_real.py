@@ -1,10 +1,10 @@
 """The verdict on real logs: unchanged, shortened, thinned, rounded and jittered, and with added faults.
 
-Nothing is named by the user. A healthy log may not be blamed (`BLAMES`), and a fault must not be taken for another.
-Real machines hide some faults, so how many are named is counted and not asked, and causes that are stated as one of
-several count as neither. A fault that is not named matters if the model predicts a healthy second log worse for it by
-more than HARMFUL; others do no harm to the result. Rules were chosen on the machines of CHOSEN_ON, and are judged on
-the others. Without the data folder nothing is tried.
+The user specifies no options. A healthy log must have no finding that blames it (`BLAMES`), and a fault must not be
+reported as another fault. Real machines hide some faults, so the number of faults found is counted and not checked.
+Causes that are reported as one of several count as neither found nor wrong. A fault that is not found matters if the
+model predicts a healthy second log worse by more than HARMFUL because of it. Rules were chosen on the machines of
+CHOSEN_ON and are tested on the others. Without the data folder nothing is tested.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Sensitivity of the verdict to half and twice of each threshold: faults found, wrong causes and false findings.
 
-Logs with all faults and all healthy conditions are identified once by the defaults. One verdict on each with traced
-thresholds (`_traced`) shows which thresholds of `dynid.validate.thresholds` could change it at half or twice their
-value; the verdict is repeated with these. A share above one half is doubled to one at most. Machines of the robots that
-thresholds were chosen on, with seeds that chose nothing, and real logs as they are and with faults.
+Logs with all faults and all healthy conditions are identified once with the defaults. One verdict on each log with
+traced thresholds (`_traced`) shows which thresholds of `dynid.validate.thresholds` could change it at half or twice
+their value. The verdict is repeated with these thresholds. A share above one half is doubled to one at most. The
+machines are robots on which the thresholds were chosen, with new seeds, and real logs, unchanged and with faults.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def varied_value(name: str, factor: float) -> float:
 
 
 def deciding(case: Case, names: Sequence[str]) -> tuple[Outcome, set[Key]]:
-    """The outcome of a log, and the thresholds and factors with which it could be another."""
+    """Return the outcome of a log, and the thresholds and factors that could change it."""
     decided = set[Key]()
     with ExitStack() as varied:
         for name in names:
@@ -139,7 +139,8 @@ def _modules() -> list[ModuleType]:
 
 
 def totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Percent of the faults that are named, that have a wrong cause, and of healthy logs with a finding."""
+    """Return the percentages of faults that are named, of faults with a wrong cause, and of healthy logs with a
+    finding."""
     sick, well = [one for one in outcomes if not one.healthy], [one for one in outcomes if one.healthy]
     return {"named": percent([one.named for one in sick]), "wrong": percent([bool(one.wrong) for one in sick]),
             "false": percent([bool(one.findings) for one in well]), "faulty": len(sick), "healthy": len(well)}

@@ -1,6 +1,6 @@
-"""Stands in for the machine of the tutorial: writes monday.csv and tuesday.csv, two logs of a simulated arm.
+"""Write monday.csv and tuesday.csv, two logs of a simulated arm that takes the place of the tutorial's machine.
 
-The arm behind the logs is not the one that arm.urdf describes: that is what identification is for.
+The parameters of the simulated arm differ from those of arm.urdf, so that the identification has something to find.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRUE_JOINTS = {"Ia1": 0.11, "Fv1": 1.4, "Fc1": 2.1, "Fo1": 0.1, "Ia2": 0.13, "Fv
 
 
 def true_arm(urdf: str | Path = "arm.urdf") -> tuple[Model, np.ndarray]:
-    """The model of the arm as it is, and its parameters."""
+    """Return the model of the simulated arm and its true parameters."""
     inertias = [from_central(mass, com, symmetric(about)) for mass, com, about in TRUE_LINKS]
     robot = Robot.from_urdf(urdf).with_inertias(np.array(inertias))
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset"), rotor=True))
@@ -50,7 +50,7 @@ def record(seed: int, urdf: str | Path = "arm.urdf", duration: float = 24.0, per
 
 
 def write(recording: Recording, path: str | Path) -> None:
-    """As the arm's own controller would log it: milliseconds and degrees."""
+    """Write a log as the controller of the arm would: in milliseconds and degrees."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["time_ms", *(f"angle_{i}" for i in (1, 2, 3)), *(f"torque_{i}" for i in (1, 2, 3))])

@@ -1,4 +1,5 @@
-"""closed-loop.svg: what noise of the positions does to least squares and to instruments, on the tutorial's arm."""
+"""Make closed-loop.svg: the effect of position noise on least squares and on instrumental variables, for the tutorial's
+arm."""
 
 from __future__ import annotations
 

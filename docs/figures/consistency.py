@@ -1,4 +1,5 @@
-"""consistency.svg: short logs make least squares give arms that cannot be, and what such an arm does when let go."""
+"""Make consistency.svg: physically inconsistent arms that least squares gives from short logs, and the free fall of
+such an arm."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def motion(seconds: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 
 def fall(model: dynid.Model, theta: np.ndarray, ticks: int = 300) -> tuple[np.ndarray, np.ndarray]:
-    """Times and angles of joint 2 of an arm that is let go from rest, as long as the simulation goes."""
+    """Return times and angles of joint 2 of an arm that is released from rest, until the simulation ends."""
     while True:
         none = np.zeros((ticks, 3))
         try:

@@ -1,4 +1,4 @@
-"""excitation.svg: a motion drawn at random and one that was searched for, and what each tells."""
+"""Make excitation.svg: a random and an optimised motion, and the standard errors of each."""
 
 from __future__ import annotations
 

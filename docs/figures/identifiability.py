@@ -1,4 +1,5 @@
-"""identifiability.svg: what torques tell of an arm of three joints, and two arms that they cannot tell apart."""
+"""Make identifiability.svg: singular values of the regressor of an arm with three joints, and two arms with equal
+torques."""
 
 from __future__ import annotations
 

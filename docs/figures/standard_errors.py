@@ -1,4 +1,4 @@
-"""standard_errors.svg: how often stated intervals hold the truth when noise hangs together in time."""
+"""Make standard_errors.svg: coverage of stated intervals under noise that is correlated in time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ RATE, LOGS = 100.0, 100
 
 
 def coverage(correlation: float, rng: np.random.Generator) -> tuple[float, float]:
-    """Shares of parameters inside the textbook's 95 % interval and inside ours; noise of this correlation time, s."""
+    """Return the shares of parameters inside the 95 % intervals of the textbook and of dynid, for noise of this
+    correlation time, s."""
     robot = dynid.Robot.load("emps")
     model = dynid.Model(robot, dynid.make_terms(robot, friction=("viscous", "coulomb", "offset")))
     t = np.arange(0.0, 20.0, 1.0 / RATE)

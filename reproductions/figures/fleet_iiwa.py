@@ -1,4 +1,4 @@
-"""Figures of fleet-iiwa: commands that are equal, torques that are not, and whose model serves whom."""
+"""Figures of fleet-iiwa: equal commands, different torques, and the error of each robot's model on the other robots."""
 
 from __future__ import annotations
 

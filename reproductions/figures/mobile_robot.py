@@ -1,4 +1,4 @@
-"""Figures of mobile-robot: its inputs, the way it takes, and how well models predict."""
+"""Figures of mobile-robot: the inputs, the path, and the prediction errors of the models."""
 
 from __future__ import annotations
 

@@ -40,13 +40,13 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
 
 
 def _printed_errors() -> dict[str, list[float]]:
-    """Table 3.3, the first motion."""
+    """Return the errors of table 3.3 for the first motion."""
     table = printed("000", "3.3")
     return {row: [table.value(row, column) for column in table.columns] for row in list(table.rows)[:3]}
 
 
 def _recursive(result: dict[str, Any]) -> list[Drawing]:
-    """Figures 3.1 to 3.4."""
+    """Return figures 3.1 to 3.4."""
     curves, sensed = dict(result["evolution"]), dict(result["figure_3_2"])
     t = curves.pop("t")
 

@@ -1,4 +1,4 @@
-"""Figure of payload-iiwa: forces of a force-torque sensor, and those of the load that is found."""
+"""Figure of payload-iiwa: forces of a force-torque sensor, and those of the estimated load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of push-iiwa: forces of a person, and torques by models with and without them."""
+"""Figures of push-iiwa: forces of a person, and torques of models with and without these forces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Figures of scara-iv: what instruments find at each step, how near the simulated motion is, and all estimates."""
+"""Figures of scara-iv: estimates of instrumental variables at each step, errors of the simulated motion, and all
+estimates."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
 
 
 def _motions(result: dict[str, Any]) -> Drawing:
-    """Figures 8, 9, 12 and 13."""
+    """Return figures 8, 9, 12 and 13."""
     panels = []
     for how, path in result["path"].items():
         for joint in range(2):
@@ -44,7 +45,7 @@ def _motions(result: dict[str, Any]) -> Drawing:
 
 
 def _torques(result: dict[str, Any]) -> Drawing:
-    """Figure 11."""
+    """Return figure 11."""
     panels = tuple(Panel(how, "step", "torque error, %", tuple(
         PlotCurve(f"joint {joint + 1}", tuple(range(1, len(path["torque"]) + 1)),
                   [step[joint] for step in path["torque"]], "points") for joint in range(2)))

@@ -1,4 +1,4 @@
-"""Figures of simionato-extraction: torques that agree and forces inside that do not."""
+"""Figures of simionato-extraction: equal torques and different reaction forces of the extracted sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of sousa-control: falls, energies, and motion B under controllers that believe each model."""
+"""Figures of sousa-control: free falls, energies, and motion B under controllers that use each model."""
 
 from __future__ import annotations
 

@@ -161,8 +161,8 @@ def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array
                    step: float = LARGEST_STEP) -> Array | None:
     """Return encoder positions and velocities (2, rows, n) of a chain in closed loop; None if the simulation diverges.
 
-    numbers (n, JOINT_COLUMNS): parameters of each joint, see `columns`. rows: work array of `Chain.packed`. step: largest
-    integration step, s.
+    numbers (n, JOINT_COLUMNS): parameters of each joint, see `columns`. rows: work array of `Chain.packed`. step:
+    largest integration step, s.
     """
     n = len(chain.joints)
     assert numbers.shape == (n, JOINT_COLUMNS)

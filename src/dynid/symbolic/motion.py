@@ -31,8 +31,8 @@ class FramePose:
 
 
 def places(graph: Graph, chain: Chain, q: Sequence[Value], separate: Collection[int] = ()) -> list[FramePose]:
-    """Return the frames of all bodies at the positions q. separate: joints whose sine and cosine may be given; offsets are
-    not added to their angles."""
+    """Return the frames of all bodies at the positions q. separate: joints whose sine and cosine may be given;
+    offsets are not added to their angles."""
     return [place_at(graph, link, q[i], separate=i in separate) for i, link in enumerate(chain.links)]
 
 
