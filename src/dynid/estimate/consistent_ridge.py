@@ -190,8 +190,8 @@ class _Parts:
 
 def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, found: Fitted,
            near: Array) -> Array:
-    """Return theta (parameters,) with noise, strength and friction regularisation of an earlier fit, starting near it.
-    An error is raised if the equations lack a parameter of the earlier fit."""
+    """Return theta (parameters,) of a fit with the noise, prior strength and friction regularisation of an earlier fit.
+    near (parameters,): initial values. An error is raised if the equations lack a parameter of the earlier fit."""
     stacked = problem.regression.stack(found.weights, prior=False)
     if unseen(problem).keys() - consistency.known.keys():
         raise NotPossibleError("without some of the data a parameter does not affect any torque")

@@ -314,7 +314,7 @@ class Diagnostics(Mapping[str, Any]):
         """Return the diagnostics of a fit with added or changed facts."""
         return Diagnostics.of({**self, **facts})
 
-    # -- as a mapping: what is there, by name ------------------------------------------------------
+    # -- as a mapping of known values by name ------------------------------------------------------
     def __getitem__(self, name: str) -> Any:
         if name in self.more:
             return self.more[name]

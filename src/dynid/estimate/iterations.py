@@ -44,7 +44,7 @@ class StepMotion:
                    tracking_error=float | None, simulated_torque_error_per_joint=list[float | None] | None,
                    **_ERROR_FIELDS)
     def to_dict(self) -> dict[str, Any]:
-        """Return the errors as plain data; the curves are in the file of the estimate."""
+        """Return the errors as plain data for JSON; the curves are only in the saved file of the estimate."""
         named = {f"{name}_error_per_joint": plain(self.errors[k]) for k, name in enumerate(QUANTITIES)}
         if self.from_reference is not None:
             named |= {f"{name}_error_from_reference_per_joint": plain(self.from_reference[k])

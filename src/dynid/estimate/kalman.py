@@ -121,8 +121,8 @@ class Dynamics:
         self.sign_width = _SMOOTH_SIGN * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Return regressors without acceleration (points, n, columns), and the addition of a unit acceleration of
-        joint k (points, k, n, columns); columns are the base parameters and, if parameters are known, their torque
+        """Return regressors without acceleration (points, n, columns), and the addition of a unit acceleration of joint
+        k (points, k, n, columns). The columns are the base parameters and, if parameters are known, their torque
         (`with_known`).
 
         The former are averaged over slightly lower and higher velocities, since a filter needs continuous friction.

@@ -25,10 +25,11 @@ class Solution:
 
     Attributes:
         beta: values (base,).
-        inverse: inverse of R'R, with zeros for parameters that are not excited (base, base).
+        inverse: inverse of R'R with the triangular factor R of the equations, zero for parameters that are not excited
+            (base, base).
         excited: mask of the solved columns; all other values are zero (base,).
         identified: mask of parameters that can be distinguished from all excluded ones (base,).
-        confounded: parameters with which excluded parameters are confounded.
+        confounded: parameters with which excluded parameters are confounded, by name.
         factor: triangular factor of the excited columns at unit length (excited, excited).
     """
 

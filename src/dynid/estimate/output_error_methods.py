@@ -174,8 +174,9 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
 
 
 def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping: float) -> tuple[Array, float, float]:
-    """Return a step (base,) that does not increase the error, zero if there is none (Levenberg damping, from
-    `damping` on); the relative change of the error, and the damping for the next step."""
+    """Return a step (base,) that does not increase the error, zero if none is found; the relative change of the error;
+    and the damping for the next step. damping: initial Levenberg damping, which grows until the error does not
+    increase."""
     weights, scale = here.weights, criterion.scale
     moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
     miss = (here.residual * weights).ravel()

@@ -110,7 +110,7 @@ class RidgeProblem:
         return (self.base.matrix * self.scale) @ self.right
 
     def inverse(self, strength: float) -> Array:
-        """Return (H + strength B^-T scale^-2 B^-1)^-1 (base, base), the inverse of the regularised normal matrix."""
+        """Return the inverse (base, base) of the normal matrix of the base parameters, including the regularisation."""
         half = self._to_base / np.sqrt(self.singular ** 2 + strength)
         return half @ half.T
 

@@ -36,7 +36,7 @@ class ParameterVerdict:
 
 
 def verdicts(stream: Stream) -> tuple[ParameterVerdict, ...]:
-    """Return one verdict for each base parameter, from the diagonal of the live factor and its columns."""
+    """Return one verdict for each base parameter, from the triangular factor of the current estimate."""
     recursion, names = stream.recursion, stream.base.names
     b = len(names)
     columns = recursion.r[:, b:2 * b] if stream.method in INSTRUMENTAL else recursion.r[:, :b]

@@ -309,7 +309,7 @@ class _Absorbed:
         return _Absorbed(tuple(halves), lags)
 
     def look(self, piece: Piece, rows: Rows) -> None:
-        """Store the lag products of a piece of the data."""
+        """Store the sums over t of P[t, t + k] of one piece of the data, for each equation."""
         self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
                                         for j, half in enumerate(self.halves)]
 
@@ -320,7 +320,7 @@ class _Absorbed:
         return np.pad(found, (0, self.lags - len(found)))
 
     def sums(self) -> list[Array]:
-        """Return the lag products summed over all pieces of the data."""
+        """Return the sums over t of P[t, t + k] (lags,) over all pieces of the data, one array per equation."""
         return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
 
 

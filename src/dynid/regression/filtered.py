@@ -117,7 +117,8 @@ class FilteredEquations(Derived):
         return Rows(self.layout, entries, keep, known)
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
-        """Add the entries of neighbouring rows to out (layout.rows, rows), followed by those of known parameters."""
+        """Add the entries of neighbouring rows to out (layout.rows, rows). Further rows of out receive the torque of
+        known parameters."""
         filter_ = signals_of(self.logs[log]).filter
         first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
         rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest sample first
@@ -159,7 +160,8 @@ class FilteredEquations(Derived):
         return energy, power
 
     def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
-        """Return momentum and force (rows, samples) of the entries in `place`."""
+        """Return momentum and force (rows, samples) of regressor entries. place (dof, parameters): row of each entry,
+        -1 for none."""
         signals, along = signals_of(self.logs[log]), self._along[log]
         memory = memory_of(self.equations.model, along)
         q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])

@@ -260,7 +260,7 @@ class Regression:
             self.write(file)
 
     def write(self, file: IO[bytes], **more: Any) -> None:
-        """Write to an open .npz file, together with more arrays."""
+        """Write the regression to an open .npz file, together with `more` arrays by name."""
         arrays: dict[str, Any] = {"independent": self.base.independent, "matrix": self.base.matrix,
                                   "known_names": np.array(list(self.base.known), dtype=str),
                                   "known_values": np.array(list(self.base.known.values())),

@@ -44,7 +44,7 @@ class Cluster:
         self._client.close()
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Any]]:
-        """Yield index, report and future of the part of every item."""
+        """Yield, for every item, its index, its report, and the Dask future of its partial result."""
         out: dict[int, tuple[Any, Any]] = {}
         sent = left = 0
 

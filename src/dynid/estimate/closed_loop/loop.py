@@ -251,7 +251,8 @@ def loop_response(numerator: Sequence[float], denominator: Sequence[float], refe
 
 
 def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
-    """Return the apparent inertia of each joint (dof,), kg m^2 or kg; at least kd T."""
+    """Return the apparent inertia of each joint (dof,), kg m^2 or kg. It is at least the derivative gain times the
+    sampling period."""
     found = np.ones(len(gains.kp))
     for j, (kp, kd) in enumerate(zip(gains.kp, gains.kd, strict=True)):
         least = float(kd) / min(log.reference.rate for log in logs)

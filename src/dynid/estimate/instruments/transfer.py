@@ -37,10 +37,9 @@ def filtered_references(logs: Sequence[Log]) -> list[Samples]:
 
 
 def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, free_start: bool = False) -> Array:
-    """Return (a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive.
-
-    free_start: a log may begin in motion; otherwise it begins at rest.
-    """
+    """Return (a2, a1, b1), all positive, of one joint's transfer function H(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1).
+    pairs: reference and position (ticks,) of each log at `rate` Hz. free_start: a log may begin in motion; otherwise it
+    begins at rest."""
     from scipy.optimize import least_squares
 
     length = sum(len(x) for x, _ in pairs) / rate

@@ -1,7 +1,7 @@
 """Recursive compression of a data stream, with an estimate available at any time.
 
-The live factor contains all joints' weighted rows (`kernels`); `Memory` keeps the same rows joint by joint in blocks
-of time, for standard errors, weights and diagnostics.
+The current factor, a triangular factor, contains all joints' weighted rows (`kernels`). `Memory` keeps the same rows
+joint by joint in blocks of time, for standard errors, weights and diagnostics.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _MAX_SEGMENTS = 20  # stored segments between restarts
 
 @dataclass(frozen=True, eq=False)
 class RestartSegment:
-    """Data between two restarts: samples start..stop, their regression, and the estimate (base,) before."""
+    """Data of a stream between two restarts: samples start..stop, their regression, and the estimate (base,) before the
+    first of these restarts."""
 
     start: int
     stop: int
@@ -51,7 +52,7 @@ class Recursion:
         prior: prior rows; after a restart, the earlier information.
         outside: prior information from other sources, which is never discarded.
         scale: 1 / noise of each joint's torque (dof,).
-        learn: whether `scale` is estimated, and the live factor recomputed, whenever the number of samples doubles.
+        learn: whether `scale` is estimated, and the current factor recomputed, whenever the number of samples doubles.
         adds: smallest information gain x P x' of a valid row.
         robust: normalised innovation beyond which a row is down-weighted, 0 for never.
         restarts: samples after which the past was discarded.
@@ -259,8 +260,9 @@ class Recursion:
         return [*self.stretches, RestartSegment(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
-        """Return the live factor as a least-squares problem, with ridge penalties (see `Regression.ridge_penalty`);
-        with instruments, that of the torques on the instruments."""
+        """Return the current factor as a least-squares problem with ridge penalties (see `Regression.ridge_penalty`).
+        With
+        instruments, it is the problem of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
         own = self.r[:, [*range(b), -1]]

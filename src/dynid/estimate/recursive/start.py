@@ -100,8 +100,8 @@ def _from_std(base: BaseParameters, given: Any) -> Prior:
 
 
 def noise_of(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array:
-    """Return the initial standard deviation of each joint's torque noise (dof,): as given, or if it is to be
-    estimated that of a prior estimate's residuals, or one."""
+    """Return the initial standard deviation of each joint's torque noise (dof,). It is the given one. If it is to be
+    estimated, it is that of a prior estimate's residuals, or one."""
     if isinstance(noise, str):
         if noise != "learn":
             raise ModelError(f"noise must be a number, one for each joint, or 'learn', got '{noise}'")

@@ -179,7 +179,7 @@ class MemoryChoice:
     """Choice among memory lengths by the predictive evidence of each block of samples.
 
     Attributes:
-        factors: one live factor per memory length.
+        factors: one triangular factor of the weighted data per memory length.
         score: log evidence of recent blocks for each memory length.
         chosen: index of the best memory length.
         before: the last block.
@@ -275,10 +275,10 @@ def forget_what_comes(r: Array, block: Array, share: float) -> Array:
 
 
 def log_evidence(old: Array, new: Array, power: float) -> float:
-    """Return the log predictive probability of the rows between two live factors, up to a common constant; power:
-    low-frequency noise power, in units of the rows.
+    """Return the log predictive probability of the rows between an old and a new triangular factor, up to a common
+    constant. power: low-frequency noise power, in units of the rows.
 
-    -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii), both from the factors.
+    It is -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii), with `rest` the residual sum of squares.
     """
     low, high = (np.diag(r)[:-1] for r in (old, new))
     known = (low > 1e-9 * np.linalg.norm(old[:, :-1], axis=0)) & (high > 0.0)
