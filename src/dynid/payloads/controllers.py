@@ -67,7 +67,7 @@ def _universal_robots(mass: float, centre: Array, inertia: Array) -> Entry:
     six = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
     return Entry(
         "ur", f"set_target_payload({_text(mass)}, {_list(centre)}, {_list(six)})",
-        {"m": mass, "cog": _plain(centre), "inertia": _plain(six)},
+        {"m": mass, "cog": centre.tolist(), "inertia": six.tolist()},
         {"m": "kg", "cog": "m", "inertia": "kg m^2: Ixx Iyy Izz Ixy Ixz Iyz about the centre of mass"},
         "tool flange", "whether Ixy, Ixz, Iyz are entries of the matrix, as written here, or have the other sign")
 
@@ -76,7 +76,7 @@ def _franka(mass: float, centre: Array, inertia: Array) -> Entry:
     column = inertia.T.ravel()  # in column-major order
     return Entry(
         "franka", f"robot.setLoad({_text(mass)}, {{{_list(centre)[1:-1]}}}, {{{_list(column)[1:-1]}}});",
-        {"load_mass": mass, "F_x_Cload": _plain(centre), "load_inertia": _plain(column)},
+        {"load_mass": mass, "F_x_Cload": centre.tolist(), "load_inertia": column.tolist()},
         {"load_mass": "kg", "F_x_Cload": "m", "load_inertia": "kg m^2, 3 x 3 column by column, about the centre of "
                                                               "mass"},
         "flange F", "that the axes of load_inertia are parallel to the flange's, as written here")
@@ -99,7 +99,7 @@ def _abb(mass: float, centre: Array, inertia: Array) -> Entry:
     q = quaternion(axes)
     return Entry(
         "abb", f"[{_text(mass)},{_list(1e3 * centre)},{_list(q)},{','.join(map(_text, moments))}]",
-        {"mass": mass, "cog": _plain(1e3 * centre), "aom": _plain(q), "ix": float(moments[0]),
+        {"mass": mass, "cog": (1e3 * centre).tolist(), "aom": q.tolist(), "ix": float(moments[0]),
          "iy": float(moments[1]), "iz": float(moments[2])},
         {"mass": "kg", "cog": "mm", "aom": "quaternion, scalar first: the principal axes",
          "ix": "kg m^2, principal, about the centre of mass", "iy": "kg m^2", "iz": "kg m^2"},
@@ -136,7 +136,3 @@ def _list(values: Array) -> str:
 
 def _fields(values: dict[str, float]) -> str:
     return ",".join(f"{key} {_text(float(value))}" for key, value in values.items())
-
-
-def _plain(values: Array) -> list[float]:
-    return [float(x) for x in values]

@@ -111,7 +111,8 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
         tuple(log.source for log in parts), label, facts=facts, freedom=freedom,
         lever=lever)
-    return judged(found, estimate, made, fit, robot, weighed=known is not None, given=gain_std is not None)
+    return judged(found, estimate, weighed=known is not None, given=gain_std is not None,
+                  log=(made, fit, robot))
 
 
 def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequence[Samples]) -> PayloadMethod:
@@ -131,9 +132,8 @@ def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequ
 
 def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | None = None) -> Unloaded:
     """Return the parameters of the robot without load, from its data if available."""
-    regression = data.regression if isinstance(data, Problem) else data
-    if isinstance(regression, Samples) or (regression is not None and not isinstance(regression, Regression)):
-        logs = (regression,) if isinstance(regression, Samples) else tuple(regression)
+    regression = data.regression if isinstance(data, Problem) else data if isinstance(data, Regression) else None
+    if regression is None and (logs := _logs_of(data)):
         regression = fold(torque_equations(estimate.model, logs, estimate.base), threads=threads)
     same = regression is not None and np.array_equal(regression.base.independent, estimate.base.independent)
     if regression is not None and same:
@@ -149,16 +149,16 @@ def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | No
     return Unloaded(estimate.values, estimate.covariance, (vectors[:, kept] / np.sqrt(values[kept])).T)
 
 
+def _logs_of(data: UnloadedData | None) -> tuple[Samples, ...]:
+    """Return the samples without load; none for a regression, which does not contain them."""
+    if data is None or isinstance(data, Regression):
+        return ()
+    return data.data if isinstance(data, Problem) else (data,) if isinstance(data, Samples) else tuple(data)
+
+
 def _with_same_motion(estimate: Estimate, logs: Sequence[Samples],
                       data: UnloadedData | None) -> tuple[tuple[Samples, ...], list[float]]:
-    others: tuple[Samples, ...] = ()
-    if isinstance(data, Problem):
-        others = data.data
-    elif isinstance(data, Samples):
-        others = (data,)
-    elif data is not None and not isinstance(data, Regression):
-        others = tuple(data)
-    found = [same_motion_torques(estimate, log, others) for log in logs]
+    found = [same_motion_torques(estimate, log, _logs_of(data)) for log in logs]
     return with_torques(logs, [tau for tau, _ in found]), [apart for _, apart in found]
 
 

@@ -31,32 +31,23 @@ _MIN_ERROR_PERCENT = 10.0  # percent: smallest such error
 _UNEXPLAINED_PERCENT = 50.0  # percent: nearly nothing is explained
 
 
-def judged(
-        found: PayloadEstimate, estimate: Estimate, loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded,
-        *, weighed: bool, given: bool) -> PayloadEstimate:
-    """Return a payload with its findings, the worst first. weighed: whether its mass is from a scale. given: whether
-    standard deviations of the gains were given."""
-    return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
-                         *_alone(found, estimate, weighed, given), *_gears(found, loaded, fit)])
+def judged(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool,
+           log: tuple[LoadedEquations, LinearPayloadFit, Unloaded] | None = None) -> PayloadEstimate:
+    """Return a payload with its findings, the worst first.
 
-
-def judged_alone(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool) -> PayloadEstimate:
-    """Return a payload with the findings that do not need a log."""
-    return _with(found, [*_unexplained(found, estimate), *(one for one in _alone(found, estimate, weighed, given)
-                                                           if found.consistent or one.code != "payload-cannot-exist")])
-
-
-def _with(found: PayloadEstimate, findings: list[Finding]) -> PayloadEstimate:
+    Args:
+        found: the payload.
+        estimate: the robot without load.
+        weighed: whether the mass of the payload is from a scale.
+        given: whether standard deviations of the drive gains were given.
+        log: equations of the loaded logs, their fit and the robot without load; None for a stream of samples.
+    """
+    findings = [*_unexplained(found, estimate), *(() if log is None else _changed(found, *log)),
+                *(_impossible(found) if log is not None or found.consistent else ()), *_not_seen(found),
+                *_gains(found, weighed, given), *_unidentified(found), *_too_much(found, estimate),
+                *(() if log is None else _gears(found, *log[:2]))]
     worst = sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity))
     return replace(found, findings=tuple(worst))
-
-
-def _alone(found: PayloadEstimate, estimate: Estimate, weighed: bool, given: bool) -> Iterator[Finding]:
-    yield from _impossible(found)
-    yield from _not_seen(found)
-    yield from _gains(found, weighed, given)
-    yield from _unidentified(found)
-    yield from _too_much(found, estimate)
 
 
 def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:

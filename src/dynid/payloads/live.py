@@ -18,7 +18,7 @@ from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples
 from dynid.online.streamed import Streamed
 from dynid.payloads.body import Parts, nearest_body
 from dynid.payloads.frames import mounting_frame
-from dynid.payloads.judgement import judged_alone
+from dynid.payloads.judgement import judged
 from dynid.payloads.load_recursion import LoadRecursion, Unknowns, largest_load, load_lever
 from dynid.payloads.payload_methods import LABEL, LoadedModel
 from dynid.payloads.result import PayloadEstimate
@@ -153,7 +153,7 @@ class LivePayload(Streamed):
             data.relative_error(recursion.beta), data.relative_error(unknowns.known),
             np.sqrt(np.diag(self._gains)), ("stream",), freedom=max(freedom, 3.0), lever=lever,
             facts={"samples": self.samples, "restarts": list(self.restarts)})
-        return judged_alone(found, self.robot_estimate, weighed=False, given=self._given)
+        return judged(found, self.robot_estimate, weighed=False, given=self._given)
 
     def _fading(self, recursion: Recursion) -> float:
         """Return the sum of the squared weights of the stored samples over the sum of the weights."""

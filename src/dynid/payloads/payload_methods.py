@@ -184,41 +184,6 @@ def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedEquations:
-    """Equations of logs with a load, and their compressed regression.
-
-    Attributes:
-        equations, regression: equations of the logs, and their triangular factors.
-        weights: (dof,), of the joints' rows.
-        robot, friction, load: columns of the unloaded robot's base parameters, of load-dependent friction, and of the
-            load's inertial parameters.
-    """
-
-    equations: TorqueEquations
-    regression: Regression
-    weights: Array
-    robot: Ints
-    friction: Ints
-    load: Ints
-
-    @property
-    def model(self) -> Model:
-        return required_robot_model(self.equations.model, "a payload")
-
-    @cached_property
-    def rows(self) -> tuple[Array, Array, Ints]:
-        """Return weighted rows (n, columns), their right-hand sides (n,) and the joint of each (n,)."""
-        base, regression = self.regression.base, self.regression
-        matrix = np.zeros((sum(len(f.r) for f in regression.factors), len(base)))
-        right, joint, at = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=np.int64), 0
-        for j, (weight, factor) in enumerate(zip(self.weights, regression.factors, strict=True)):
-            here = slice(at, at + len(factor.r))
-            matrix[here, factor.columns] = weight * factor.r[:, :-1]
-            right[here], joint[here], at = weight * factor.r[:, -1], j, here.stop
-        return matrix, right, joint
-
-
-@dataclass(frozen=True, eq=False)
 class LoadedModel:
     """A robot's model with a load on a frame.
 
@@ -259,6 +224,32 @@ class LoadedModel:
             [values.get(name, 0.0) for name in self.model.parameters.names]))
 
 
+@dataclass(frozen=True, eq=False)
+class LoadedEquations(LoadedModel):
+    """Equations of logs with a load on a frame of a robot.
+
+    Attributes:
+        equations, regression: equations of the logs, and their triangular factors.
+        weights: (dof,), of the joints' rows.
+    """
+
+    equations: TorqueEquations
+    regression: Regression
+    weights: Array
+
+    @cached_property
+    def rows(self) -> tuple[Array, Array, Ints]:
+        """Return weighted rows (n, columns), their right-hand sides (n,) and the joint of each (n,)."""
+        base, regression = self.regression.base, self.regression
+        matrix = np.zeros((sum(len(f.r) for f in regression.factors), len(base)))
+        right, joint, at = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=np.int64), 0
+        for j, (weight, factor) in enumerate(zip(self.weights, regression.factors, strict=True)):
+            here = slice(at, at + len(factor.r))
+            matrix[here, factor.columns] = weight * factor.r[:, :-1]
+            right[here], joint[here], at = weight * factor.r[:, -1], j, here.stop
+        return matrix, right, joint
+
+
 def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, friction: bool = True,
            numbers: Array | None = None, threads: int | None = None) -> LoadedEquations:
     """Return the compressed equations of logs with a load on a frame.
@@ -269,7 +260,7 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
     made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
     equations = torque_equations(made.model, logs, made.base)
     regression = fold(equations, blocks=_LOADED_BLOCKS, threads=threads)
-    return LoadedEquations(equations, regression, joint_weights(regression), made.robot, made.friction, made.load)
+    return LoadedEquations(**vars(made), equations=equations, regression=regression, weights=joint_weights(regression))
 
 
 def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence[str]) -> BaseParameters:

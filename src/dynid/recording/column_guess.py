@@ -12,6 +12,7 @@ from dynid.recording.presets import no_torque
 from dynid.recording.recording import COLUMN_STEMS
 from dynid.recording.source import Source
 from dynid.recording.tabular import Text
+from dynid.recording.whole_body import words_of
 
 _SIGNAL_WORDS = {
     "time": "t time times stamp stamps timestamp timestamps clock",
@@ -104,7 +105,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                                      f"torque with {column_option(signal, _unread(known, found, count), count)}",
                                      code="no-torque", where="log.torque")
             likely = _unread(known, found, count)
-            commanded = signal == "torque" and any(_REFERENCE & set(_words(name)) for name in likely)
+            commanded = signal == "torque" and any(_REFERENCE & set(words_of(name)) for name in likely)
             raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
                                  f"{listed_columns(known)}. Map them with {column_option(signal, likely, count)}"
                                  f"{' (these are commanded, not measured)' if commanded else ''}; or, where another "
@@ -198,12 +199,8 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
     return _Reading(reading.signal, "_".join(strange), tuple(w for w in reading.rest if w not in strange), reading.unit)
 
 
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name.translate(_GREEK))]
-
-
 def _classify(name: str) -> _Reading | None:
-    words = _words(name)
+    words = words_of(name.translate(_GREEK))
     kinds = {_KIND[word] for word in words if word in _KIND}
     if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # converted to a torque by the recorder
         kinds, words = {"torque"}, [word for word in words if word not in ("current", "as")]

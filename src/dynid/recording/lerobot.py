@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
@@ -61,12 +62,8 @@ class LeRobotDataset(Source):
             raise RecordingError(f"{path}: {outside.name} is a link to a file outside of the dataset, which is not "
                                  "read", "copy the files into the dataset")
         self._files = files
-        first = Parquet(files[0])
-        try:
-            self.texts = first.texts
-            self._widths = first.fields
-        finally:
-            first.close()
+        with closing(Parquet(files[0])) as first:
+            self.texts, self._widths = first.texts, first.fields
 
     @property
     def fields(self) -> dict[str, tuple[int, ...]]:
@@ -78,16 +75,13 @@ class LeRobotDataset(Source):
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         start = 0
         for path in self._files:
-            file = Parquet(path)
-            try:
+            with closing(Parquet(path)) as file:
                 missing = [name for name in names if name not in file.fields]
                 if missing:
                     raise RecordingError(f"{path}: has no column '{missing[0]}', which {self._files[0].name} has")
                 for block in file.blocks(names, samples, rows):
                     yield FileRows(block.values, block.rows + start, block.faults)
                 start += file.fields[names[0]][0]
-            finally:
-                file.close()
 
     def episodes(self) -> dict[int, tuple[Path, ...]]:
         """Return the existing episodes, with the files that contain their rows."""
@@ -124,15 +118,12 @@ def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, .
     """Return files by episode; a changed modification time shows that a file has to be read again."""
     found: dict[int, tuple[Path, ...]] = {}
     for path, _ in files:
-        file = Parquet(path)
-        try:
+        with closing(Parquet(path)) as file:
             for block in rows_of(file, [EPISODE_COLUMN], None, None):
                 values = np.asarray(block.values[EPISODE_COLUMN], dtype=float)
                 for number in np.unique(values[np.isfinite(values)]).astype(int).tolist():
                     if found.get(number, ())[-1:] != (path,):
                         found[number] = (*found.get(number, ()), path)
-        finally:
-            file.close()
     return dict(sorted(found.items()))
 
 

@@ -70,8 +70,6 @@ class Bag(Source):
             self._kinds = {item.topic: item.msgtype for item in self._reader.connections
                            if item.msgtype in VECTORS and item.msgcount}
             self.topic = self._choose(topic)
-            self._connections = [item for item in self._reader.connections
-                                 if item.topic == self.topic and item.msgtype == _TYPE]
             self._look()
             self._others = {
                 name: joints_of(message for _, message in islice(self._messages(name), _MESSAGES_FOR_JOINTS))
@@ -117,11 +115,10 @@ class Bag(Source):
         return {f"{topic}:{part}": VECTORS[self._kinds[topic]][part][0]
                 for topic, (parts, _) in self._vectors.items() for part in parts}
 
-    def _messages(self, topic: str = "") -> Iterator[tuple[int, Any]]:
-        """Yield time of receipt and message of a topic; default: the main topic."""
-        connections = self._connections if topic in ("", self.topic) else [
-            item for item in self._reader.connections
-            if item.topic == topic and item.msgtype == self._kinds.get(topic, _TYPE)]
+    def _messages(self, topic: str | None = None, kind: str | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield time of receipt and message of a topic, by default the main one; kind: message type."""
+        name, kind = topic or self.topic, kind or self._kinds.get(topic or "", _TYPE)
+        connections = [item for item in self._reader.connections if item.topic == name and item.msgtype == kind]
         measure = Measure(self.path)
         for connection, stamp, raw in self._reader.messages(connections=connections):
             measure.add(len(raw))
@@ -150,13 +147,8 @@ class Bag(Source):
 
     def _wrench(self, topic: str) -> tuple[Array, Array]:
         """Return times, ns, and force and moment (messages, 6) of a topic, in temporal order."""
-        connections = [
-            item for item in self._reader.connections if item.topic == topic and item.msgtype == _WRENCH_TYPE
-        ]
-        times, values, measure = [], [], Measure(self.path)
-        for connection, received, raw in self._reader.messages(connections=connections):
-            measure.add(len(raw))
-            message = self._reader.deserialize(raw, connection.msgtype)
+        times, values = [], []
+        for received, message in self._messages(topic, _WRENCH_TYPE):
             times.append(stamp_of(message) if self._clock == "stamp" else received)
             values.append([getattr(part, axis) for part in (message.wrench.force, message.wrench.torque)
                            for axis in "xyz"])

@@ -158,7 +158,8 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     own = reconstruct(estimate, problem.data, for_tests=True) if reconstruction is None else reconstruction
     others = [validation] if isinstance(validation, Samples | Reconstruction) else validation
     tried = tuple(one if isinstance(one, Reconstruction) else reconstruct(estimate, one) for one in others)
-    free = _has_free_base(problem)
+    robot = complete(problem.model).robot
+    free = robot is not None and robot.has_free_base
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
                 () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
@@ -173,11 +174,6 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
     summary = summarize(estimate, own, case.validations, cross, [*wrong, *seldom], corrected, case.excitation, alone)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
-
-
-def _has_free_base(problem: Problem) -> bool:
-    robot = complete(problem.model).robot
-    return robot is not None and robot.has_free_base
 
 
 def _missing(excited: DataExcitation) -> Iterator[Finding]:

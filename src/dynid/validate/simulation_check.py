@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
@@ -159,7 +159,7 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
             log = torque_driven(estimate, parts, horizon=horizon, most=max(1, int(steps / len(logs) / per_window)))
             found.append(SimulationCheck(source, "torque-driven", horizon, log, log.reason))
         except (ModelError, NotPossibleError) as error:
-            found.append(SimulationCheck(source, "torque-driven", horizon, None, _reason(error)))
+            found.append(SimulationCheck(source, "torque-driven", horizon, None, Note(error.code, str(error))))
         if controller is None:
             continue
         try:
@@ -177,7 +177,7 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
             log = closed_loop(estimate, recording, law)
             found.append(SimulationCheck(source, "closed-loop", None, log, notes=notes))
         except (ModelError, NotPossibleError) as error:
-            found.append(SimulationCheck(source, "closed-loop", None, None, _reason(error)))
+            found.append(SimulationCheck(source, "closed-loop", None, None, Note(error.code, str(error))))
     return tuple(found)
 
 
@@ -214,7 +214,7 @@ def closed_loop(estimate: Estimate, recording: Recording, controller: Controller
                    step=min(_MAX_STEP, 1.0 / reference.rate) if step is None else step)
     q, tau = (at_times(recording.t, run.t, x) for x in (run.q, run.tau))
     return ResimulatedLog("closed-loop", recording.t, recording.q, q, recording.tau, tau,
-                        np.array([[0, len(recording)]]), _names(recording.joints, recording.dof))
+                        np.array([[0, len(recording)]]), recording.joints or numbered_joints(recording.dof))
 
 
 def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, horizon: float = HORIZON,
@@ -277,8 +277,8 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
                              f"counted: {broken[0].reason}; a shorter "
                              "horizon keeps more", {"broken": len(broken), "tried": len(tried)})
     return ResimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
-                        np.column_stack([ends[:-1], ends[1:]]), _names(parts[0].joints, parts[0].dof), len(windows),
-                        float(ends[-1] / rows), reason)
+                        np.column_stack([ends[:-1], ends[1:]]), parts[0].joints or numbered_joints(parts[0].dof),
+                        len(windows), float(ends[-1] / rows), reason)
 
 
 def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]]) -> Iterator[Array | NotPossibleError]:
@@ -316,11 +316,3 @@ def _inside(part: Samples, start: int, stop: int) -> tuple[int, int]:
     """Return the row range of a segment without the unused rows at its ends, where filters are least accurate."""
     used = np.flatnonzero(part.keep[start:stop].any(axis=1))
     return (start + int(used[0]), start + int(used[-1]) + 1) if len(used) else (start, stop)
-
-
-def _reason(error: DynidError) -> Note:
-    return Note(error.code, str(error))
-
-
-def _names(joints: tuple[str, ...], dof: int) -> tuple[str, ...]:
-    return joints or numbered_joints(dof)
