@@ -22,8 +22,6 @@ from dynid.regression import Regression
 
 _CUTOFF_FACTORS = (0.5, 2.0)
 _FALLBACK = "wls"  # replaces methods that read the data again, which would take too long
-
-
 _CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[float | None], percent=list[float | None])
 
 
