@@ -35,7 +35,6 @@ from dynid.validate.hypotheses.trial import (
     Trial,
     block_scores,
     fold_logs,
-    mean_log_share,
     mean_score,
     own_score,
     posterior_weights,
@@ -136,8 +135,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
     judged: list[_Judged] = []
     material, share = set[int](), SECOND_MATERIAL if clues.second else MATERIAL
-    for one in (*([] if scales is None else [_scaled(scales, dof)]),
-                *(one for _, one in likely)):
+    for one in (*([] if scales is None else [_scaled(scales, dof)]), *(one for _, one in likely)):
         trial = changed_trial(problem, logs, one, noise, is_coarse=is_coarse)
         judged.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque),
                               mean_score(trial, noise, one.torque)))
@@ -245,8 +243,7 @@ def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
                   blocks: int = BLOCKS, is_coarse: bool = False) -> Trial:
-    """Return the cross-validated fit of logs corrected for a hypothesis. is_coarse: of decimated logs, see
-    `decimated`."""
+    """Return the cross-validated fit of logs corrected for a hypothesis. is_coarse: whether of the decimated logs."""
     model, changed = hypothesis.change(problem.model, logs)
     changed = tuple(map(decimated, changed)) if is_coarse else changed
     base = problem.base if model is problem.model else None
@@ -257,13 +254,6 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
 def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
     """Return the mean squared residual in cross-validation of logs corrected for a hypothesis."""
     return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
-
-
-def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis) -> float:
-    """Return `mean_log_share` of logs corrected for a hypothesis, which is suitable for exchanged torques."""
-    model, changed = hypothesis.change(problem.model, logs)
-    trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
-    return mean_log_share(trial)
 
 
 def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]
