@@ -26,7 +26,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -q -m slow || test $$? -eq 5  # 5: there is no slow test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow || test $$? -eq 5  # 5: there is no slow test
 
 # 20,000 damaged inputs, some seven minutes of one core (the slow tests have 4,000); DYNID_FUZZ_SEED=N for others.
 fuzz: $(VENV)/.dev
