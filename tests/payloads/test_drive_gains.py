@@ -19,7 +19,7 @@ from dynid.runs.drive_gains import gain_table, pooled, with_own_gains
 from dynid.runs.settings import RunSettings
 
 TRUE = np.array([13.0, 14.5, 9.0, 9.5, 7.2, 6.1, 5.0])  # N m/A
-KNOWN = dynid.KnownLoad.of(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
+KNOWN = dynid.payloads.KnownLoad.of(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
 
 
 def currents(log: Samples) -> Samples:
@@ -71,7 +71,7 @@ def with_targets(log: Recording, friction: float) -> Recording:
 
 
 def test_targets_in_the_log_give_the_gains():
-    found = dynid.gains_from_log(with_targets(arm().recording(1), 0.2))
+    found = dynid.payloads.gains_from_log(with_targets(arm().recording(1), 0.2))
     good = found.identified
     assert good[1:6].all()
     np.testing.assert_allclose(found.values[good], TRUE[good], rtol=0.02)
@@ -90,7 +90,7 @@ def test_at_rest_the_ratio_is_the_gain_and_a_vertical_axis_has_none():
                                             q, 0 * q, 0 * q)
     log = Recording(t, q, torque / TRUE, target_torque=torque, target_current=torque / TRUE,
                     joints=machine.model.joint_names)
-    found = dynid.gains_from_log(log)
+    found = dynid.payloads.gains_from_log(log)
     assert not found.identified[0]
     assert "always zero" in found.reasons["joint1"]
     np.testing.assert_allclose(found.values[1:6], TRUE[1:6], rtol=1e-9)
@@ -98,13 +98,13 @@ def test_at_rest_the_ratio_is_the_gain_and_a_vertical_axis_has_none():
 
 def test_what_is_missing_is_said(logs):
     with refused(RecordingError, "no-targets"):
-        dynid.gains_from_log(arm().recording(1))
+        dynid.payloads.gains_from_log(arm().recording(1))
     with refused(NotPossibleError, "no-log-with-load"):
         dynid.payloads.gains_from_known_load(arm().model, [logs["without"]], [], KNOWN)
     with refused(ModelError, "not-above-zero"):
-        dynid.KnownLoad.of(FRAME, 0.0)
+        dynid.payloads.KnownLoad.of(FRAME, 0.0)
     with refused(ModelError, "load-not-consistent"):
-        dynid.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
+        dynid.payloads.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
     with refused(RecordingError, "gains-undetermined"):
         dynid.prepare(replace(arm().recording(1), unscaled=True))
     with refused(RecordingError, "wrong-setting", "target_torque", "target_current"):
@@ -112,7 +112,7 @@ def test_what_is_missing_is_said(logs):
 
 
 def test_a_known_load_may_be_a_point():
-    point = dynid.KnownLoad.of(FRAME, 2.0, (0.0, 0.1, 0.0))
+    point = dynid.payloads.KnownLoad.of(FRAME, 2.0, (0.0, 0.1, 0.0))
     np.testing.assert_allclose(point.numbers, ten.from_central(2.0, np.array([0.0, 0.1, 0.0]), np.zeros((3, 3))))
 
 
@@ -160,7 +160,7 @@ def test_payload_intervals_hold_with_gains_from_the_same_log(source):
     for k in range(60):
         log, loaded = machine.recording(9000 + 3 * k), machine.recording(9001 + 3 * k, machine.loaded(LOAD))
         if source == "targets":
-            gains = dynid.gains_from_log(controller_targets(log, k))
+            gains = dynid.payloads.gains_from_log(controller_targets(log, k))
         else:
             known = machine.recording(9002 + 3 * k, machine.loaded(np.array(KNOWN.numbers)))
             gains = dynid.payloads.gains_from_known_load(

@@ -206,7 +206,7 @@ class OutputSettings(BaseModel):
 
 
 class EssentialSettings(BaseModel):
-    """The [essential] table: `rule` and `threshold` for removing insignificant base parameters (see `dynid.essential`),
+    """The [essential] table: `rule` and `threshold` for removing parameters (see `dynid.estimate.essential`),
     and the significance level `alpha` of an F-test."""
 
     model_config = FINITE_NUMBERS
