@@ -52,7 +52,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module, resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -74,10 +74,6 @@ from dynid.robot.fields import (
 )
 from dynid.robot.pose import exact_angle, rounded_warnings
 from dynid.robot.robot import Body, Robot, Symmetry, checked_sizes
-
-if TYPE_CHECKING:
-    from dynid.robot.robot import Robot
-
 
 _TOP_KEYS = (
     "name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "root", "floating_base",
