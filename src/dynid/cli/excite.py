@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import FixedBase, Lock, Only, Trust, named_numbers, numbers, words
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, Trust, named_numbers, numbers, words
 from dynid.cli.output import Json, console, print_json, show_progress, table, typed_command
 from dynid.errors import DynidError
 
@@ -47,7 +47,7 @@ class CriterionName(StrEnum):
 
 
 def command(
-    robot: motion_output.RobotName,
+    robot: RobotName,
     output: motion_output.MotionFile,
     duration: Annotated[float | None, typer.Option(help="Duration of the exciting part, s; with --actuator, of all "
                                                         "parts.", show_default="20; 60 with --actuator")] = None,

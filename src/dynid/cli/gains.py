@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import deviating, numbers, words
+from dynid.cli.options import RobotName, deviating, numbers, words
 from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.quantities import percent_text
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot.")],
+    robot: RobotName,
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
                                               help="Logs with motor currents, without load.")],
     mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table: current, and target_torque and "

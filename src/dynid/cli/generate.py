@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, Trust, refuse_to_replace, words
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, Trust, refuse_to_replace, words
 from dynid.cli.output import Json, console, print_json, show_progress, table
 
 
@@ -30,9 +30,7 @@ class Real(StrEnum):
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot.")],
+    robot: RobotName,
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Folder for the files.")],
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
                                           help="Languages: c, python, python-plain, julia, latex, cuda, jax, torch, "

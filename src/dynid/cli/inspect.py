@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, numbers, words
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, numbers, words
 from dynid.cli.output import Json, console, print_json, show_progress
 from dynid.errors import DynidError
 
@@ -30,9 +30,7 @@ class Order(StrEnum):
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot.")],
+    robot: RobotName,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms of every joint, comma-separated: viscous, "
                                                "coulomb, offset, ...")] = "",

@@ -6,7 +6,6 @@ command is called; libraries are imported inside the function, so that ``dynid -
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -30,9 +29,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # dynid uses no plugins of pydantic, which would search the metadata of all installed packages for them.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-# Options of `mallopt`: one heap for all threads; memory is returned to the system from 1 GB; larger arrays than 32 MB
-# have pages of their own.
-_HEAP_OPTIONS = {-8: 1, -1: 2**30, -3: 2**25}
+# Options of `mallopt`: one heap for all threads; it grows by 16 MB and returns memory to the system if 256 MB are free;
+# arrays of more than 32 MB are allocated outside it.
+_HEAP_OPTIONS = {-8: 1, -1: 2**28, -3: 2**25, -2: 2**24}
 
 # Command -> module with its function `command`, in the order of `dynid --help`.
 COMMANDS = {
@@ -129,8 +128,6 @@ def dynid(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line and exit with 0 (done), 1 (the data or model do not allow it) or 2 (the call was wrong)."""
-    # Loading libraries creates many objects and no garbage: default garbage collection would take a tenth of a run.
-    gc.set_threshold(500_000)
     _use_one_heap()
     compile_methods_at_first_use()
     try:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import FixedBase, Lock, Only, numbers, words
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, numbers, words
 from dynid.cli.output import Json, print_json, show_progress, typed_command
 
 
@@ -26,7 +26,7 @@ class KindName(StrEnum):
 
 
 def command(
-    robot: motion_output.RobotName,
+    robot: RobotName,
     kind: Annotated[KindName, typer.Argument(
         metavar="KIND", show_default=False,
         help="points, spline: random postures, with or without a stop at each. sines: one sine per joint. friction, "

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 MAX_SHOWN_NOISES = 8  # torques in the title of a table
 SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 
-RobotName = Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                          help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                               "robot.")]
 MotionFile = Annotated[Path, typer.Option("-o", "--output", show_default=False,
                                           help="Motion file: .csv, .npz or .yaml (ROS 2 JointTrajectory).")]
 Rotor = Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")]

@@ -12,7 +12,6 @@ from dynid.dynamics import closures, loop_kernels
 from dynid.dynamics.closure_lanes import LANES
 from dynid.dynamics.elimination import Elimination, planned
 from dynid.dynamics.loop_kernels import CLOSED
-from dynid.dynamics.loop_lanes import solve_closures_batch
 from dynid.dynamics.tree import tree_of
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import BASE, Robot
@@ -219,6 +218,7 @@ def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: 
         one_by_one(cuts[LANES // 2:LANES // 2 + 1])
         done = cuts[:-1]
         if status[middle] == CLOSED:
+            from dynid.dynamics.loop_lanes import solve_closures_batch  # open chains do not need these kernels
             done = solve_closures_batch(tree, chain.closures, chain.elimination, middle, cuts, q, dq, ddq, motion,
                                         rates, status)
         left = [np.arange(a, b) for a, b in zip(done, cuts[1:], strict=True) if a < b]

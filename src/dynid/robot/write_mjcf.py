@@ -20,7 +20,6 @@ from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
 from dynid.robot.loops import Closure
-from dynid.robot.mjcf import MUJOCO_INFINITY, read_mjcf
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, FREE_COORDINATES, Frame, Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf_text import Edit, XmlElement, XmlPage, digits
@@ -223,6 +222,7 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
     Raises:
         RobotError: if the file describes another robot, or has bodies or joints without a name.
     """
+    from dynid.robot.mjcf import read_mjcf  # not needed to write a URDF
     _check_one_file(text)
     own = read_mjcf(text)
     if robot.locked:
