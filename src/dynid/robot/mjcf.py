@@ -30,11 +30,10 @@ from dynid.robot.mjcf_loops import Spot, close_loops
 from dynid.robot.mjcf_text import MAX_XML_DEPTH, ElementPose, MjcfText, geoms_inertia, unique_name
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
-from dynid.robot.urdf_text import parse_xml
+from dynid.robot.urdf_text import MUJOCO_INFINITY, parse_xml
 
 _ROOTS = ("mujoco", "mujocoinclude")
 MAX_INCLUDED_FILES = 200  # files
-MUJOCO_INFINITY = 1e10  # MuJoCo's largest number, which means no limit
 _SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" in <compiler>, then mj_saveLastXML)"
 _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
 

@@ -22,7 +22,7 @@ from dynid.robot.followers import whole_tree
 from dynid.robot.loops import Closure
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, FREE_COORDINATES, Frame, Joint, JointFields, Robot, joint_fields
-from dynid.robot.urdf_text import Edit, XmlElement, XmlPage, digits
+from dynid.robot.urdf_text import MUJOCO_INFINITY, Edit, XmlElement, XmlPage, digits
 
 _MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # by symbol in `Robot.values`
 _ORIENTATION = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")
