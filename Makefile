@@ -26,14 +26,14 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -q -m slow || test $$? -eq 5  # 5: there is no slow test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow || test $$? -eq 5  # 5: there is no slow test
 
 # 20,000 damaged inputs, some seven minutes of one core (the slow tests have 4,000); DYNID_FUZZ_SEED=N for others.
 fuzz: $(VENV)/.dev
 	DYNID_FUZZ_CASES=$${DYNID_FUZZ_CASES:-20000} $(BIN)/python -m pytest -n 2 -q -m slow tests/fuzz
 
 # The studies that `dynid reproduce --all` runs in a smaller size, whole: about half an hour of one core, once a week.
-WHOLE := actuator-faults actuators contact-iiwa coverage deviations floating-faults friction-choice iv-monte-carlo simionato-coefficients \
+WHOLE := actuator-faults actuators contact-iiwa coverage floating-faults friction-choice iv-monte-carlo simionato-coefficients standard-errors \
 	tx40-pc-iv verdict verdict-real verdict-thresholds
 reproduce-whole: $(VENV)/.dev
 	for name in $(WHOLE); do $(BIN)/dynid reproduce $$name || failed="$$failed $$name"; done; test -z "$$failed"

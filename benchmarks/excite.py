@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from benchmarks._peers import best
 from dynid.arrays import Array
 from dynid.excitation import Criterion, Fourier, FourierSeries, Limits, Measurement, PriorKnowledge, Search, excite
-from dynid.excitation.search import ExperimentDesign, design_experiment
+from dynid.excitation.search.experiment_design import ExperimentDesign, design_experiment
 from dynid.excitation.search.starts import Anchor, random_motion, safe_posture
 from dynid.model import Model, make_terms
 from dynid.robot import Robot

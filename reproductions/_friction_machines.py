@@ -73,7 +73,7 @@ def drawn_extra(rng: np.random.Generator, speed: float, shaped: bool) -> Extra |
     if shaped:
         curve = Extra("curve", {"kind": "stribeck", "alpha": rng.uniform(0.3, 0.6), "Kv": 1e4}, {"Fnl": 1.0})
     every = (curve, Extra("load", {"kind": "load"}, {"Fl": 1.0}),
-             Extra("load apart", {"kind": "load", "apart": True}, {("Flm", "Flg")[way]: 1.0}),
+             Extra("load apart", {"kind": "load", "separate": True}, {("Flm", "Flg")[way]: 1.0}),
              Extra("asymmetry", {"kind": "asymmetric-viscous"}, {("Fvp", "Fvn")[way]: 1.0}),
              Extra("cable", {"kind": "cable"}, {"Cc2_": np.cos(angle), "Cs2_": np.sin(angle)}),
              Extra("ripple", {"kind": "ripple", "orders": [order]},

@@ -25,7 +25,7 @@ from reproductions._faults import FAULTS, Fault, Put
 from reproductions._faulty_machines import bare, machine, model_of
 
 # Findings that speak of how much was learnt or of what was left, and name no cause.
-NO_CAUSE = frozenset(("residuals-coloured", "low-r2", "badly-conditioned", "few-independent-samples", "odd-block",
+NO_CAUSE = frozenset(("residuals-autocorrelated", "low-r2", "badly-conditioned", "few-independent-samples", "odd-block",
                       "parameters-not-constant", "consistency-price", "indefinite-inertia", "impossible-links",
                       "energy-grows", "logs-differ", "does-not-carry-over", "worse-than-zero", "worse-than-mean",
                       "negative-friction", "unphysical-inertia", "negative-rotor-inertia", "large-offset",

@@ -69,7 +69,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     made = machine()
     with tempfile.TemporaryDirectory() as folder:
         settings, curves = written(made, Path(folder), progress)
-        result = run_fleet(settings, tell=progress)
+        result = run_fleet(settings, progress=progress)
     errors = result.cross.between()
     base = result.out.pooling.base
     bodies = [k for k, c in enumerate(base.independent) if base.parameters.items[c].body is not None]

@@ -103,7 +103,7 @@ def raw_motion(q: Array, rate: float) -> tuple[Array, Array, Array]:
 # -- table 3.3 -------------------------------------------------------------------------------------
 def sequential(made: Machine, problem: Problem, others: list[Samples]) -> dict[str, Any]:
     names = (*EQUAL, "s-rls-b", "line-by-line")
-    options = {name: {} if name == "line-by-line" else {"deviation": 10.0} for name in names}
+    options = {name: {} if name == "line-by-line" else {"prior_std": 10.0} for name in names}
     for name in EQUAL:
         options[name] |= {"noise": 1.0}
     found = {name: identify(problem, method=name, **options[name]) for name in names}

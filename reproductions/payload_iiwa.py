@@ -11,9 +11,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
 from dynid.payloads import KnownLoad, fused, gains_from_known_load, payload, sensor_payload
+from dynid.payloads.payload_methods import change_by_load, difference, loaded, together_fit
 from dynid.payloads.result import changing_friction
 from dynid.payloads.sensor import wrench_columns
-from dynid.payloads.ways import change_by_load, difference, loaded, together_fit
 from dynid.recording import Recording, Samples
 from dynid.recording.drive_gains import gains_from_log
 from dynid.recording.sample_preparation import prepare
@@ -114,7 +114,7 @@ def calibrated(made: Machine, logs: dict[str, Samples], recordings: dict[str, Re
         scale = np.where(gains.identified, gains.values, 0.0)
         silent = tuple(np.array(made.model.joint_names)[~gains.identified])
         ready = {key: replace(log, tau=log.tau * scale, keep=log.keep & gains.identified, unmeasured=silent,
-                              gain_deviation=gains.relative_covariance) for key, log in currents.items()}
+                              gain_covariance=gains.relative_covariance) for key, log in currents.items()}
         problem = Problem.of(made.model, ready["unloaded"])
         found = payload(identify(problem, method="wls"), ready["cylinder"], FRAME, unloaded=problem)
         result[name] = {**error(found, cylinder()), "gains": scale.tolist(), "true": off.tolist(),
@@ -139,9 +139,9 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     problem = Problem.of(made.model, logs["unloaded"], base=made.base)
     estimate = identify(problem, method="wls")
     progress("four ways")
-    ways = {way: payload(estimate, logs["same"], FRAME, way=way, unloaded=problem, gain_deviation=0.0) for way in WAYS}
-    other = payload(estimate, logs["cylinder"], FRAME, unloaded=problem, gain_deviation=0.0)
-    boxed = payload(estimate, logs["box"], FRAME, unloaded=problem, gain_deviation=0.0)
+    ways = {way: payload(estimate, logs["same"], FRAME, method=way, unloaded=problem, gain_std=0.0) for way in WAYS}
+    other = payload(estimate, logs["cylinder"], FRAME, unloaded=problem, gain_std=0.0)
+    boxed = payload(estimate, logs["box"], FRAME, unloaded=problem, gain_std=0.0)
     progress("a force-torque sensor")
     seen = prepare(with_wrench(made, recordings["cylinder"], cylinder(), 9), cutoff=8.0, slow=0.01, thin=4)
     by_sensor, mounting = sensor_payload(robot, seen, FRAME)

@@ -19,7 +19,7 @@ from dynid.excitation.waypoints import quintics_within
 from dynid.model import Payload
 from dynid.online import Exponential, FeedOptions, NoForgetting, Online, VectorForgetting
 from dynid.payloads import LivePayload
-from dynid.payloads.ways import change_by_load
+from dynid.payloads.payload_methods import change_by_load
 from dynid.recording.sample_preparation import prepare
 from dynid.report.drawing import thinned
 from dynid.robot import inertia as ten
@@ -94,7 +94,7 @@ def followed(estimate: Estimate, made: Machine, loads: list[Array], seed: int) -
     """
     q, tau, _, at = task(made, loads, seed, SPREAD)
     t = np.arange(len(q)) / RATE
-    live = LivePayload(estimate, FRAME, feeding=FeedOptions(cutoff=CUTOFF, rate=RATE), gain_deviation=0.0)
+    live = LivePayload(estimate, FRAME, feeding=FeedOptions(cutoff=CUTOFF, rate=RATE), gain_std=0.0)
     found = []
     for load, begin, end in zip(loads, at[:-1], at[1:], strict=True):
         history = []

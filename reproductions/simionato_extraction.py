@@ -162,7 +162,7 @@ def _facts(case: str, given: BaseValues, theta: np.ndarray, compared: SetCompari
     judge = Consistency(given.model.parameters, margin=0.0, centres=bounds.contours, positive=False)
     rows = {}
     for (width, loss), number, one in zip(SETTINGS, NUMBERS, compared.sets, strict=True):
-        apart = compared.forces_apart(one.name)
+        apart = compared.force_differences(one.name)
         wrong = _short(judge, one.theta)
         rows[f"{width}, {loss}"] = {
             "set": f"p_{FIRST_SET[case] + number}", "published": _as_words(case, f"p_{FIRST_SET[case] + number}"),
@@ -252,7 +252,8 @@ def _loose_without_mass() -> list[float]:
         loose = published_bounds("arm3r", "loose")
         own = replace(loose, contours=loose.boxes(given.model.parameters.bodies), mass=None)
         one = extract(given, own, loss="full", runs=10, seed=SEED)
-        found.append(float(compare_sets([one], new_motion(Robot.builtin("arm3r"), 3), {"true": theta}).forces_apart(
+        compared = compare_sets([one], new_motion(Robot.builtin("arm3r"), 3), {"true": theta})
+        found.append(float(compared.force_differences(
             one.name).max()))
     return found
 
@@ -266,7 +267,7 @@ def _forces_without_inertia() -> float:
     for columns in model.parameters.bodies.values():
         other[columns[:6]] += 0.05 * np.array([1.0, -2.0, 0.5, -3.0, 1.0, 1.0])
     from dynid.validate import wrench_comparison
-    return float(wrench_comparison(model, {"a": theta, "b": other}, new_motion(robot)).apart("a", "b").max())
+    return float(wrench_comparison(model, {"a": theta, "b": other}, new_motion(robot)).difference("a", "b").max())
 
 
 def _set_checks(found: dict[str, Any]) -> dict[str, bool]:

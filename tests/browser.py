@@ -82,6 +82,16 @@ class Watch:
         page.on("request", self._asked)
         return page
 
+    def clear(self) -> None:
+        """Forget what was seen so far."""
+        self.errors, self.outside, self.requests = [], [], 0
+
+    def check(self) -> None:
+        """Assert that the pages asked the studio, nothing else, and had no error."""
+        assert self.requests > 0
+        assert self.outside == []
+        assert self.errors == []
+
     def _said(self, message: Any) -> None:
         # An answer of 4xx is how the server says that something is wrong; the page shows its sentence.
         if message.type == "error" and "Failed to load resource" not in message.text:

@@ -61,7 +61,7 @@ def counted_passes() -> Iterator[Passes]:
 
 def _counting(original: Callable[..., Any], passes: Passes) -> Callable[..., Any]:
     def counted(self: Any, q: Any, *rest: Any, **named: Any) -> Any:
-        if not passes.depth:
+        if not passes.depth and _asks_for_bodies(self, *rest):
             passes.rows[_callers()] += len(q)
         passes.depth += 1
         try:
@@ -70,6 +70,14 @@ def _counting(original: Callable[..., Any], passes: Passes) -> Callable[..., Any
             passes.depth -= 1
 
     return counted
+
+
+def _asks_for_bodies(model: Any, *rest: Any) -> bool:
+    """Whether columns of bodies are evaluated. Those of friction alone take no recursion over the bodies."""
+    if not isinstance(model, Model) or len(rest) < 3:
+        return True
+    place = rest[2]
+    return any(one.body is not None and (place[:, k] >= 0).any() for k, one in enumerate(model.parameters))
 
 
 def _callers() -> tuple[str, ...]:

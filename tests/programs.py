@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -84,15 +85,15 @@ def compiled_self_test(program: Program, folder: Path, real: str = "double", bat
     return float(subprocess.run([str(folder / "main")], check=True, capture_output=True, text=True).stdout)
 
 
-def compiled_call(program: Program, folder: Path, name: str, *inputs: np.ndarray) -> np.ndarray:
-    """Return the concatenated outputs of a function of the header, compiled with -O2."""
+def compiled_function(program: Program, folder: Path, name: str) -> Callable[..., np.ndarray]:
+    """Return a function of the header, compiled with -O2, that returns its concatenated outputs."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler here")
     function = program.function(name)
     sizes = [len(output.values) for output in function.outputs]
-    arguments = ", ".join([f"x[{k}]" for k in range(len(inputs))] + [f"out + {sum(sizes[:k])}"
-                                                                     for k in range(len(sizes))])
+    arguments = ", ".join([f"x[{k}]" for k in range(len(function.inputs))] + [f"out + {sum(sizes[:k])}"
+                                                                              for k in range(len(sizes))])
     (folder / "robot.h").write_text(program.c())
     head = "void call(const double **x, double *out)"
     (folder / "call.c").write_text(f'#include "robot.h"\n{head};\n{head}\n{{\n'
@@ -100,7 +101,18 @@ def compiled_call(program: Program, folder: Path, name: str, *inputs: np.ndarray
     library = folder / f"{name}.so"
     subprocess.run([compiler, "-std=c99", "-O2", *STRICT, "-Wno-unused-function", "-shared", "-fPIC", "call.c", "-o",
                     library.name, "-lm"], cwd=folder, check=True, capture_output=True, text=True)
-    out, given = np.empty(sum(sizes)), [np.ascontiguousarray(x, dtype=float) for x in inputs]
-    pointers = (ctypes.c_void_p * len(given))(*(x.ctypes.data for x in given))
-    ctypes.CDLL(str(library)).call(pointers, out.ctypes.data_as(ctypes.c_void_p))
-    return out
+    call = ctypes.CDLL(str(library)).call
+
+    def called(*inputs: np.ndarray) -> np.ndarray:
+        out, given = np.empty(sum(sizes)), [np.ascontiguousarray(x, dtype=float) for x in inputs]
+        assert len(given) == len(function.inputs)
+        pointers = (ctypes.c_void_p * len(given))(*(x.ctypes.data for x in given))
+        call(pointers, out.ctypes.data_as(ctypes.c_void_p))
+        return out
+
+    return called
+
+
+def compiled_call(program: Program, folder: Path, name: str, *inputs: np.ndarray) -> np.ndarray:
+    """Return the concatenated outputs of a function of the header, compiled with -O2."""
+    return compiled_function(program, folder, name)(*inputs)

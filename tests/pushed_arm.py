@@ -38,7 +38,7 @@ def estimate() -> Estimate:
 
 @cache
 def outside(way: str = "momentum", frame: str = "tool") -> ExternalWrench:
-    return ExternalWrench(estimate(), frame, free=[recording(2), recording(3)], way=way)
+    return ExternalWrench(estimate(), frame, free=[recording(2), recording(3)], method=way)
 
 
 __all__ = ["RATE", "SECONDS", "Arm", "arm", "estimate", "outside", "push", "recording"]

@@ -16,6 +16,7 @@ from dynid.runs.schema import run_file_schema
 
 STORED = Path(__file__).with_name("stable_names.txt")
 RESULTS_PAGE = Path(__file__).parents[1] / "docs" / "results.md"
+API_PAGES = Path(__file__).parents[1] / "docs" / "api"
 
 
 def stable_names() -> list[str]:
@@ -64,9 +65,11 @@ def _finding_codes() -> Iterator[str]:
 
 
 def _public_names() -> Iterator[str]:
+    """Names at the top, and everything that a page of the Python reference describes."""
     yield from (f"python dynid.{name}" for name in dynid.__all__)
-    for space in ("terms", "controllers", "trajectories", "literature"):
-        yield from (f"python dynid.{space}.{name}" for name in getattr(dynid, space).__all__)
+    for page in API_PAGES.glob("*.md"):
+        for block in re.findall(r"```{api}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+            yield from (f"python dynid.{name}" for name in block.split())
 
 
 if __name__ == "__main__":

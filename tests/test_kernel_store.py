@@ -142,6 +142,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kernels")
 
 
+def test_a_kernel_that_is_always_inlined_is_not_compiled_by_itself() -> None:
+    """Its caller contains it: compiling it as well takes as long as the caller."""
+
+    def twice(x: float) -> float:
+        return 2.0 * x
+
+    inner = kernel_store.njit(inline="always")(twice)
+
+    def outer(x: float) -> float:
+        return inner(x) + 1.0
+
+    assert kernel_store.njit()(outer).dispatcher(3.0) == 7.0
+    assert inner.dispatcher.overloads == {}
+
+
 @pytest.fixture(scope="module")
 def processes(folder: Path) -> list[Process]:
     """Two processes, one after the other, with the same calls: the first compiles, the second finds what is kept."""

@@ -44,7 +44,7 @@ def test_every_name_of_a_namespace_loads_and_is_not_at_the_top(namespace):
 
 
 def test_the_top_has_few_names():
-    assert len(dynid.__all__) <= 70
+    assert len(dynid.__all__) <= 60
 
 
 def test_type_checkers_see_the_same_names():

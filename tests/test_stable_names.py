@@ -26,7 +26,7 @@ def test_the_list_has_every_kind_of_name() -> None:
     names = stable_names()
     for one in ("command identify --method", "run-file log.position", "run-file logs.file", "run-file model.friction",
                 "json identify relative_error", "json Finding.code",
-                "finding residuals-coloured", "python dynid.identify", "python dynid.terms.Coulomb"):
+                "finding residuals-autocorrelated", "python dynid.identify", "python dynid.terms.Coulomb"):
         assert one in names
 
 

@@ -17,17 +17,17 @@ def main() -> None:
     drawn = assess(model, random_sines(dynid.Limits.of(robot), duration=10.0, seed=0))
     t = np.linspace(0.0, 10.0, 400)
     better, worse = (one.trajectory.at(t).q for one in (found, drawn))
-    order = np.argsort(drawn.deviations)
+    order = np.argsort(drawn.std)
     number = np.arange(1, len(order) + 1)
     write("excitation", [
         Panel("Joint 2", "time, s", "angle, rad", {
             f"searched, condition number {found.condition:.0f}": (t, better[:, 1]),
             f"at random, {drawn.condition:.0f}": (t, worse[:, 1])}),
         Panel("Deviations to expect", "base parameter, in the order of the random motion", "SI units", {
-            "searched": (number, found.deviations[order]), "at random": (number, drawn.deviations[order])},
+            "searched": (number, found.std[order]), "at random": (number, drawn.std[order])},
             points=("searched", "at random"), log=True)])
-    print(found.condition, drawn.condition, np.median(drawn.deviations / found.deviations),
-          np.max(drawn.deviations / found.deviations))
+    print(found.condition, drawn.condition, np.median(drawn.std / found.std),
+          np.max(drawn.std / found.std))
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def load_panel() -> Panel:
     bodies = np.linspace(-10.0, 10.0, 401)
     torques, dq = np.zeros((2, len(bodies), ROBOT.dof))
     torques[:, 1], dq[:, 1] = bodies, 1.0
-    plain, apart = LoadFriction(joints=(JOINT,)), LoadFriction(joints=(JOINT,), apart=True)
+    plain, apart = LoadFriction(joints=(JOINT,)), LoadFriction(joints=(JOINT,), separate=True)
     lines = {"load, Fl = 0.1": [0.1 * y for _, _, y in plain.under_load(ROBOT, torques, dq)],
              "load apart, 0.15 driving and 0.05 driven": [share * y for share, (_, _, y) in zip(
                  (0.15, 0.05), apart.under_load(ROBOT, torques, dq), strict=True)]}

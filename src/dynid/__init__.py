@@ -2,8 +2,9 @@
 
 The names here are those of the main path: robot, model, log, estimate, verdict, and uses of a result. The others are in
 namespaces: ``dynid.terms`` (friction, rotors, springs), ``dynid.controllers``, ``dynid.trajectories``,
-``dynid.regression``, ``dynid.payloads`` and ``dynid.literature`` (published methods for comparison). Every name is
-loaded when it is first used, so ``import dynid`` is fast.
+``dynid.simulation``, ``dynid.estimate``, ``dynid.validate``, ``dynid.payloads`` (with drive gains),
+``dynid.actuators`` and ``dynid.literature`` (published methods for comparison). Every name is loaded when it is first
+used, so ``import dynid`` is fast.
 """
 
 from importlib import import_module
@@ -14,8 +15,8 @@ from dynid.version import __version__ as __version__
 
 choose_cache()  # before numba is loaded
 
-NAMESPACES = ("controllers", "estimate", "literature", "payloads", "regression", "report", "symbolic", "terms",
-              "trajectories")
+NAMESPACES = ("actuators", "controllers", "estimate", "literature", "payloads", "regression", "report", "simulation",
+              "symbolic", "terms", "trajectories", "validate")
 
 # Public name -> module that defines it, in the order of the main path. The block below repeats it for type checkers.
 _MODULES = {
@@ -27,7 +28,6 @@ _MODULES = {
     "complete": "dynid.model.completion",
     "make_terms": "dynid.model",
     "Mapping": "dynid.recording.mapping",
-    "add_motor_side": "dynid.recording.measured",
     "Preparation": "dynid.recording.preparation",
     "Recording": "dynid.recording",
     "Samples": "dynid.recording",
@@ -44,10 +44,8 @@ _MODULES = {
     "VirtualRobot": "dynid.simulation",
     "simulate": "dynid.simulation",
     "Estimate": "dynid.estimate",
-    "SimulatedJoint": "dynid.estimate.simulators.friction_fit",
     "Problem": "dynid.estimate",
     "choose_terms": "dynid.estimate",
-    "essential": "dynid.estimate.reduction",
     "identify": "dynid.runs.front",
     "load": "dynid.runs.front",
     "methods": "dynid.estimate",
@@ -58,25 +56,16 @@ _MODULES = {
     "compare": "dynid.validate.comparison",
     "generate": "dynid.symbolic",
     "cross_validate": "dynid.validate",
-    "cutoff_dependence": "dynid.validate.cutoff_influence",
     "estimate_gravity": "dynid.validate",
     "physics": "dynid.validate",
     "reconstruct": "dynid.validate.reconstruction",
-    "residual_tests": "dynid.validate.residual_statistics",
-    "simulation_checks": "dynid.validate",
-    "tracking_errors": "dynid.validate",
     "verdict": "dynid.validate.conclusion",
     "Online": "dynid.online",
     "Wrench": "dynid.dynamics",
     "ExternalWrench": "dynid.contacts",
     "find_contacts": "dynid.contacts",
-    "DriveGains": "dynid.recording.drive_gains",
-    "KnownLoad": "dynid.payloads",
     "LivePayload": "dynid.payloads",
-    "gains_from_log": "dynid.recording.drive_gains",
     "payload": "dynid.payloads.estimation",
-    "ActuatorEstimate": "dynid.actuators",
-    "ActuatorLog": "dynid.actuators",
     "identify_actuators": "dynid.actuators",
     "write_report": "dynid.report",
     "Run": "dynid.runs",
@@ -91,12 +80,15 @@ _MODULES = {
 }
 
 if TYPE_CHECKING:
+    from dynid import actuators as actuators
     from dynid import controllers as controllers
+    from dynid import estimate as estimate
     from dynid import literature as literature
+    from dynid import payloads as payloads
+    from dynid import simulation as simulation
     from dynid import terms as terms
     from dynid import trajectories as trajectories
-    from dynid.actuators import ActuatorEstimate as ActuatorEstimate
-    from dynid.actuators import ActuatorLog as ActuatorLog
+    from dynid import validate as validate
     from dynid.actuators import identify_actuators as identify_actuators
     from dynid.consistency import Consistency as Consistency
     from dynid.consistency import nearest as nearest
@@ -114,8 +106,6 @@ if TYPE_CHECKING:
     from dynid.estimate import choose_terms as choose_terms
     from dynid.estimate import methods as methods
     from dynid.estimate.cutoff_choice import choose_cutoff as choose_cutoff
-    from dynid.estimate.reduction import essential as essential
-    from dynid.estimate.simulators.friction_fit import SimulatedJoint as SimulatedJoint
     from dynid.excitation import Limits as Limits
     from dynid.excitation.motion_design import excite as excite
     from dynid.findings import Finding as Finding
@@ -126,16 +116,12 @@ if TYPE_CHECKING:
     from dynid.model import make_terms as make_terms
     from dynid.model.completion import complete as complete
     from dynid.online import Online as Online
-    from dynid.payloads import KnownLoad as KnownLoad
     from dynid.payloads import LivePayload as LivePayload
     from dynid.payloads.estimation import payload as payload
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
-    from dynid.recording.drive_gains import DriveGains as DriveGains
-    from dynid.recording.drive_gains import gains_from_log as gains_from_log
     from dynid.recording.log_reading import read as read
     from dynid.recording.mapping import Mapping as Mapping
-    from dynid.recording.measured import add_motor_side as add_motor_side
     from dynid.recording.measured import recording_from_joints as recording_from_joints
     from dynid.recording.preparation import Preparation as Preparation
     from dynid.recording.sample_preparation import prepare as prepare
@@ -156,14 +142,10 @@ if TYPE_CHECKING:
     from dynid.validate import cross_validate as cross_validate
     from dynid.validate import estimate_gravity as estimate_gravity
     from dynid.validate import physics as physics
-    from dynid.validate import simulation_checks as simulation_checks
-    from dynid.validate import tracking_errors as tracking_errors
     from dynid.validate.comparison import compare as compare
     from dynid.validate.conclusion import verdict as verdict
     from dynid.validate.contract import check_method as check_method
-    from dynid.validate.cutoff_influence import cutoff_dependence as cutoff_dependence
     from dynid.validate.reconstruction import reconstruct as reconstruct
-    from dynid.validate.residual_statistics import residual_tests as residual_tests
 
 __all__ = ["__version__", *_MODULES]
 

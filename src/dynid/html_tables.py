@@ -7,7 +7,8 @@ and joints come from files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+
+from dynid.escape import html_text
 
 _LINE = "1px solid rgba(128, 128, 128, 0.4)"
 _BOX = f"border: {_LINE}; border-radius: 6px; padding: 0.5em 0.8em; max-width: 60em; color: inherit; overflow-x: auto"
@@ -16,12 +17,12 @@ _CELL = "text-align: {side}; padding: 0.1em 0.7em 0.1em 0; background: none; col
 
 def card(title: str, *parts: str) -> str:
     """Return a box with a headline and parts that are already HTML."""
-    return f'<div style="{_BOX}"><div style="font-weight: 600">{escape(title)}</div>{"".join(parts)}</div>'
+    return f'<div style="{_BOX}"><div style="font-weight: 600">{html_text(title)}</div>{"".join(parts)}</div>'
 
 
 def paragraph(text: str) -> str:
     """Return sentences as an HTML paragraph."""
-    return f'<div style="margin: 0.3em 0">{escape(text)}</div>'
+    return f'<div style="margin: 0.3em 0">{html_text(text)}</div>'
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
@@ -38,12 +39,12 @@ def listed(items: Sequence[tuple[str, str]], folded: str = "") -> str:
     """Return sentences as a list, each after a word in bold; folded: title of a collapsed list."""
     if not items:
         return ""
-    lines = "".join(f"<li><b>{escape(word)}</b> {escape(text)}</li>" for word, text in items)
+    lines = "".join(f"<li><b>{html_text(word)}</b> {html_text(text)}</li>" for word, text in items)
     whole = f'<ul style="margin: 0.3em 0; padding-left: 1.4em">{lines}</ul>'
-    return f"<details><summary>{escape(folded)}</summary>{whole}</details>" if folded else whole
+    return f"<details><summary>{html_text(folded)}</summary>{whole}</details>" if folded else whole
 
 
 def _row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
-    inside = "".join(f'<{tag} style="{_CELL.format(side=side)}">{escape(cell)}</{tag}>'
+    inside = "".join(f'<{tag} style="{_CELL.format(side=side)}">{html_text(cell)}</{tag}>'
                      for cell, side in zip(cells, sides, strict=True))
     return f"<tr>{inside}</tr>"

@@ -59,19 +59,19 @@ class Kernel:
 
     Attributes:
         py_func: The function in Python.
-        options: Options of `numba.njit`.
+        targetoptions: Options of `numba.njit`, under the name by which numba finds `inline` in a called kernel.
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self.options = function, options
+        self.py_func, self.targetoptions = function, options
         self._runs: dict[tuple[Any, ...], Callable[[list[Any], tuple[Any, ...]], Any]] = {}
         self._calls, self._is_left_to_numba = 0, False
 
     @cached_property
     def dispatcher(self) -> Any:
         """Return the kernel as a function that numba compiled itself."""
-        return load_numba().njit(**self.options)(self.py_func)
+        return load_numba().njit(**self.targetoptions)(self.py_func)
 
     @property
     def _numba_type_(self) -> Any:

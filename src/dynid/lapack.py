@@ -135,8 +135,11 @@ def column_space(columns: Array, share: float) -> Array:
     return np.asarray(basis @ u[:, sizes > share * sizes[0]])
 
 
-def null_space(a: Array) -> Array:
-    """Return an orthonormal basis (columns, dimensions) of the vectors that a (rows, columns) maps to zero."""
+def null_space(a: Array, share: float = 0.0) -> Array:
+    """Return an orthonormal basis (columns, dimensions) of the vectors that a (rows, columns) maps to zero.
+
+    Singular values below a share of the largest, at least below rounding, count as zero.
+    """
     _, sizes, rows = np.linalg.svd(a, full_matrices=True)
-    tolerance = np.finfo(float).eps * max(a.shape) * np.max(sizes, initial=0.0)
+    tolerance = max(share, np.finfo(float).eps * max(a.shape)) * np.max(sizes, initial=0.0)
     return np.asarray(rows[int(np.sum(sizes > tolerance)):].T)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Tell = Callable[[str], None]  # receives a short description of the present step
+ProgressCallback = Callable[[str], None]  # receives a short description of the present step
 Say = Callable[[str, float], None]  # the same with the completed share, 0 to 1
 
 
-def prefixed(tell: Tell, prefix: str) -> Tell:
-    """Return a `Tell` whose sentences start with a prefix."""
-    return lambda sentence: tell(f"{prefix}{sentence}")
+def silent(sentence: str) -> None:
+    """Report nothing."""
+
+
+def prefixed(progress: ProgressCallback, prefix: str) -> ProgressCallback:
+    """Return a `ProgressCallback` whose sentences start with a prefix."""
+    return lambda sentence: progress(f"{prefix}{sentence}")
 
 
 class Progress:
@@ -22,9 +26,9 @@ class Progress:
         self._last = [0.0] if last is None else last  # shared by all parts of a whole
 
     @staticmethod
-    def of(tell: Tell) -> Progress:
+    def of(progress: ProgressCallback) -> Progress:
         """Return the given `Progress`, or one that passes its sentences to the given function."""
-        return tell if isinstance(tell, Progress) else Progress(lambda sentence, share: tell(sentence))
+        return progress if isinstance(progress, Progress) else Progress(lambda sentence, share: progress(sentence))
 
     def __call__(self, sentence: str, share: float | None = None) -> None:
         """Report the present step; share: completed share of this part, 0 to 1."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.excitation import FourierSeries, excite, quintics, read_limits, read_trajectory, write_trajectory
-from dynid.excitation.search import MultiStart
+from dynid.excitation.search.multistart import MultiStart
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
@@ -66,7 +66,7 @@ def test_from_nothing_to_an_identified_robot(dynid):
     # Two logs of the same length halve the largest relative deviation at least by sqrt(2).
     worst = max((one["before"] / abs(found["parameters"][name]["value"]), name)
                 for name, one in better["expected"].items())[1]
-    assert better["expected"][worst]["deviation"] < 0.75 * better["expected"][worst]["before"]
+    assert better["expected"][worst]["std"] < 0.75 * better["expected"][worst]["before"]
 
 
 def test_the_logs_of_a_result_are_worth_its_own_deviations(dynid):
@@ -346,7 +346,7 @@ def test_what_a_prior_knew_is_not_asked_of_a_motion(dynid):
     shown = dynid("excite", "arm3r", "-o", "next.csv", *QUICK, "--improve", "out", "--json")
     assert shown.code == 0, shown.err
     said = json.loads(shown.out)
-    assert all(one["deviation"] <= 1.01 * one["before"] for one in said["expected"].values() if one["before"])
+    assert all(one["std"] <= 1.01 * one["before"] for one in said["expected"].values() if one["before"])
     assert said["improves"] == sorted(said["improves"], key=lambda one: -(one["times"] or np.inf))
     assert dynid("identify", "arm3r", "log.csv", "--set", 'log.unmeasured=["joint1"]', "--friction", FRICTION,
                  "--method", "wls", "-o", "deaf", "--no-simulation").code == 0

@@ -132,7 +132,7 @@ def test_the_demonstration_does_the_whole_job_and_a_second_replaces_the_first_bu
     assert refused.code == 2 and refused.error == "folder-in-use"
     said = json.loads(dynid("demo", "-o", "demo", "--json").out)
     assert Path(said["outputs"]["report"]).is_file() and Path("demo/run.toml").is_file()
-    assert all(share > 0.95 for share in said["within_three_deviations"].values())
+    assert all(share > 0.95 for share in said["within_three_standard_errors"].values())
     # The noise of the torques alone is 0.4 to 0.5 % of them: no method can predict them better.
     assert all(one["validation"][0] < 0.6 for one in said["methods"].values())
     assert said["parameter_error"]["ols"] > 1.5 * said["parameter_error"]["wls"]

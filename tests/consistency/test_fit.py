@@ -10,7 +10,7 @@ from scipy import sparse
 
 from dynid.consistency import Box, Consistency, Ellipsoid, MassLimit, fit
 from dynid.consistency.barrier import Barrier
-from dynid.consistency.central import fill
+from dynid.consistency.central import fill_by_barrier
 from dynid.consistency.fit import Fit
 from dynid.consistency.interior import interior_point, scales
 from dynid.consistency.newton import minimise
@@ -117,8 +117,8 @@ def test_filling_keeps_the_fit_and_moves_inside(with_nominal: bool) -> None:
     consistency = Consistency(model.parameters)
     best = fit(consistency, base, stacked)
     nominal = consistency.matrices(theta) if with_nominal else None
-    full = fill(consistency, stacked.r @ base.matrix, stacked.rho, best.theta, tolerance=1e-4 * best.misfit,
-                nominal=nominal)
+    full, _ = fill_by_barrier(consistency, stacked.r @ base.matrix, stacked.rho, best.theta,
+                              tolerance=1e-4 * best.misfit, nominal=nominal)
     assert stacked.misfit(base.reduce(full)) <= best.misfit * (1 + 1.01e-4)
     assert consistency.smallest_eigenvalue(full) > consistency.margin
     mass = [full[c[9]] for c in consistency.bodies.values()]
@@ -131,8 +131,8 @@ def test_filling_with_the_truth_gives_the_truth_back() -> None:
     stacked = regression.stack()
     consistency = Consistency(model.parameters)
     best = fit(consistency, base, stacked)
-    full = fill(consistency, stacked.r @ base.matrix, stacked.rho, best.theta, tolerance=1e-3 * best.misfit,
-                nominal=consistency.matrices(theta))
+    full, _ = fill_by_barrier(consistency, stacked.r @ base.matrix, stacked.rho, best.theta,
+                              tolerance=1e-3 * best.misfit, nominal=consistency.matrices(theta))
     np.testing.assert_allclose(full, theta, rtol=1e-2, atol=3e-3)  # the limit on the whole mass pulls a little
 
 
@@ -187,8 +187,8 @@ def test_filling_never_costs_more_than_it_may(seed: int) -> None:
     best = fit(consistency, base, stacked)
     flat = np.tile(np.diag([1e-4, 1e-3, 1e-2, 50.0]), (4, 1, 1))
     for nominal in (None, flat):
-        full = fill(consistency, stacked.r @ base.matrix, stacked.rho, best.theta, tolerance=1e-5 * best.misfit,
-                    nominal=nominal)
+        full, _ = fill_by_barrier(consistency, stacked.r @ base.matrix, stacked.rho, best.theta,
+                                  tolerance=1e-5 * best.misfit, nominal=nominal)
         assert stacked.misfit(base.reduce(full)) <= best.misfit * (1 + 1.0001e-5)
         assert consistency.slack(full) >= 0
 

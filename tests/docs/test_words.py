@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from documentation import DOCS, ROOT
 from readability import sentences
+from stable_names import stable_names
 
 import dynid
 from dynid import controllers, literature, terms, trajectories
@@ -62,7 +64,6 @@ PRIVATE = {
 RIGHT = (
     "standard deviation", "standard error",
     "deviation, ratio, f-test",  # values of --essential
-    "residuals-coloured",  # the stable code of a finding
 )
 
 
@@ -143,6 +144,60 @@ def test_docstrings_have_no_private_words():
     assert len(texts) > 4000
     assert [f"{name}: write '{better}' for {found_[0]!r}" for name, text in texts for pattern, better in PRIVATE.items()
             if (found_ := re.search(pattern, text))] == []
+
+
+# A private word in a name that users type or read (option, key, code, argument, attribute), and the term instead.
+PRIVATE_NAMES = {
+    "way": "method", "apart": "difference, z_score, significant", "judged": "compared", "behind": "excess_error",
+    "deviation": "std, standard_error", "deviations": "std, standard_errors", "pull": "penalty", "held": "fixed",
+    "coloured": "autocorrelated", "told": "given, determined", "tell": "progress",
+}
+RIGHT_NAMES = ("one-way", "pull_back")  # a joint that moves one way; the pullback of a linear map
+
+
+def names_and_arguments() -> Iterator[str]:
+    """Names that programs rely on, and public attributes, methods and arguments of everything public."""
+    yield from stable_names()
+    for name, thing in public_names():
+        members = [(name, thing)]
+        if inspect.isclass(thing):
+            members += [(f"{name}.{key}", getattr(thing, key, None))
+                        for key in {*dir(thing), *getattr(thing, "__annotations__", ())} if not key.startswith("_")]
+        for key, value in members:
+            yield key
+            if inspect.isroutine(value) or inspect.isclass(value):
+                with suppress(ValueError, TypeError):
+                    yield from (f"{key}({one})" for one in inspect.signature(value).parameters)
+
+
+def private_parts(name: str) -> set[str]:
+    for right in RIGHT_NAMES:
+        name = name.replace(right, "")
+    return set(re.split(r"[^a-z]+", name)) & set(PRIVATE_NAMES)
+
+
+def test_public_names_have_no_private_words():
+    names = set(names_and_arguments())
+    assert len(names) > 4000
+    assert [f"{name}: use {PRIVATE_NAMES[word]}" for name in sorted(names) for word in private_parts(name)] == []
+
+
+def test_arguments_have_no_private_words():
+    """Every argument of a function without an underscore; `tell` in no argument at all."""
+    wrong = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+                words = PRIVATE_NAMES if not node.name.startswith("_") else ("tell",)
+                wrong += [f"{path.relative_to(ROOT)}:{node.lineno}: {word}" for word in words if word in given]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("command payload --way", True), ("json a.told_apart", True),
+                                             ("finding one-way-joint", False), ("dynid.Model.pull_back", False)])
+def test_the_check_finds_private_words_in_names(name, wrong):
+    assert bool(private_parts(name)) == wrong
 
 
 def test_help_of_every_command_has_no_private_words():

@@ -63,16 +63,16 @@ def test_methods_are_compared_by_a_paired_test_over_blocks() -> None:
         found = compare_left_out(seen, {name: one.errors for name, one in seen.items()})["pc-wls"]
         plain = stats.ttest_rel(np.log(other), np.log(least))
         t = plain.statistic / np.sqrt(1.0 + 10.0 / 9.0)  # variance s^2 (1/n + 1/(n-1)) instead of s^2 / n
-        assert found.behind == pytest.approx(100.0 * np.expm1(shift), rel=1e-3)
-        assert shift / (found.deviation / (100.0 + found.behind)) == pytest.approx(t, rel=1e-3)
-        assert found.apart == (stats.t.sf(t, 9) < 0.05)
-    assert found.apart
+        assert found.excess_error == pytest.approx(100.0 * np.expm1(shift), rel=1e-3)
+        assert shift / (found.excess_std / (100.0 + found.excess_error)) == pytest.approx(t, rel=1e-3)
+        assert found.significant == (stats.t.sf(t, 9) < 0.05)
+    assert found.significant
 
 
 def test_a_difference_below_a_hundredth_is_none_however_sure() -> None:
     least = np.linspace(1.0, 3.0, 10)
     seen = {"wls": left_out("wls", list(least)), "pc-wls": left_out("pc-wls", list(least + 0.01))}
-    assert not compare_left_out(seen, {name: one.errors for name, one in seen.items()})["pc-wls"].apart
+    assert not compare_left_out(seen, {name: one.errors for name, one in seen.items()})["pc-wls"].significant
 
 
 def test_what_can_exist_goes_first_where_nothing_tells() -> None:

@@ -60,7 +60,7 @@ def test_active_conditions_are_said_and_deviations_shrink() -> None:
     problem, _ = arm(seed=2, samples=60)
     free, bound = identify(problem, method="wls"), identify(problem, method="pc-wls")
     assert bound.diagnostics["active"]
-    assert "constraints" in bound.diagnostics["deviation"]
+    assert "constraints" in bound.diagnostics["standard_errors"]
     assert np.all(bound.std <= (1.0 + 1e-9) * free.std)  # conditions only take away
     assert np.trace(bound.covariance) < np.trace(free.covariance)
     assert bound.diagnostics["relative_error"] >= free.diagnostics["relative_error"] - 1e-9

@@ -19,11 +19,11 @@ def test_methods_of_the_literature_are_pulled_to_the_nominal_model(method: str) 
     problem = Problem.of(model, motion(model, theta, 3.0 * rng.normal(size=(400, 3)), seconds=2.0), nominal=theta)
     truth = problem.base.reduce(theta)
     bodies = np.array([name[0] in "XYZM" for name in problem.base.names])
-    away = [np.linalg.norm((identify(problem, method=method, prior_deviation=deviation).values - truth)[bodies])
+    away = [np.linalg.norm((identify(problem, method=method, prior_std=deviation).values - truth)[bodies])
             for deviation in (None, 0.1, 1e-3)]
     assert away[2] < away[1] < away[0]
-    with refused(ModelError, "bad-prior-deviation", "prior_deviation"):
-        identify(problem, method=method, prior_deviation=-1.0)
+    with refused(ModelError, "bad-prior-std", "prior_std"):
+        identify(problem, method=method, prior_std=-1.0)
 
 
 @pytest.mark.parametrize("constraint", ["sylvester", "eigenvalues"])

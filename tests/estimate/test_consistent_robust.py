@@ -14,8 +14,9 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.consistent_robust import Steps, reweighted_inside
+from dynid.estimate.consistent import constrained_fit
 from dynid.estimate.likelihood import whitened
+from dynid.estimate.linear import fit_repeatedly
 from dynid.estimate.robust import huber, reweighted
 from dynid.model import Model
 from dynid.recording import Samples
@@ -37,20 +38,20 @@ def test_the_last_step_is_cvxpys_optimum_with_its_weights(kind: str) -> None:
     clean = motion(model, theta, seconds=10.0)
     problem = noisy(model, clean, 3.0 * rng.standard_t(2.5, clean.tau.shape) @ MIX.T)
     consistency, scale = Consistency(model.parameters), DEVIATIONS
-    weights = 1.0 / scale if kind == "robust" else np.ones(3)
     start = identify(problem, method="wls").values
 
     def equations(beta: Array):
-        return reweighted(problem, huber(), beta, scale) if kind == "robust" else whitened(problem, beta)[0]
+        return reweighted(problem, huber(), beta, scale) if kind == "robust" else whitened(problem, beta)
 
-    end = reweighted_inside(problem, consistency, start, weights, equations, Steps(50, 1e-6))
-    stacked = end.regression.stack(weights)
+    end = fit_repeatedly(kind, start, equations, 50, 1e-6, lambda regression, weights: constrained_fit(
+        problem, regression, weights, consistency)[0].beta)
+    stacked = end.regression.stack(end.weights)
     matrix = stacked.r @ problem.base.matrix
     least = oracle(consistency, matrix, stacked.rho)
     assert end.steps < 50
     assert stacked.misfit(end.beta) - stacked.rest == pytest.approx(least, rel=1e-5)
     # It is a fixed point: weights from its own residuals give the same equations.
-    again = equations(end.beta).stack(weights)
+    again = equations(end.beta)[0].stack(end.weights)
     np.testing.assert_allclose(again.r.T @ again.r, stacked.r.T @ stacked.r, rtol=1e-4,
                                atol=1e-5 * np.abs(stacked.r.T @ stacked.r).max())
 

@@ -205,7 +205,7 @@ def test_what_a_normal_distribution_leaves_is_what_least_squares_leave() -> None
     for kept in ([0, 2, 4], [0, 1, 2, 3, 4, 5], [1]):
         ours, theirs = folded(np.array(kept)), normal(np.array(kept))
         np.testing.assert_allclose(ours.values, theirs.values, atol=1e-12)
-        np.testing.assert_allclose(ours.deviations, theirs.deviations, rtol=1e-10)
+        np.testing.assert_allclose(ours.std, theirs.std, rtol=1e-10)
         assert ours.cost == pytest.approx(theirs.cost, rel=1e-9, abs=1e-9)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
-from dynid.estimate.friction_regularisation import friction_pull
+from dynid.estimate.friction_regularisation import friction_penalty
 from dynid.estimate.linear import joint_weights
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
@@ -76,7 +76,7 @@ def test_known_friction_and_friction_with_a_ridge_are_not_pulled() -> None:
     problem = Problem.of(model, noisy(0, TRUE)[0].data, known={"Fv1": (0.05, 0.01), "Fv2": 0.05})
     bodies = {name: ten.pseudo_inertia(np.array([model.parameters.items[c].nominal for c in places]))
               for name, places in model.parameters.bodies.items()}
-    pull = friction_pull(problem, problem.regression.stack(joint_weights(problem.regression), prior=False), bodies)
+    pull = friction_penalty(problem, problem.regression.stack(joint_weights(problem.regression), prior=False), bodies)
     ridged = {item.name for item in model.parameters if item.ridge > 0.0}
     names = {model.parameters.names[c] for c in np.flatnonzero(np.any(pull.rows != 0.0, axis=0))}
     assert names == {name for name in model.parameters.names if name.startswith("F")} - ridged - {"Fv1", "Fv2"}

@@ -88,7 +88,7 @@ def test_a_light_arm_is_found_from_counts_and_its_deviations_hold() -> None:
 @pytest.mark.slow
 def test_a_filter_that_goes_astray_says_so() -> None:
     with refused(NotPossibleError, "filter-astray"):
-        identify(coarse()[0], method="ekf", start_deviation=3.0, passes=1)
+        identify(coarse()[0], method="ekf", start_std=3.0, passes=1)
 
 
 def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
@@ -100,7 +100,7 @@ def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
     samples = prepare(log, cutoff=100, thin=5)
     nominal = np.array([{"M1": 60.0, "Fv1": 100.0, "Fc1": 10.0}.get(p.name, 0.0) for p in model.parameters])
     problem = Problem.of(model, samples, nominal=nominal)
-    estimate = identify(problem, method="ekf", start="nominal", start_deviation=1.0)
+    estimate = identify(problem, method="ekf", start="nominal", start_std=1.0)
     values = dict(zip(estimate.names, estimate.values, strict=True))
     assert values["M1"] == pytest.approx(95.1089, rel=0.03)
     assert values["Fc1"] == pytest.approx(20.3935, rel=0.15)

@@ -89,7 +89,7 @@ def test_naive_covariance_is_the_textbook_one() -> None:
     # White noise: the honest covariance says the same within its own scatter.
     honest = np.sqrt(np.diag(identify(problem, method="ols").covariance))
     np.testing.assert_allclose(honest, np.sqrt(np.diag(expected)), rtol=0.25)
-    assert identify(problem, method="ols").uncertainty.facts["deviation_inflation"] == pytest.approx(1.0, abs=0.15)
+    assert identify(problem, method="ols").uncertainty.facts["std_inflation"] == pytest.approx(1.0, abs=0.15)
 
 
 @pytest.mark.parametrize(("robot", "name", "seconds", "cutoff"), [
@@ -114,7 +114,7 @@ def test_deviations_are_right_under_filtered_noise(robot: str, name: str, second
         samples = Samples.of(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
         estimate = identify(Problem.of(model, samples, base=base, blocks=1), method=name)
         off.append((estimate.values - truth) / estimate.std)
-        inflation.append(estimate.uncertainty.facts["deviation_inflation"])
+        inflation.append(estimate.uncertainty.facts["std_inflation"])
     off = np.array(off)
     assert np.mean(np.abs(off) < 3.0) >= 0.99
     assert np.sqrt(np.mean(off ** 2)) == pytest.approx(1.0, abs=0.1)
@@ -132,7 +132,7 @@ def test_diagnostics_are_those_of_the_torques() -> None:
     assert facts["relative_error"] == pytest.approx(100 * np.linalg.norm(residual) / np.linalg.norm(tau), rel=1e-9)
     np.testing.assert_allclose(facts["relative_error_per_joint"],
                                100 * np.linalg.norm(residual, axis=0) / np.linalg.norm(tau, axis=0), rtol=1e-9)
-    np.testing.assert_allclose(facts["residual_deviation_per_joint"], residual.std(axis=0), rtol=1e-2)
+    np.testing.assert_allclose(facts["residual_std_per_joint"], residual.std(axis=0), rtol=1e-2)
     assert facts["rank"] == 24 and facts["confounded"] == {}
     samples = problem.data[0]
     np.testing.assert_allclose(estimate.predict(samples.q, samples.dq, samples.ddq), y @ estimate.values, atol=1e-9)
@@ -164,7 +164,7 @@ def test_a_saved_fold_is_enough_and_states_deviations_from_its_blocks(tmp_path) 
     assert whole.cov_type == "correlated" and 300.0 < whole.uncertainty.degrees_of_freedom < np.inf
     assert 0.7 < np.median(estimate.std / whole.std) < 1.3
     few = identify(replace(alone, regression=alone.regression.joined(2)), method="wls")
-    assert few.cov_type == "independent" and "deviation_inflation" not in few.uncertainty.facts
+    assert few.cov_type == "independent" and "std_inflation" not in few.uncertainty.facts
     for name in ("irls", "ml", "sls"):
         with refused(ModelError, "needs-data", f"'{name}'"):
             identify(alone, method=name)

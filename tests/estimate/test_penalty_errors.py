@@ -69,7 +69,7 @@ def test_a_penalised_friction_curve_leaves_bodies_as_certain_as_one_without_pena
     noise = naive_noise_matrix(own, solution, weights)
     whole = solution.inverse @ (noise + penalty_noise_matrix(own, solution, weights, noise)) @ solution.inverse
     normal = own.normal(weights)
-    score = (normal + np.diag(own.pull(weights))) @ solution.beta
+    score = (normal + np.diag(own.ridge_penalty(weights))) @ solution.beta
     without = np.linalg.inv(normal)
     limit = np.diag(without @ noise @ without) + (solution.beta - without @ score) ** 2
     rigid = np.array([own.base.parameters.items[c].kind.group in ("body", "rotor") for c in own.base.independent])

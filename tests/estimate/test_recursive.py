@@ -56,7 +56,7 @@ def test_sequential_ones_follow_their_own_recursion() -> None:
             error = tau[t, j] - x @ beta
             beta = beta + np.where(owner == j, gain, 0.0) * error
             p = p - np.outer(gain, x @ p)
-    found = identify(problem, method="s-rls-b", deviation=2.0)
+    found = identify(problem, method="s-rls-b", prior_std=2.0)
     assert np.allclose(found.values, beta, rtol=1e-6, atol=1e-8)
     line, known = identify(problem, method="line-by-line").values, np.zeros(b)
     for j in (2, 1, 0):
@@ -78,11 +78,11 @@ def test_s_rls_goes_joint_after_joint() -> None:
             gain = p @ y[t, j] / (1.0 + y[t, j] @ p @ y[t, j])
             beta, p = beta + gain * (tau[t, j] - y[t, j] @ beta), p - np.outer(gain, y[t, j] @ p)
         stages[j] = beta
-    found = identify(problem, method="s-rls", deviation=2.0, noise=1.0)
+    found = identify(problem, method="s-rls", prior_std=2.0, noise=1.0)
     on_the_way = np.array(found.diagnostics["joint_estimates"])
     assert np.allclose(on_the_way, stages, rtol=1e-8, atol=1e-9) and np.allclose(found.values, beta, rtol=1e-8)
     assert np.linalg.norm(stages[2] - beta) > 0.1 * np.linalg.norm(beta)  # the last joint alone is not enough
-    coupled = identify(problem, method="cls", deviation=2.0, noise=1.0)
+    coupled = identify(problem, method="cls", prior_std=2.0, noise=1.0)
     assert "joint_estimates" not in coupled.diagnostics
     assert 0.0 < np.abs(coupled.values - found.values).max() < 1e-9  # two orders, one estimate but for rounding
     with refused(ModelError, "forgetting-not-supported"):

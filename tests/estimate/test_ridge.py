@@ -18,6 +18,7 @@ from dynid.recording import Samples
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 
+RULE = "one-standard-error"
 DEVIATIONS = np.array([0.3, 0.2, 0.05])
 
 
@@ -58,7 +59,7 @@ def test_strong_it_is_the_nominal_model_and_weak_it_is_weighted_least_squares() 
     np.testing.assert_allclose(weak.values, identify(problem, method="wls").values, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize(("wrong", "rule"), [(0.05, "one-deviation"), (0.3, "one-deviation"), (0.3, "minimum")])
+@pytest.mark.parametrize(("wrong", "rule"), [(0.05, RULE), (0.3, RULE), (0.3, "minimum")])
 def test_a_decent_nominal_model_helps_and_deviations_count_the_bias(wrong: float, rule: str) -> None:
     off, pulled, plain, seen = [], [], [], []
     for seed in range(20):
@@ -100,7 +101,7 @@ def test_scales_do_not_mix_units() -> None:
         assert scales[model.parameters.index(name)] == pytest.approx(nominal[model.parameters.index(name)])
 
 
-@pytest.mark.parametrize(("rule", "most"), [("one-deviation", 1.4), ("minimum", 1.15)])
+@pytest.mark.parametrize(("rule", "most"), [("one-standard-error", 1.4), ("minimum", 1.15)])
 def test_a_useless_nominal_model_does_little_harm(rule: str, most: float) -> None:
     pulled, plain = [], []
     for seed in range(10):

@@ -49,7 +49,7 @@ def test_a_tenth_of_gross_outliers_is_survived(kind: str) -> None:
     assert np.sqrt(np.mean(((tough.values - truth) / unit) ** 2)) < 1.5
     assert np.abs((tough.values - truth) / tough.std).max() < 4
     np.testing.assert_allclose(tough.diagnostics["outlier_share_per_joint"], 0.1, atol=0.015)
-    np.testing.assert_allclose(tough.diagnostics["noise_deviation_per_joint"], DEVIATIONS, rtol=0.25)
+    np.testing.assert_allclose(tough.diagnostics["noise_std_per_joint"], DEVIATIONS, rtol=0.25)
     assert tough.diagnostics["converged"]
     bounded = run("irls", clean.tau + noise + bad, loss="huber")
     assert np.linalg.norm((bounded.values - truth) / unit) < 0.2 * np.linalg.norm((spoilt.values - truth) / unit)
@@ -66,7 +66,7 @@ def test_without_outliers_it_is_nearly_least_squares() -> None:
         # 95 % efficient at the normal distribution, so deviations grow by 1 / sqrt(0.95).
         assert np.median(tough.std / plain.std) == pytest.approx(1 / np.sqrt(0.95), abs=0.04)
     wide = identify(problem, method="irls", loss="huber", tuning=1e3)
-    weights = 1 / np.array(wide.diagnostics["noise_deviation_per_joint"])
+    weights = 1 / np.array(wide.diagnostics["noise_std_per_joint"])
     np.testing.assert_allclose(weights, wide.diagnostics["weights"])
     # Bent nowhere, it is least squares with its own scales.
     stacked = problem.regression.stack(weights)
@@ -80,7 +80,7 @@ def test_weighted_equations_hold_at_the_solution() -> None:
     noise = DEVIATIONS * rng.standard_t(2.5, size=(3000, 3))
     problem = Problem.of(model, motion(model, theta, noise, seconds=15.0))
     estimate = identify(problem, method="irls", loss="huber", tolerance=1e-8, iterations=200)
-    samples, scale = problem.data[0], np.array(estimate.diagnostics["noise_deviation_per_joint"])
+    samples, scale = problem.data[0], np.array(estimate.diagnostics["noise_std_per_joint"])
     x = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, problem.base.independent] / scale[:, None]
     r = samples.tau / scale - x @ estimate.values
     score = np.einsum("sjc,sj->c", x, np.clip(r, -1.345, 1.345))

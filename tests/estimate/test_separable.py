@@ -243,9 +243,9 @@ def test_a_shape_that_is_not_there_is_said_to_be_not_told_and_one_that_is_there_
     tau = straight.inverse_dynamics(theta, q, dq, ddq) + 0.02 * np.random.default_rng(4).normal(size=q.shape)
     free = joint(free=("delta", "alpha"))
     found = identify(Problem.of(free, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
-    assert "shape-not-told" in {note.code for note in found.diagnostics.notes}
+    assert "shape-unresolved" in {note.code for note in found.diagnostics.notes}
     there = identify(Problem.of(free, log(5)), method="sls")
-    assert "shape-not-told" not in {note.code for note in there.diagnostics.notes}
+    assert "shape-unresolved" not in {note.code for note in there.diagnostics.notes}
 
 
 def test_joints_that_share_a_shape_find_one() -> None:

@@ -30,7 +30,7 @@ from dynid.excitation import (
     magnitudes,
     write_trajectory,
 )
-from dynid.excitation.trajectories import family_named
+from dynid.excitation.trajectories.families import family_named
 from dynid.excitation.trajectories.trajectory import quintic_between
 from dynid.excitation.waypoints import approach
 from dynid.model import Model, Scara, make_terms
@@ -188,12 +188,12 @@ def test_next_motion_lowers_the_largest_deviation_of_earlier_logs() -> None:
     motion = slow.at(np.linspace(0, 8, 800))
     samples = Samples.of(motion.q, motion.dq, motion.ddq, rng.normal(size=motion.q.shape), rate=100.0)
     log = fold(TorqueEquations.of(arm, samples, base))
-    before = Information.of(arm, base).deviations(motion.q, motion.dq, motion.ddq) / magnitudes(base)
+    before = Information.of(arm, base).standard_errors(motion.q, motion.dq, motion.ddq) / magnitudes(base)
     after = excite(arm, family=Fourier(8.0), criterion="largest", prior=PriorKnowledge(log), search=ONE_ROUND)
     blind = excite(arm, family=Fourier(8.0), criterion="largest", search=ONE_ROUND)
     both = blind.core.at(np.linspace(0, 8, 800, endpoint=False))
-    together = Information.of(arm, base, known=log).deviations(both.q, both.dq, both.ddq) / magnitudes(base)
-    assert after.value == pytest.approx((after.deviations / magnitudes(base)).max(), rel=1e-6)
+    together = Information.of(arm, base, known=log).standard_errors(both.q, both.dq, both.ddq) / magnitudes(base)
+    assert after.value == pytest.approx((after.std / magnitudes(base)).max(), rel=1e-6)
     assert after.value < 0.2 * before.max()
     assert after.value <= together.max() * 1.02  # knowing the log helps, or at least does no harm
 
@@ -246,7 +246,7 @@ def test_deviations_are_those_of_identification() -> None:
 
     t = np.arange(2000) / 100.0
     beta, ours = identified(found.core.at(t))
-    np.testing.assert_allclose(found.deviations, ours, rtol=1e-6)
+    np.testing.assert_allclose(found.std, ours, rtol=1e-6)
     assert np.abs((beta - truth) / ours).max() < 5.0  # the truth is where the deviations say
     assert 0.7 < np.sqrt(np.mean(((beta - truth) / ours) ** 2)) < 1.3
     theirs = []
@@ -281,8 +281,6 @@ def test_files(tmp_path: Path, short: ExcitingMotion) -> None:
     assert "time_from_start: {sec: 0, nanosec: 20000000}" in text and "joint_names:\n- 'joint1'\n" in text
     with refused(DynidError, "unknown-extension", "a.mat"):
         write_trajectory(found.trajectory, tmp_path / "a.mat")
-    plots = found.plots()
-    assert plots["q"].shape == (401, 3) and plots["upper"].shape == (3,)
     assert found.base.names[0] in found.summary() or "expected standard errors" in found.summary()
 
 
@@ -295,10 +293,3 @@ def test_knots_can_be_searched_for() -> None:
     fixed = excite(model("arm3r"), family=Splines(5.0, knots=given), search=ONE_ROUND)
     np.testing.assert_array_equal(fixed.core.knots[6:-6], given)
     assert_inside(fixed)
-
-
-def test_preview_shows_where_the_bodies_are(short: ExcitingMotion) -> None:
-    seen = short.preview(9)
-    assert seen["places"].shape == (9, 3, 3)
-    # The last body of the 3R arm is 0.15 m from the one before (Simionato, table 3.1).
-    np.testing.assert_allclose(np.linalg.norm(np.diff(seen["places"], axis=1)[:, -1], axis=1), 0.15, atol=1e-9)

@@ -99,11 +99,11 @@ def test_information_is_the_folds() -> None:
     scaled = y.reshape(-1, len(base)) * magnitudes(base)
     np.testing.assert_allclose(info.matrix(info.entries(q, dq, ddq)), scaled.T @ scaled, rtol=1e-9, atol=1e-9)
     covariance = np.linalg.inv(y.reshape(-1, len(base)).T @ y.reshape(-1, len(base)))
-    np.testing.assert_allclose(info.deviations(q, dq, ddq), np.sqrt(np.diag(covariance)), rtol=1e-6)
+    np.testing.assert_allclose(info.standard_errors(q, dq, ddq), np.sqrt(np.diag(covariance)), rtol=1e-6)
     # What a log told already is added.
     log = fold(TorqueEquations.of(model, Samples.of(q[:60], dq[:60], ddq[:60], np.zeros((60, 3))), base))
     more = Information.of(model, base, noise=noise, known=log)
-    np.testing.assert_allclose(more.deviations(q[60:], dq[60:], ddq[60:]), np.sqrt(np.diag(covariance)), rtol=1e-5)
+    np.testing.assert_allclose(more.standard_errors(q[60:], dq[60:], ddq[60:]), np.sqrt(np.diag(covariance)), rtol=1e-5)
 
 
 def test_layout_is_shared_with_the_fold() -> None:

@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.fleet.change_detection import LogEstimates, Series, changes
 from dynid.fleet.outliers import fleet_parts, standing_out
 from dynid.fleet.pooling import RobotInformation, pool
-from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction, robots_apart
+from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction, outlying_robots
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.robot_scatter import discoveries, scatter
 
@@ -116,7 +116,7 @@ def test_one_of_three_robots_with_another_geometry_stands_out_by_its_prediction_
     for odd in (None, 2):
         logs = [[fleet.log(theta, 6.0, 10 * k + i, machine=other if k == odd else None) for i in range(3)]
                 for k, theta in enumerate(fleet.own(rng, 0.1) for _ in range(3))]
-        found = robots_apart(cross_prediction(fleet.robots(logs), logs))
+        found = outlying_robots(cross_prediction(fleet.robots(logs), logs))
         assert [one.robot for one in found] == ([] if odd is None else ["robot 2"])
     assert found[0].error > 2.0 * found[0].usual
     assert "geometry" in found[0].sentence
@@ -130,7 +130,7 @@ def test_few_robots_that_differ_at_random_do_not_stand_out(count: int) -> None:
     for _ in range(1000):
         x = rng.normal(size=(count, 3))
         errors = np.linalg.norm(x[:, None] - x[None], axis=2)[:, :, None]
-        apart += bool(robots_apart(CrossPrediction(names, ("joint",), errors, every)))
+        apart += bool(outlying_robots(CrossPrediction(names, ("joint",), errors, every)))
     assert apart < 20
 
 

@@ -97,7 +97,7 @@ def test_commands_on_a_result(tmp_path):
     assert called("export", result, "--for", "mjcf", "-o", tmp_path / "new.xml").exit_code == 0
     assert "<freejoint" in (tmp_path / "new.xml").read_text()
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "new.xml")).nv == 18
-    for words in (("payload", result, log, "--way", "sensor"),
+    for words in (("payload", result, log, "--method", "sensor"),
                   ("export", result, "--for", "sdf", "-o", tmp_path / "a"),
                   ("excite", tmp_path / "robot.xml", "--improve", result, "-o", tmp_path / "m.csv")):
         refusal = called(*words).exception

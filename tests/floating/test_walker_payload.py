@@ -68,7 +68,7 @@ def test_residual_and_difference_agree_with_the_joint_estimate(results):
         save(identified(folder / "wrenches", walk()), result, report=False)
     true = np.array([*MASS * PLACE, MASS])
     for way in ("residual", "difference"):
-        found = find_payload(result, [str(log)], PayloadOptions(way=way)).payload
+        found = find_payload(result, [str(log)], PayloadOptions(method=way)).payload
         std = np.sqrt(np.diag(found.covariance))[6:]
         assert np.all(np.abs(found.free[6:] - true) < 3.0 * std) and std[3] < 0.15 * MASS
 
@@ -85,4 +85,4 @@ def test_the_command_states_the_box_and_refuses_other_methods(results):
     assert printed["mass"]["value"] == pytest.approx(MASS, rel=0.1) and printed["controllers"] == {}
     assert (folder / "payload" / "report.html").exists()
     with refused(RobotError, "free-base-unsupported", "same-motion", "together"):
-        find_payload(result, [str(log)], PayloadOptions(way="same-motion"))
+        find_payload(result, [str(log)], PayloadOptions(method="same-motion"))

@@ -58,7 +58,7 @@ SETTINGS = tuple(f"{name}=" for name in (
     "prepare.saturation", "prepare.kernel_window", "log.rate", "log.preset", "log.time_unit", "log.unit", "log.start",
     "log.stop", "log.torque_scale", "log.ratio", "log.offset", "log.skip", "log.episode", "log.sign", "log.delimiter",
     "gravity", "blocks", "stream_rows", "known.Fv1", "lock.elbow", "options.strength", "essential.threshold",
-    "simulation.horizon", "held", "only", "model.terms", "model.friction", "validate_on", "payloads.x.mass"))
+    "simulation.horizon", "fixed_inertias", "only", "model.terms", "model.friction", "validate_on", "payloads.x.mass"))
 IDENTIFY = {"--set": SETTINGS, "--known": ("Fv1=0.3", "M2=1+-0.1", "MX2="), "--cutoff": ("8",), **WINDOW,
             "--lock": ("elbow=",), "--mapping": ("mapping.toml",)}
 FAMILIES = {
@@ -80,10 +80,10 @@ FAMILIES = {
     "inspect-urdf": Family(("inspect", "arm.urdf", "--json"), {}, ("arm.urdf",), 1.0),
     "inspect-xacro": Family(("inspect", "two.xacro", "--json"), {}, ("two.xacro",), 0.5),
     "contact": Family(("contact", "result", "other.csv", "--json"),
-                      {"--window": ("0.1",), "--alarms": ("1",), "--prior": ("100,20", "1,"), "--way": ("inverse",),
+                      {"--window": ("0.1",), "--alarms": ("1",), "--prior": ("100,20", "1,"), "--method": ("inverse",),
                        "--frame": ("lower",), **WINDOW}, ("other.csv", "result"), 1.5),
     "payload": Family(("payload", "result", "other.csv", "--json"),
-                      {"--mass": ("0.5", "0.5+-0.1"), "--gain-deviation": ("0.1",), "--way": ("residual", "difference"),
+                      {"--mass": ("0.5", "0.5+-0.1"), "--gain-std": ("0.1",), "--method": ("residual", "difference"),
                        "--frame": ("lower",), **WINDOW}, ("other.csv", "result"), 1.5),
     "bounds": Family(("extract", "result", "--bounds", "bounds.toml", "--runs", "1", "--evaluations", "200", "--json"),
                      {"--seed": ("1",), "--form": ("penalty",), "--loss": ("partial",)}, ("bounds.toml",), 1.5),

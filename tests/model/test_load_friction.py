@@ -34,7 +34,7 @@ def _motion(dof, seed=0, samples=5000, rate=200.0):
 @pytest.mark.parametrize("apart", [False, True])
 def test_torque_is_a_share_of_that_of_the_bodies(apart):
     robot = Robot.builtin("kuka-lwr4")
-    model = Model(robot, (RigidBodies(), RotorInertia(), LoadFriction(apart=apart)))
+    model = Model(robot, (RigidBodies(), RotorInertia(), LoadFriction(separate=apart)))
     theta = _values(model, Ia=0.3, Fl=0.1, Flm=0.1, Flg=0.04)
     q, dq, ddq = (x[::50] for x in _motion(7))
     bodies = dynamics.inverse_dynamics(robot, model.body_numbers(theta), q, dq, ddq)
@@ -56,7 +56,7 @@ def test_forward_dynamics_undo_inverse_dynamics():
 @pytest.mark.parametrize("smooth", [None, "stick"])
 def test_a_simulation_gives_back_its_own_torques(smooth):
     robot = Robot.builtin("arm3r")
-    model = Model(robot, (RigidBodies(), RotorInertia(), LoadFriction(apart=True, sign=Sign("tanh", 0.05))))
+    model = Model(robot, (RigidBodies(), RotorInertia(), LoadFriction(separate=True, sign=Sign("tanh", 0.05))))
     theta = _values(model, Ia=0.2, Flm=0.2, Flg=0.1)
     t = np.arange(1000) / 1000.0
     reference = Reference(*(np.outer(x, np.ones(robot.dof)) for x in (

@@ -234,7 +234,7 @@ EVERY_TERM = [
     PolynomialFriction(sign=Sign("tanh", 0.5)),
     ExponentialStribeck(vs=(0.5, 0.8), power=(2.0, 1.3), joints=(1, 3), sign=Sign("tanh", 0.1)),
     RippleTorque((3.0, 7.5), joints=(1, 3)), Cable(), LoadFriction(sign=Sign("tanh", 0.5)),
-    LoadFriction(apart=True, joints=(2, 3), sign=Sign("arctan", 0.5)),
+    LoadFriction(separate=True, joints=(2, 3), sign=Sign("arctan", 0.5)),
 ]
 
 
@@ -338,7 +338,7 @@ def test_terms_from_tables():
     (lambda r: Model(r, (MotorSide([[1.0, 0.0], [0.0, 1.0]]),)), ("bad-model", "3 x 3", "'random'")),
     (lambda r: Model(r, (MotorSide(np.ones((3, 3))),)), ("singular-coupling", "'random'")),
     (lambda r: Model(r, (Payload("base"),)), ("bad-model", "'base'")),
-    (lambda r: Stribeck(free=("gamma",)), ("bad-model", "'gamma'")),
+    (lambda r: Stribeck(free=("gamma",)), ("unknown-shape", "'gamma'")),
     (lambda r: Sign("soft"), ("bad-model", "'hard'", "'tanh'", "'arctan'")),
     (lambda r: Model(r).parameters.vector({"XX1": 1.0}), ("bad-model", "'XY1'")),
     (lambda r: Model(r).parameters.vector(np.zeros(4)), ("bad-model", "30 parameters")),

@@ -219,7 +219,7 @@ ONE_ROUND = Search(budget=10.0, rounds=1, threads=1)
 
 def test_a_motion_is_found_that_tells_it() -> None:
     found = excite(MODEL, family=Fourier(5.0, 3), criterion="d", search=ONE_ROUND)
-    assert found.condition < 1e4 and np.all(np.isfinite(found.deviations))
+    assert found.condition < 1e4 and np.all(np.isfinite(found.std))
     assert {"Cd1", "Br3"} <= set(found.base.names)
 
 

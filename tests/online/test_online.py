@@ -92,7 +92,7 @@ def test_equals_batch_least_squares_with_the_same_prior(data: Truth, method: str
     online = Online(data.model, method, prior=(0.0, 10.0), forgetting=None, noise=1.0)  # P0 = 1e2
     online.update(*data.signals)
     assert relative(online.values, weighted(data, np.ones(1500), prior=10.0)) < 1e-11
-    offline = dynid.identify(data.model, data.samples, method, deviation=10.0, noise=1.0)
+    offline = dynid.identify(data.model, data.samples, method, prior_std=10.0, noise=1.0)
     assert relative(offline.values, online.values) < 1e-11
     without = Online(data.model, method, forgetting=None, noise=1.0)
     without.update(*data.signals)

@@ -22,7 +22,7 @@ def data() -> Truth:
     ({"forgetting": "exponential:a"}, ("bad-forgetting-factor", "'exponential:a'")),
     ({"method": "s-rls-b", "forgetting": 0.99}, ("forgetting-not-supported", "'s-rls-b'")),
     ({"noise": -1.0}, ("bad-noise", "-1")),
-    ({"noise": [1.0, 2.0]}, ("bad-noise", "3")), ({"prior": (0.0, -1.0)}, ("bad-prior-deviation",)),
+    ({"noise": [1.0, 2.0]}, ("bad-noise", "3")), ({"prior": (0.0, -1.0)}, ("bad-prior-std",)),
     ({"prior": (np.zeros(5), 1.0)}, ("bad-prior-shape", "24")), ({"prior": {"M9": (1.0, 0.1)}}, ("bad-model", "'M9'")),
     ({"slow": -1.0}, ("bad-model", "slow", "-1.0")),
     ({"forgetting": VectorForgetting({"Q": 0.9})}, ("unknown-forgetting-name", "'Q'"))])

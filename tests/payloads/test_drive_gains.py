@@ -19,7 +19,7 @@ from dynid.runs.drive_gains import gain_table, pooled, with_own_gains
 from dynid.runs.settings import RunSettings
 
 TRUE = np.array([13.0, 14.5, 9.0, 9.5, 7.2, 6.1, 5.0])  # N m/A
-KNOWN = dynid.KnownLoad.of(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
+KNOWN = dynid.payloads.KnownLoad.of(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
 
 
 def currents(log: Samples) -> Samples:
@@ -44,7 +44,7 @@ def test_a_known_load_gives_the_gains_and_the_mass_of_another(logs):
     assert "vertical" in found.reasons["joint1"]
     scale = np.where(good, found.values, 0.0)
     ready = {name: replace(log, tau=log.tau / TRUE * scale, keep=log.keep & good, unmeasured=("joint1", "joint7"),
-                           gain_deviation=found.relative_covariance) for name, log in logs.items()}
+                           gain_covariance=found.relative_covariance) for name, log in logs.items()}
     problem = Problem.of(model, ready["without"])
     payload = dynid.payload(identify(problem, method="wls"), ready["load"], FRAME, unloaded=problem)
     assert abs(payload.mass / MASS - 1.0) < 0.035
@@ -71,14 +71,14 @@ def with_targets(log: Recording, friction: float) -> Recording:
 
 
 def test_targets_in_the_log_give_the_gains():
-    found = dynid.gains_from_log(with_targets(arm().recording(1), 0.2))
+    found = dynid.payloads.gains_from_log(with_targets(arm().recording(1), 0.2))
     good = found.identified
     assert good[1:6].all()
     np.testing.assert_allclose(found.values[good], TRUE[good], rtol=0.02)
     assert np.all(np.abs(found.values - TRUE)[good] < 4 * found.std[good])
     done = found.applied(with_targets(arm().recording(1), 0.2))
     np.testing.assert_allclose(done.tau[:, 1], arm().recording(1).tau[:, 1], rtol=0.02)
-    assert done.gain_deviation.shape == (7, 7)
+    assert done.gain_covariance.shape == (7, 7)
 
 
 def test_at_rest_the_ratio_is_the_gain_and_a_vertical_axis_has_none():
@@ -90,7 +90,7 @@ def test_at_rest_the_ratio_is_the_gain_and_a_vertical_axis_has_none():
                                             q, 0 * q, 0 * q)
     log = Recording(t, q, torque / TRUE, target_torque=torque, target_current=torque / TRUE,
                     joints=machine.model.joint_names)
-    found = dynid.gains_from_log(log)
+    found = dynid.payloads.gains_from_log(log)
     assert not found.identified[0]
     assert "always zero" in found.reasons["joint1"]
     np.testing.assert_allclose(found.values[1:6], TRUE[1:6], rtol=1e-9)
@@ -98,13 +98,13 @@ def test_at_rest_the_ratio_is_the_gain_and_a_vertical_axis_has_none():
 
 def test_what_is_missing_is_said(logs):
     with refused(RecordingError, "no-targets"):
-        dynid.gains_from_log(arm().recording(1))
+        dynid.payloads.gains_from_log(arm().recording(1))
     with refused(NotPossibleError, "no-log-with-load"):
         dynid.payloads.gains_from_known_load(arm().model, [logs["without"]], [], KNOWN)
     with refused(ModelError, "not-above-zero"):
-        dynid.KnownLoad.of(FRAME, 0.0)
+        dynid.payloads.KnownLoad.of(FRAME, 0.0)
     with refused(ModelError, "load-not-consistent"):
-        dynid.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
+        dynid.payloads.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
     with refused(RecordingError, "gains-undetermined"):
         dynid.prepare(replace(arm().recording(1), unscaled=True))
     with refused(RecordingError, "wrong-setting", "target_torque", "target_current"):
@@ -112,7 +112,7 @@ def test_what_is_missing_is_said(logs):
 
 
 def test_a_known_load_may_be_a_point():
-    point = dynid.KnownLoad.of(FRAME, 2.0, (0.0, 0.1, 0.0))
+    point = dynid.payloads.KnownLoad.of(FRAME, 2.0, (0.0, 0.1, 0.0))
     np.testing.assert_allclose(point.numbers, ten.from_central(2.0, np.array([0.0, 0.1, 0.0]), np.zeros((3, 3))))
 
 
@@ -125,7 +125,7 @@ def test_gains_of_several_logs_carry_the_scatter_that_joints_share():
     common = (0.015 / 0.985) ** 2
     np.testing.assert_allclose(found.relative_covariance, common + np.diag(np.full(7, (0.005 / 0.985) ** 2)), rtol=1e-6)
     table = gain_table(found)
-    np.testing.assert_allclose(table["gain_deviation"], found.relative_covariance, rtol=1e-5)
+    np.testing.assert_allclose(table["gain_std"], found.relative_covariance, rtol=1e-5)
 
 
 def test_a_loaded_log_whose_own_targets_give_other_gains_widens_the_covariance():
@@ -133,10 +133,10 @@ def test_a_loaded_log_whose_own_targets_give_other_gains_widens_the_covariance()
     other = replace(log, target_current=log.target_current / 0.97)  # 3 % less torque per current
     settings = RunSettings.of({"robot": "kuka-iiwa14", "logs": ["x.csv"], "log": gain_table(
         DriveGains(log.joints, TRUE, 0.005 * TRUE, "from targets", {}))})
-    samples = replace(dynid.prepare(log, cutoff=8.0), gain_deviation=0.005 ** 2 * np.eye(7))
-    widened = with_own_gains(other, samples, settings).gain_deviation
+    samples = replace(dynid.prepare(log, cutoff=8.0), gain_covariance=0.005 ** 2 * np.eye(7))
+    widened = with_own_gains(other, samples, settings).gain_covariance
     assert widened[1, 2] == pytest.approx(0.5 * 0.03 ** 2, rel=0.15)  # common to the joints
-    same = with_own_gains(log, samples, settings).gain_deviation
+    same = with_own_gains(log, samples, settings).gain_covariance
     assert abs(same[1, 2]) < 0.1 * widened[1, 2]
 
 
@@ -160,7 +160,7 @@ def test_payload_intervals_hold_with_gains_from_the_same_log(source):
     for k in range(60):
         log, loaded = machine.recording(9000 + 3 * k), machine.recording(9001 + 3 * k, machine.loaded(LOAD))
         if source == "targets":
-            gains = dynid.gains_from_log(controller_targets(log, k))
+            gains = dynid.payloads.gains_from_log(controller_targets(log, k))
         else:
             known = machine.recording(9002 + 3 * k, machine.loaded(np.array(KNOWN.numbers)))
             gains = dynid.payloads.gains_from_known_load(
@@ -169,7 +169,7 @@ def test_payload_intervals_hold_with_gains_from_the_same_log(source):
         both = [dynid.prepare(replace(one, tau=one.tau / TRUE * np.where(good, gains.values, 0.0)), cutoff=8.0)
                 for one in (log, loaded)]
         silent = tuple(name for name, yes in zip(machine.model.joint_names, good, strict=True) if not yes)
-        both = [replace(one, keep=one.keep & good, unmeasured=silent, gain_deviation=gains.relative_covariance)
+        both = [replace(one, keep=one.keep & good, unmeasured=silent, gain_covariance=gains.relative_covariance)
                 for one in both]
         problem = Problem.of(machine.model, both[0])
         found = dynid.payload(identify(problem, method="wls"), both[1], FRAME, unloaded=problem)

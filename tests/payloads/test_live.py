@@ -16,7 +16,7 @@ from dynid.model import Payload
 from dynid.online import FeedOptions
 from dynid.payloads import LivePayload
 from dynid.payloads.load_recursion import Unknowns
-from dynid.payloads.ways import LoadedModel
+from dynid.payloads.payload_methods import LoadedModel
 from dynid.recording import Recording
 from dynid.robot import inertia as ten
 
@@ -46,9 +46,9 @@ def fed(live: LivePayload, log: Recording, block: int = 25) -> LivePayload:
 
 
 def test_it_reads_well(estimate, recording):
-    live = dynid.LivePayload(estimate, "tool", feeding=FEEDING, gain_deviation=0.0)
+    live = dynid.LivePayload(estimate, "tool", feeding=FEEDING, gain_std=0.0)
     found = fed(live, recording).estimate()
-    assert found.way == "live"
+    assert found.method == "live"
     assert abs(found.mass - MASS) < 3 * found.mass_std < 0.3
     assert np.all(np.abs(found.centre - CENTRE) < 3 * found.centre_std)
     assert found.relative_error < 3 < 20 < found.unloaded_error
@@ -63,7 +63,7 @@ def test_it_reads_well(estimate, recording):
 
 
 def test_what_is_known_of_the_robot_widens_the_interval(estimate, recording):
-    live = [fed(LivePayload(one, FRAME, feeding=FEEDING, gain_deviation=gain), recording).estimate()
+    live = [fed(LivePayload(one, FRAME, feeding=FEEDING, gain_std=gain), recording).estimate()
             for one, gain in ((estimate, 0.0), (estimate.with_covariance(100 * estimate.covariance), 0.0),
                               (estimate, 0.05))]
     assert live[1].mass_std_from("robot") > 2 * live[0].mass_std_from("robot")
@@ -101,7 +101,7 @@ def test_a_load_that_is_taken_off_is_followed(machine, estimate):
     with_it, without = machine.recording(2, machine.loaded(LOAD), noise=0.3), machine.recording(2, noise=0.3)
     half = len(with_it) // 2
     tau = np.vstack([with_it.tau[:half], without.tau[half:]])
-    live, masses = LivePayload(estimate, FRAME, feeding=FEEDING, gain_deviation=0.0), []
+    live, masses = LivePayload(estimate, FRAME, feeding=FEEDING, gain_std=0.0), []
     for k in range(len(with_it)):
         live.feed(with_it.t[k], with_it.q[k], tau[k])
         masses.append(live.mass)
@@ -119,7 +119,7 @@ def test_after_a_push_the_load_is_what_it_was(machine, estimate, recording):
     """Half a second of torques that no load makes, large: two seconds later the estimate is what it was before."""
     tau = recording.tau.copy()
     tau[1000:1050] += 25.0 * np.array([1, 0, 0, 1, 0, 1, 0])
-    plain, pushed = (fed(LivePayload(estimate, FRAME, feeding=FEEDING, gain_deviation=0.0), log.between(0.0, 12.5))
+    plain, pushed = (fed(LivePayload(estimate, FRAME, feeding=FEEDING, gain_std=0.0), log.between(0.0, 12.5))
                      for log in (recording, replace(recording, tau=tau)))
     assert len(pushed.restarts) <= 2
     assert abs(pushed.mass - plain.mass) < plain.estimate().mass_std
@@ -166,7 +166,7 @@ def test_bad_calls_are_refused(machine, estimate):
 
 
 def test_equations_without_accelerations_find_it_too(estimate, recording):
-    live = LivePayload(estimate, FRAME, feeding=replace(FEEDING, equations="kernel"), gain_deviation=0.0)
+    live = LivePayload(estimate, FRAME, feeding=replace(FEEDING, equations="kernel"), gain_std=0.0)
     found = fed(live, recording).estimate()
     assert abs(found.mass - MASS) < 3 * found.mass_std < 0.4
 
@@ -207,7 +207,7 @@ def test_intervals_hold(machine, estimate):
     held = []
     for k in range(60):
         problem = Problem.of(machine.model, machine.log(2000 + k))
-        live = LivePayload(identify(problem, method="wls"), FRAME, feeding=FEEDING, gain_deviation=0.0)
+        live = LivePayload(identify(problem, method="wls"), FRAME, feeding=FEEDING, gain_std=0.0)
         log = machine.recording(3000 + k, machine.loaded(LOAD))
         low, high = fed(live, log.between(0.0, 10.0), 200).estimate().conf_int().T
         held.append((low < np.append(MASS, CENTRE)) & (np.append(MASS, CENTRE) < high))
@@ -238,7 +238,7 @@ def test_real_logs_with_and_without_a_load_that_was_added(data, which):
         motion = dynid.prepare(second, cutoff=40.0, slow=0.0)
         for share in (0.0, 1.0):
             feeding = FeedOptions(cutoff=cutoff, rate=float(f"{second.rate:.6g}"))
-            live = LivePayload(known, feeding=feeding, gain_deviation=0.0)
+            live = LivePayload(known, feeding=feeding, gain_std=0.0)
             added = Model(robot, (Payload(live.frame),)).inverse_dynamics(share * load, motion.q, motion.dq, motion.ddq)
             more = np.column_stack([np.interp(second.t, motion.t, column) for column in added.T])
             fed(live, replace(second, tau=second.tau + more))

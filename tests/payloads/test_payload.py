@@ -16,8 +16,8 @@ from dynid.estimate.linear import joint_weights
 from dynid.model import LoadFriction, Model, Payload, make_terms
 from dynid.payloads.body import nearest_body
 from dynid.payloads.estimation import known_robot
-from dynid.payloads.result import FRICTION_DEVIATION, changing_friction
-from dynid.payloads.ways import Nuisance, change_by_load, difference, loaded, together_fit
+from dynid.payloads.payload_methods import Nuisance, change_by_load, difference, loaded, together_fit
+from dynid.payloads.result import FRICTION_STD, changing_friction
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
@@ -45,7 +45,7 @@ def codes(found: dynid.payloads.PayloadEstimate) -> list[str]:
 
 def test_it_reads_well(unloaded, log):
     problem, estimate = unloaded
-    found = dynid.payload(estimate, log, "tool", unloaded=problem, gain_deviation=0.0)
+    found = dynid.payload(estimate, log, "tool", unloaded=problem, gain_std=0.0)
     assert found.mass == pytest.approx(MASS, abs=3 * found.mass_std)
     assert found.mass_std < 0.05
     assert np.all(np.abs(found.centre - CENTRE) < 3 * found.centre_std)
@@ -57,8 +57,8 @@ def test_it_reads_well(unloaded, log):
 @pytest.mark.parametrize("way", ["residual", "difference", "together"])
 def test_every_way_finds_the_load(unloaded, log, way):
     problem, estimate = unloaded
-    found = dynid.payload(estimate, log, FRAME, way=way, unloaded=problem, gain_deviation=0.0)
-    assert found.way == way
+    found = dynid.payload(estimate, log, FRAME, method=way, unloaded=problem, gain_std=0.0)
+    assert found.method == way
     assert abs(found.mass - MASS) < 3 * found.mass_std < 0.2
     assert np.linalg.norm(found.centre - CENTRE) < 0.005
 
@@ -66,11 +66,11 @@ def test_every_way_finds_the_load(unloaded, log, way):
 def test_the_same_motion_without_load_finds_it_too(machine, unloaded):
     problem, estimate = unloaded
     both = [machine.log(seed, theta, motion=7) for seed, theta in ((3, None), (4, machine.loaded(LOAD)))]
-    found = dynid.payload(estimate, both[1], FRAME, way="same-motion", unloaded=both[0], gain_deviation=0.0)
+    found = dynid.payload(estimate, both[1], FRAME, method="same-motion", unloaded=both[0], gain_std=0.0)
     assert abs(found.mass - MASS) < 3 * found.mass_std < 0.2
-    assert found.facts["apart_s"] == [0.0]
+    assert found.facts["start_difference_s"] == [0.0]
     with refused(NotPossibleError, "no-same-motion", "log 1"):
-        dynid.payload(estimate, both[1], FRAME, way="same-motion", unloaded=problem)
+        dynid.payload(estimate, both[1], FRAME, method="same-motion", unloaded=problem)
 
 
 def test_the_difference_weighted_by_both_covariances_is_the_fit_of_both(unloaded, log):
@@ -136,7 +136,7 @@ def test_what_gains_do_is_what_the_derivative_says(machine, unloaded, log):
     problem, estimate = unloaded
     only = np.zeros(7)
     only[1] = 0.05
-    found = dynid.payload(estimate, log, FRAME, unloaded=problem, gain_deviation=only, friction=False)
+    found = dynid.payload(estimate, log, FRAME, unloaded=problem, gain_std=only, friction=False)
     scaled = replace(problem.data[0], tau=problem.data[0].tau * (1.0 + only))
     again = Problem.of(machine.model, scaled, base=problem.base)
     # The weights stay: they are of the noise, which a gain does not make.
@@ -171,7 +171,7 @@ def test_friction_from_load_is_not_taken_for_mass(machine):
     truth = Arm(model, theta(machine.theta))
     problem = Problem.of(model, truth.log(5))
     found = dynid.payload(identify(problem, method="wls"), truth.log(6, theta(machine.loaded(LOAD))), FRAME,
-                          unloaded=problem, gain_deviation=0.0)
+                          unloaded=problem, gain_std=0.0)
     assert abs(found.mass / MASS - 1.0) < 0.02
     assert abs(found.mass - MASS) < 3 * found.mass_std
 
@@ -188,7 +188,7 @@ def test_friction_from_load_that_the_model_lacks_is_said(machine):
     truth = Arm(model, theta(machine.theta))
     problem = Problem.of(machine.model, truth.log(5))
     log = truth.log(6, theta(machine.loaded(LOAD)))
-    found = dynid.payload(identify(problem, method="wls"), log, FRAME, unloaded=problem, gain_deviation=0.0)
+    found = dynid.payload(identify(problem, method="wls"), log, FRAME, unloaded=problem, gain_std=0.0)
     (said,) = [one for one in found.findings if one.code == "payload-friction"]
     assert said.joints == ("joint2", "joint4")
     np.testing.assert_allclose(said.evidence["share"], 0.08, atol=0.01)
@@ -234,7 +234,7 @@ def test_a_load_whose_mass_does_not_show_is_seen_by_its_moment(wrist):
     machine, problem, estimate = wrist
     offset = ten.from_central(0.5, [0.06, 0.02, 0.05], 1e-4 * np.eye(3))
     found = dynid.payload(estimate, held_but_last(machine, 2, machine.loaded(offset, "link7")), "link7",
-                          unloaded=problem, gain_deviation=0.0)
+                          unloaded=problem, gain_std=0.0)
     assert found.seen
     assert not found.has_mass
     assert found.chance < 1e-6
@@ -266,10 +266,10 @@ def test_intervals_of_a_moment_hold_and_bounds_hold_the_mass(machine):
         mass, centre = rng.uniform(0.2, 1.5), np.array([*rng.uniform(-0.08, 0.08, 2), rng.uniform(0.0, 0.08)])
         load = ten.from_central(mass, centre, 1e-3 * mass * np.eye(3))
         theta = machine.loaded(load, "link7")
-        theta[rubs] *= 1.0 + FRICTION_DEVIATION * rng.normal(size=2)
+        theta[rubs] *= 1.0 + FRICTION_STD * rng.normal(size=2)
         problem = Problem.of(machine.model, held_but_last(machine, 8000 + k))
         found = dynid.payload(identify(problem, method="wls"), held_but_last(machine, 7000 + k, theta), "link7",
-                              unloaded=problem, gain_deviation=0.0)
+                              unloaded=problem, gain_std=0.0)
         low, high = found.moment_int()[:2].T
         held.append((low < load[6:8]) & (load[6:8] < high))
         least, most = found.mass_bounds()
@@ -281,7 +281,7 @@ def test_intervals_of_a_moment_hold_and_bounds_hold_the_mass(machine):
 
 def test_no_load_is_not_seen_by_moments_either(wrist):
     machine, problem, estimate = wrist
-    chances = [dynid.payload(estimate, held_but_last(machine, seed), "link7", unloaded=problem, gain_deviation=0.0)
+    chances = [dynid.payload(estimate, held_but_last(machine, seed), "link7", unloaded=problem, gain_std=0.0)
                for seed in range(10, 20)]
     assert not any(one.seen for one in chances)
     assert "kg with" not in chances[0].findings[0].text
@@ -289,7 +289,7 @@ def test_no_load_is_not_seen_by_moments_either(wrist):
 
 def test_advice_is_not_repeated_after_it_was_followed(unloaded, log):
     problem, estimate = unloaded
-    free, calibrated = (dynid.payload(estimate, log, FRAME, unloaded=problem, gain_deviation=gains)
+    free, calibrated = (dynid.payload(estimate, log, FRAME, unloaded=problem, gain_std=gains)
                         for gains in (None, 0.05))
     texts = [next(one.text for one in found.findings if one.code == "gains-decide") for found in (free, calibrated)]
     assert "dynid gains" in texts[0]
@@ -298,7 +298,7 @@ def test_advice_is_not_repeated_after_it_was_followed(unloaded, log):
 
 def test_without_the_unloaded_data_the_covariance_stands_for_them(unloaded, log):
     _, estimate = unloaded
-    found = dynid.payload(estimate, log, FRAME, gain_deviation=0.05)
+    found = dynid.payload(estimate, log, FRAME, gain_std=0.05)
     assert abs(found.mass - MASS) < 3 * found.mass_std
     assert found.mass_std_from("gains") == pytest.approx(0.05 * MASS, rel=0.5)
 
@@ -356,9 +356,9 @@ def test_wrong_names_are_refused(unloaded, log):
     with refused(ModelError, "frame-of-the-base", "base"):
         dynid.payload(estimate, log, "base")
     with refused(ModelError, "unknown-payload-method", "'magic'"):
-        dynid.payload(estimate, log, way="magic")
-    with refused(RecordingError, "bad-gain-deviation"):
-        dynid.payload(estimate, log, gain_deviation=-0.1)
+        dynid.payload(estimate, log, method="magic")
+    with refused(RecordingError, "bad-gain-std"):
+        dynid.payload(estimate, log, gain_std=-0.1)
 
 
 def test_the_nearest_body_is_theta_itself_where_that_can_exist():
@@ -382,7 +382,7 @@ def test_intervals_of_mass_and_centre_hold(machine, deviation, most):
                 (machine.log(2 * k), machine.log(2 * k + 1, machine.loaded(LOAD)))]
         problem = Problem.of(machine.model, logs[0])
         found = dynid.payload(identify(problem, method="wls"), logs[1], FRAME, unloaded=problem,
-                              gain_deviation=deviation)
+                              gain_std=deviation)
         low, high = found.conf_int().T
         held.append((low < np.append(MASS, CENTRE)) & (np.append(MASS, CENTRE) < high))
     share = np.mean(held, axis=0)
@@ -410,7 +410,7 @@ def test_real_logs_without_a_load_show_none(data, which):
         problem = Problem.of(model, first)
         for method in ("wls", "pc-wls"):
             for way in ("residual", "together"):
-                found = dynid.payload(identify(problem, method=method), second, way=way, unloaded=problem)
+                found = dynid.payload(identify(problem, method=method), second, method=way, unloaded=problem)
                 low, high = found.conf_int()[0]
                 assert low < 0.0 < high
                 assert found.mass < 0.3

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 import dynid
 from dynid.errors import ModelError, NotPossibleError
 from dynid.payloads import fused
-from dynid.payloads.sensor import exponential, rotation_vector, wrench_columns
+from dynid.payloads.sensor import wrench_columns
 from dynid.recording import Samples
 
 
@@ -89,11 +89,3 @@ def test_what_is_missing_is_said():
     still = dynid.Samples.of(np.tile(log.q[:1], (50, 1)), *(np.zeros((50, 7)),) * 3)
     with refused(NotPossibleError, "sensor-rotates-too-little"):
         dynid.payloads.sensor_payload(arm().model.robot, replace(still, wrench=np.ones((50, 6))), FRAME)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_rotations_agree_with_scipy(seed):
-    vector = np.random.default_rng(seed).normal(size=3)
-    np.testing.assert_allclose(exponential(vector), Rotation.from_rotvec(vector).as_matrix(), atol=1e-12)
-    turn = Rotation.random(random_state=seed)
-    np.testing.assert_allclose(rotation_vector(turn.as_matrix()), turn.as_rotvec(), atol=1e-9)

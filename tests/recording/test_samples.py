@@ -40,7 +40,7 @@ def assert_rows(part: Samples, whole: Samples, rows: Any) -> None:
 def test_every_signal_of_samples_is_known_to_the_tests() -> None:
     """A new field with an entry a row must be cut too."""
     other = {"segments", "rate", "decimation", "joints", "source", "steps", "settings", "spectrum", "unmeasured",
-             "filtered", "gain_deviation"}
+             "filtered", "gain_covariance"}
     assert {field.name for field in fields(Samples)} == {*SIGNALS, *other}
 
 

@@ -165,7 +165,7 @@ def test_other_methods_stand_beside_in_deviations(lwr: ReportData) -> None:
     rows = parameters.gather(lwr)["rows"]
     for k, row in enumerate(rows):
         expected = (other.values[k] - lwr.estimate.values[k]) / np.hypot(other.std[k], lwr.estimate.std[k])
-        assert row["others"][0]["apart"] == pytest.approx(expected, rel=1e-9)
+        assert row["others"][0]["z_score"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_correlation_is_that_of_numpy() -> None:

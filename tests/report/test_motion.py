@@ -68,7 +68,7 @@ def test_bars_are_the_expected_deviations(motion: MotionData) -> None:
     bars = dict(zip(figure.data[-1]["x"], figure.data[-1]["y"], strict=True))
     for name, value, sigma in zip(found.base.names, motion.values, std, strict=True):
         assert bars[name] == pytest.approx(100 * sigma / abs(value), rel=2e-3)
-    earlier = replace(motion, before=2.0 * found.deviations)
+    earlier = replace(motion, before=2.0 * found.std)
     both = expected_figure(earlier)
     assert both is not None
     assert np.allclose(np.array(both.data[0]["y"]) / np.array(both.data[1]["y"]), 2.0, rtol=2e-3)

@@ -59,7 +59,7 @@ def test_files_with_locked_joints(data: Callable[..., Path], file: str, tmp_path
     np.testing.assert_allclose(ours, torques(twin, robot.joint_names, q, dq, ddq), atol=1e-10)
     inertias = np.array([random_inertia(rng) for _ in range(robot.dof)])
     said: list[str] = []
-    text = urdf_with_inertias(path.read_text(), robot, inertias, tell=said.append)
+    text = urdf_with_inertias(path.read_text(), robot, inertias, add_note=said.append)
     written = pin.buildModelFromXML(exact_text(text))
     assert sorted(list(written.names)[1:]) == sorted(robot.joint_names)
     ours = dynamics.inverse_dynamics(robot, inertias, q, dq, ddq)

@@ -132,7 +132,7 @@ def test_mimic_joints_of_a_urdf_stay_and_may_be_measured(tmp_path: Path) -> None
                                dynamics.inverse_dynamics(plain, None, q, dq, ddq), atol=1e-12)
     for wrong, words in (("measured = 1", ("bad-robot", "'measured'", "'pin'")),
                          ("driven = false", ("bad-robot", "driven", "'bar.toml'")),
-                         ("held = 3\nnose = 1", ("unknown-setting", "'nose'", "pin"))):
+                         ("fixed_inertia = 3\nnose = 1", ("unknown-setting", "'nose'", "pin"))):
         text = f'convention = "urdf"\nurdf = "gear.urdf"\n[[joint]]\nname = "pin"\n{wrong}\n'
         with refused(RobotError, *words):
             Robot.load(written(tmp_path, text))

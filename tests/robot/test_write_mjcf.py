@@ -80,7 +80,7 @@ def test_other_inertias_and_the_robots_own_values() -> None:
     rng = np.random.default_rng(5)
     robot, other = replace(random_robot(rng, 3), values={"Fv1": 0.5, "Fc2": -1.0, "Ia3": 0.0}), random_robot(rng, 3)
     notes: list[str] = []
-    model = compiled(to_mjcf(robot, other.inertias, tell=notes.append))
+    model = compiled(to_mjcf(robot, other.inertias, add_note=notes.append))
     q, dq, ddq = rng.normal(size=(3, 10, 3))
     ours = dynamics.inverse_dynamics(robot, other.inertias, q, dq, ddq) + 0.5 * dq * [1, 0, 0]
     assert np.abs(torques(model, q, dq, ddq, robot) - ours).max() < 1e-9

@@ -99,7 +99,7 @@ def test_files(data: Callable[..., Path], file: str) -> None:
     damping = rng.uniform(0.1, 1.0, robot.dof)
     assert robot.text == path.read_bytes()
     made = urdf_with_inertias(path.read_bytes(), robot, inertias,
-                              {f"Fv{j + 1}": x for j, x in enumerate(damping)}, tell=notes.append)
+                              {f"Fv{j + 1}": x for j, x in enumerate(damping)}, add_note=notes.append)
     text, before = made.decode(), path.read_bytes().decode()
     assert_written(text, robot, inertias, damping)
     # Links fixed to a moving one lose their inertia, and that is said.
@@ -245,7 +245,7 @@ def test_friction_goes_to_the_joint() -> None:
     assert "<dynamics friction='3' damping='0.0'/>" in write(with_one, values={"Fv1": 0.0})
     notes: list[str] = []
     assert "<dynamics friction='3' damping='0.5'/>" in write(with_one, values={"Fv1": 0.5, "Fc1": -0.1},
-                                                             tell=notes.append)
+                                                             add_note=notes.append)
     assert notes == ["Fc1 of joint 'j' is -0.1: negative friction is not written"]
 
 

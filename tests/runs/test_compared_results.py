@@ -55,7 +55,7 @@ def desk(tmp_path_factory) -> Path:
 def test_results_of_one_robot_differ_by_their_deviations(desk):
     found = compare_results(str(desk / "one"), str(desk / "two")).comparison
     assert len(found.names) == 64
-    assert found.rms_apart == pytest.approx(1.0, abs=0.4)
+    assert found.rms_z_score == pytest.approx(1.0, abs=0.4)
     (motion,) = found.torques
     # Along the motion that was identified from: the fold against the samples themselves.
     again = compare_results(str(desk / "one"), str(desk / "two"), [str(desk / "one.npz")]).comparison
@@ -123,7 +123,7 @@ def test_by_command(desk, capsys, tmp_path):
     assert code == 0
     said = json.loads(out)
     assert said["result_b"] == str(desk / "controller")
-    assert len(said["apart"]) == len(said["names"]) == 64
+    assert len(said["z_scores"]) == len(said["names"]) == 64
     assert len(said["torques"][0]["rms"]) == 7
     code, out, _ = _call(capsys, "compare", desk / "one", desk / "controller", desk / "two.npz")
     assert code == 0

@@ -59,7 +59,8 @@ def test_a_push_on_an_earlier_result(desk, tmp_path, capfd):
     assert "scatter3d" in page and "http://" not in page.split("<script")[0]
     code, _, err = called(capfd, "contact", desk / "out", desk / "pushed.csv", "-o", tmp_path / "c")
     assert code == 2 and "exists already" in err
-    code, out, _ = called(capfd, "contact", desk / "out", desk / "pushed.csv", "--way", "inverse", "--window", "0.05")
+    code, out, _ = called(capfd, "contact", desk / "out", desk / "pushed.csv", "--method", "inverse", "--window",
+                          "0.05")
     assert code == 0 and "link6" in out and "a push" in out
 
 
@@ -73,7 +74,7 @@ def test_nothing_touches_free_motion(desk, capfd):
     (["pushed.csv", "--axes", "hand"], 2, "no frame 'hand'"),
     (["six.csv"], 2, "six.csv"),
     (["pushed.csv", "--free", "still.csv"], 1, "nothing moves"),
-    (["pushed.csv", "--way", "guess"], 2, "there are momentum, inverse"),
+    (["pushed.csv", "--method", "guess"], 2, "there are momentum, inverse"),
     (["pushed.csv", "--prior", "100"], 2, "--prior takes two numbers"),
     (["nowhere.csv"], 2, "no log"),
 ])

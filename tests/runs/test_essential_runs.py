@@ -28,7 +28,7 @@ def settings(tmp_path: Path) -> dict[str, object]:
     write_npz(Recording(log.t[half], log.q[half], (log.tau - noise)[half], joints=log.joints), tmp_path / "other.npz")
     return {**said, "method": "wls", "model": {"friction": ["viscous", "coulomb", "offset"]},
             "validate_on": [str(tmp_path / "other.npz")], "simulation": {"run": False},
-            "essential": {"rule": "deviation"}, "output": {"code": ["python"]}}
+            "essential": {"rule": "standard-error"}, "output": {"code": ["python"]}}
 
 
 def test_a_run_leaves_out_what_is_not_there_and_says_so(settings: dict[str, object], tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_run_leaves_out_what_is_not_there_and_says_so(settings: dict[str, obje
     gone = {one.name for one in found.essential.removed}
     assert {"Fc1", "Fo1"} <= gone and "Fv1" in found.estimate.names and not gone & set(found.estimate.names)
     said = facts(found)["essential"]
-    assert said["criterion"] == "deviation" and set(said["kept"]) == set(found.estimate.names)
+    assert said["criterion"] == "standard-error" and set(said["kept"]) == set(found.estimate.names)
     assert said["unseen"] < 1.02 * said["unseen_before"]
     assert len(said["validation_before"]) == 1
     written = save(found, folder)

@@ -11,7 +11,7 @@ from refusals import refused
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import Search
-from dynid.excitation.trajectories import family_named
+from dynid.excitation.trajectories.families import family_named
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.robot import Robot

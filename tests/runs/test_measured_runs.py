@@ -50,7 +50,7 @@ def test_the_same_result_from_either_encoder(folder: Path) -> None:
 
 
 def test_a_bar_that_is_known_is_not_identified(folder: Path) -> None:
-    result = found(folder, "rocker", held=["coupler-bar"])
+    result = found(folder, "rocker", fixed_inertias=["coupler-bar"])
     whole = found(folder, "rocker")
     model = result.model
     known = {name for name in model.parameters.names if model.parameters.items[model.parameters.index(name)].body
@@ -58,10 +58,10 @@ def test_a_bar_that_is_known_is_not_identified(folder: Path) -> None:
     assert set(result.estimate.known) == known and len(known) == 10
     assert len(result.problem.base) < len(whole.problem.base)
     assert result.reconstruction.relative_error < 1.2 * whole.reconstruction.relative_error + 0.05
-    assert result.settings.held == ("coupler-bar",)
+    assert result.settings.fixed_inertias == ("coupler-bar",)
 
 
 def test_inspection_says_which_joints_do_what(folder: Path) -> None:
-    facts = inspect_robot(Robot.load(folder / "rocker.toml").holding(["crank-bar"]))
+    facts = inspect_robot(Robot.load(folder / "rocker.toml").with_fixed_inertias(["crank-bar"]))
     assert facts["measured_joints"] == ["rocker"] and facts["driven_joints"] == ["crank"]
-    assert facts["following_joints"] == ["coupler", "rocker"] and facts["held_bodies"] == ["crank-bar"]
+    assert facts["following_joints"] == ["coupler", "rocker"] and facts["links_with_fixed_inertia"] == ["crank-bar"]

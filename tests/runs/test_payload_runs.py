@@ -52,7 +52,7 @@ CURRENTS = {"time": "time", "position": "q", "current": "current"}
 
 
 def test_a_payload_on_an_earlier_result(desk, tmp_path):
-    found = find_payload(desk / "out", [str(desk / "load.csv")], PayloadOptions(frame=FRAME, gain_deviation=0.01))
+    found = find_payload(desk / "out", [str(desk / "load.csv")], PayloadOptions(frame=FRAME, gain_std=0.01))
     assert abs(found.payload.mass - MASS) < 3 * found.payload.mass_std < 0.3
     assert [one.maker for one in found.entries] == ["ur", "franka", "kuka", "abb"]
     written = save_payload(found, tmp_path / "p", "dynid payload")
@@ -114,7 +114,7 @@ def test_drive_gains_from_the_log_in_a_run_file(desk):
         str(desk / "without_currents.npz"), {"file": str(desk / "load_currents.npz"), "payload": "gripper"}]}))
     (gripper,) = found.payloads
     assert abs(gripper.mass / MASS - 1.0) < 0.035
-    assert gripper.gain_deviation.max() < 0.05
+    assert gripper.gain_std.max() < 0.05
     assert found.settings.log["drive_gain"]["joint4"] == pytest.approx(9.5, rel=0.02)  # one set for all logs
     with refused(RecordingError, "no-targets"):
         run(RunSettings.of({**QUICK, "log": {**CURRENTS, "drive_gain": "from-log"},
@@ -135,15 +135,15 @@ def test_commands(desk, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     assert code == 0
     assert said["mass"]["std"] < 0.011
     assert set(said["controllers"]) == {"ur", "franka", "kuka", "abb"}
-    code, out, _ = _call(capsys, "payload", desk / "out", desk / "load.csv", "--way", "residual")
+    code, out, _ = _call(capsys, "payload", desk / "out", desk / "load.csv", "--method", "residual")
     assert code == 0
     assert "Drive gains dominate the uncertainty" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(("more", "code", "words"), [
-    (("--frame", "hand"), 2, "has no frame 'hand'"), (("--way", "magic"), 2, "no payload method 'magic'"),
-    (("--mass", "-2"), 2, "must be positive"), (("--way", "same-motion"), 1, "same motion without load"),
-    (("--way", "sensor"), 2, "no wrench")])
+    (("--frame", "hand"), 2, "has no frame 'hand'"), (("--method", "magic"), 2, "no payload method 'magic'"),
+    (("--mass", "-2"), 2, "must be positive"), (("--method", "same-motion"), 1, "same motion without load"),
+    (("--method", "sensor"), 2, "no wrench")])
 def test_calls_that_cannot_be_answered(desk, capsys, more, code, words):
     left, out, err = _call(capsys, "payload", desk / "out", desk / "load.csv", *more, "--json")
     assert (left, out) == (code, "")
@@ -191,7 +191,7 @@ def test_a_payload_is_watched(desk, capsys):
     assert code == 0
     said = json.loads(out)
     assert said["cutoff"] == 8.0  # that of the result
-    assert said["payload"]["way"] == "live"
+    assert said["payload"]["method"] == "live"
     assert abs(said["payload"]["mass"]["value"] - MASS) < 3 * said["payload"]["mass"]["std"] < 1.5
     assert said["restarts"] == []
     code, out, _ = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", "--speed", 0)

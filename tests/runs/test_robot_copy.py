@@ -51,7 +51,7 @@ def test_a_method_of_base_parameters_gives_a_consistent_robot_too(settings, tmp_
     """The one joint is consistent as wls finds it, so its robot file has the same torques."""
     found, notes = run(settings.model_copy(update={"method": "wls"})), []
     assert found.estimate.theta is None
-    copy = Robot.from_urdf(save(found, tmp_path / "out", report=False, tell=notes.append)["robot"])
+    copy = Robot.from_urdf(save(found, tmp_path / "out", report=False, add_note=notes.append)["robot"])
     assert "with the same torques" in notes[0]
     q, dq, ddq = np.random.default_rng(0).normal(size=(3, 5, 1))
     theirs = Model(copy).inverse_dynamics(copy.inertias.ravel(), q, dq, ddq) + copy.values["Fv1"] * dq

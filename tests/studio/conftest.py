@@ -43,6 +43,12 @@ def studio(chrome: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         yield running
 
 
+def new_context(chrome: Any, **options: Any) -> Any:
+    context = chrome.new_context(viewport=WINDOW, **options)
+    context.set_default_timeout(30_000)
+    return context
+
+
 @pytest.fixture
 def new_page(chrome: Any, studio: Served) -> Iterator[Callable[..., Any]]:
     """new_page(**context options): a page of the studio in a browser of its own; another=True: one more tab of it."""
@@ -51,21 +57,34 @@ def new_page(chrome: Any, studio: Served) -> Iterator[Callable[..., Any]]:
 
     def make(another: bool = False, **options: Any) -> Any:
         if not another:
-            contexts.append(chrome.new_context(viewport={"width": 1400, "height": 900}, **options))
-            contexts[-1].set_default_timeout(30_000)
+            contexts.append(new_context(chrome, **options))
         return opened(watch.follow(contexts[-1].new_page()), studio.origin + "/" if another else studio.address)
 
     yield make
     for context in contexts:
         context.close()
-    assert watch.requests > 0
-    assert watch.outside == []
-    assert watch.errors == []
+    watch.check()
+
+
+@pytest.fixture(scope="module")
+def tab(chrome: Any, studio: Served) -> Iterator[tuple[Any, Watch]]:
+    """One tab for the tests of a module: its scripts are compiled once. Each test loads the page again."""
+    watch = Watch(studio.origin)
+    context = new_context(chrome)
+    yield opened(watch.follow(context.new_page()), studio.address), watch
+    context.close()
 
 
 @pytest.fixture
-def page(new_page: Callable[..., Any]) -> Any:
-    return new_page()
+def page(tab: tuple[Any, Watch], studio: Served) -> Iterator[Any]:
+    """The studio's page, loaded anew."""
+    page, watch = tab
+    page.goto("about:blank")
+    watch.clear()
+    page.set_viewport_size(WINDOW)
+    yield opened(page, studio.origin + "/")
+    page.goto("about:blank")
+    watch.check()
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +110,7 @@ def two_joints(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return robot, log
 
 
+WINDOW = {"width": 1400, "height": 900}  # pixels
 VISCOUS, COULOMB = np.array([0.4, 0.2]), np.array([0.8, 0.3])
 URDF = """<robot name="arm"><link name="base"/>
 <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><origin xyz="0 0 0.3"/>

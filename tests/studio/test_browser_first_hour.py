@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Served, Watch, asked, finished, load_robot_and_log, newest, open_step, opened, served, upload
+from browser import Watch, asked, finished, load_robot_and_log, newest, open_step, opened, served, upload
 from studio_client import log_of, urdf
 
 from dynid import Robot, read
@@ -25,10 +25,9 @@ RANGES = """() => [...document.querySelectorAll('.plot .area')].filter((one) => 
 
 
 @pytest.fixture(scope="module")
-def two_results(chrome: Any, studio: Served, two_joints: Files) -> list[dict[str, Any]]:
+def two_results(tab: tuple[Any, Watch], two_joints: Files) -> list[dict[str, Any]]:
     """Two results of one log, by wls and by ols; the newest is last."""
-    context = chrome.new_context(viewport={"width": 1280, "height": 800})
-    page = opened(context.new_page(), studio.address)
+    page, watch = tab
     load_robot_and_log(page, *two_joints)
     open_step(page, "run")
     found = []
@@ -40,7 +39,7 @@ def two_results(chrome: Any, studio: Served, two_joints: Files) -> list[dict[str
         page.wait_for_function("""(count) => document.querySelectorAll(
             '#panel-run section[aria-label=Results] tbody tr').length === count""", arg=len(found) + 1, timeout=240_000)
         found.append(newest(page))
-    context.close()
+    watch.check()
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Served, Watch, asked, finished, load_robot_and_log, newest, open_step, opened
+from browser import Watch, asked, finished, load_robot_and_log, newest, open_step
 
 from dynid.model import Model
 from dynid.robot import Robot
@@ -26,20 +26,16 @@ METHOD = "run.method = 'pc-wls';"
 
 
 @pytest.fixture(scope="module")
-def identified(chrome: Any, studio: Served, two_joints: Files) -> dict[str, Any]:
+def identified(tab: tuple[Any, Watch], two_joints: Files) -> dict[str, Any]:
     """The result of a run that was made by clicks alone."""
-    watch = Watch(studio.origin)
-    context = chrome.new_context(viewport={"width": 1400, "height": 900})
-    page = opened(watch.follow(context.new_page()), studio.address)
+    page, watch = tab
     load_robot_and_log(page, *two_joints)
     open_step(page, "run")
     page.select_option("#panel-run [data-where='method'] select", "pc-wls")
     page.click("#panel-run button:text-is('Identify')")
     finished(page)
-    found = newest(page)
-    context.close()
-    assert watch.errors == [] and watch.outside == []
-    return found
+    watch.check()
+    return newest(page)
 
 
 def test_uploaded_files_end_in_an_open_report(page: Any, identified: dict[str, Any]) -> None:

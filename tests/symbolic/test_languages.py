@@ -16,7 +16,7 @@ from programs import (
     EVERY_FUNCTION,
     STRICT,
     close,
-    compiled_call,
+    compiled_function,
     compiled_self_test,
     every_term,
     plain,
@@ -69,15 +69,21 @@ def test_c_of_every_term(tmp_path, terms):
     assert compiled_self_test(everything("scara2", "fixed", terms), tmp_path) < 1e-12
 
 
-@pytest.mark.parametrize("size", [1.0, 99.0, 9.9e4, 1e6, np.inf])
-def test_c_at_large_angles(tmp_path, size):
-    """Sines are taken two at a time up to 1e5 rad, and one by one beyond."""
+@pytest.fixture(scope="module")
+def gravity(tmp_path_factory):
+    """Gravity torques of an arm, as a program and compiled."""
     program = generate(Robot.builtin("kuka-lwr4"), ["gravity"], parameters="fixed")
+    return program, compiled_function(program, tmp_path_factory.mktemp("gravity"), "gravity")
+
+
+@pytest.mark.parametrize("size", [1.0, 99.0, 9.9e4, 1e6, np.inf])
+def test_c_at_large_angles(gravity, size):
+    """Sines are taken two at a time up to 1e5 rad, and one by one beyond."""
+    program, compiled = gravity
     q = np.array([0.0, 0.3, -0.2, 0.9, -1.0, 0.7, 0.1]) * min(size, 1e9)
-    found = compiled_call(program, tmp_path, "gravity", q)
-    close(found, program("gravity", q=q))
+    close(compiled(q), program("gravity", q=q))
     q[5] = size
-    assert np.all(np.isfinite(compiled_call(program, tmp_path, "gravity", q))) == np.isfinite(size)
+    assert np.all(np.isfinite(compiled(q))) == np.isfinite(size)
 
 
 def test_c_prepares_numbers_from_all_parameters():

@@ -25,7 +25,7 @@ NEEDED = {"payload": {"frame": ROBOT.body_names[-1]}, "spring": {"joint": 2, "re
           "motor-side": {"coupling": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.4], [0.0, -0.3, 1.0]]},
           "coupled-wrist": {"joints": (1, 3)}, "lugre": {"ratio": 1.6}, "ripple": {"orders": (3.0, 7.5)}}
 MORE = {"curve": [{"shape": "spline", "asymmetric": True, "sign": Sign("tanh", 0.4)}],
-        "load": [{"apart": True, "joints": (2, 3), "sign": Sign("arctan", 0.5)}],
+        "load": [{"separate": True, "joints": (2, 3), "sign": Sign("arctan", 0.5)}],
         "coupled-wrist": [{"joints": (1, 3), "ratio": -0.5}],
         "exponential-stribeck": [{"vs": 0.4, "power": 1.3}]}
 CASES = [(kind, options) for kind in KINDS for options in (NEEDED.get(kind, {}), *MORE.get(kind, []))]
@@ -105,7 +105,7 @@ def test_two_terms_that_remember_have_their_own_memory():
 def test_friction_from_load_of_random_trees_and_rotors(seed):
     """The link's torque is that of the bodies alone: a rotor that stands beside a link's inertia does not count."""
     rng = np.random.default_rng(seed)
-    model = Model(random_robot(rng, 4), (RigidBodies(), RotorInertia(), LoadFriction(apart=bool(seed % 2))))
+    model = Model(random_robot(rng, 4), (RigidBodies(), RotorInertia(), LoadFriction(separate=bool(seed % 2))))
     theta = some_values(model, rng)
     told = model.with_estimate(theta * rng.uniform(0.8, 1.2, len(theta)))
     q, dq, ddq = rng.normal(size=(3, 10, 4))
@@ -121,7 +121,7 @@ def test_accelerations_under_friction_from_load(seed, tmp_path):
     """Torques of the accelerations found are those given, signs of the bodies' torques found on the way."""
     rng = np.random.default_rng(seed)
     robot = Robot.builtin("kuka-lwr4") if seed == 0 else random_robot(rng, 4)
-    model = Model(robot, (RigidBodies(), RotorInertia(), Viscous(), LoadFriction(apart=bool(seed % 2))))
+    model = Model(robot, (RigidBodies(), RotorInertia(), Viscous(), LoadFriction(separate=bool(seed % 2))))
     theta = some_values(model, rng)
     theta[[one.symbol in ("Fl", "Flm", "Flg") for one in model.parameters]] *= 0.9
     mode = ("fixed", "full")[seed % 2]

@@ -60,7 +60,7 @@ def test_static_friction_is_found_from_starts_within_two_deviations():
         estimate = identify(Problem.of(model, samples), method="wls")
         (found,) = breakaway(estimate, samples, log)
         assert found.starts >= 10
-        assert found.static == pytest.approx(DRY + MORE, abs=2.0 * found.deviation)
+        assert found.static == pytest.approx(DRY + MORE, abs=2.0 * found.std)
         assert found.above == pytest.approx(MORE, rel=0.1)
 
 
@@ -81,7 +81,7 @@ def test_a_run_says_what_joints_hold_at_rest(tmp_path):
                            model={"friction": ["viscous", "coulomb"]})
     found = run(settings)
     (said,) = facts(found)["breakaway"]
-    assert said["static"] == pytest.approx(DRY + MORE, abs=3.0 * said["deviation"]) and said["starts"] >= 10
+    assert said["static"] == pytest.approx(DRY + MORE, abs=3.0 * said["std"]) and said["starts"] >= 10
     assert said["above"] == pytest.approx(MORE, rel=0.2)
     save(found, tmp_path / "out")
     assert "Static (breakaway) friction" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -22,8 +22,8 @@ def test_independent_logs_of_one_robot_agree_to_their_deviations(simulate):
         a, b = (simulate("arm3r", seed=seed + k).fitted()[1] for k in (0, 5))
         found = compare(a, b)
         np.testing.assert_allclose(found.difference, b.values - a.values)
-        np.testing.assert_allclose(found.apart, (b.values - a.values) / np.sqrt(a.std ** 2 + b.std ** 2))
-        apart.append(found.apart)
+        np.testing.assert_allclose(found.z_scores, (b.values - a.values) / np.sqrt(a.std ** 2 + b.std ** 2))
+        apart.append(found.z_scores)
         assert found.only_a == found.only_b == ()
     assert np.sqrt(np.mean(np.square(apart))) == pytest.approx(1.0, abs=0.35)
 

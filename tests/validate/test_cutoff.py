@@ -168,9 +168,9 @@ def test_dependence_in_json_and_report(tmp_path: Path, rate: float, exact: bool)
     one = said["dependence"]["parameters"]["MX2"]
     value, std = found.estimate.values[place], found.estimate.std[place]
     near = {"rel": 1e-6} if exact else {"abs": 0.2}
-    assert one["deviations"][0] == pytest.approx(moved / std, **near)
-    assert one["values"][0] == pytest.approx(value + one["deviations"][0] * std, rel=1e-9)
-    assert one["percent"][0] == pytest.approx(100 * one["deviations"][0] * std / abs(value), rel=1e-6)
+    assert one["standard_errors"][0] == pytest.approx(moved / std, **near)
+    assert one["values"][0] == pytest.approx(value + one["standard_errors"][0] * std, rel=1e-9)
+    assert one["percent"][0] == pytest.approx(100 * one["standard_errors"][0] * std / abs(value), rel=1e-6)
     page = write_report(report_data(found, "", ""), tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'id="cutoff"' in page and "Cross-validation error over the cut-off frequency" in page
     again = run(RunSettings.load(save(found, tmp_path / "out", report=False)["settings"]))
@@ -236,7 +236,7 @@ def test_a_move_that_the_estimate_there_doubts_itself_is_no_dependence(tmp_path:
     named = [finding for finding in found.findings if finding.code == "cutoff-dependent"]
     assert [one.parameters for one in named] == [("MX2",)] * depends
     if named:
-        assert named[0].evidence["deviations"] == pytest.approx([10.0 / np.hypot(1.0, times)])
+        assert named[0].evidence["standard_errors"] == pytest.approx([10.0 / np.hypot(1.0, times)])
         assert (named[0].kind, named[0].severity) == ("validation", "info")  # predictions are the same
         # The same move with torques that change by twice the error of the fit is something wrong.
         worse = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples),

@@ -13,7 +13,7 @@ from dynid.estimate import Problem, identify
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Scara, Viscous
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.validate.excited_parameters import ExcitedParameter, data_excitation, deviations
+from dynid.validate.excited_parameters import ExcitedParameter, data_excitation, standard_errors
 from dynid.validate.joint_motion import JointMotion, joint_motions
 
 
@@ -32,15 +32,15 @@ def test_sensitivity_and_share_by_definition(simulate):
         assert one.torque == pytest.approx(abs(estimate.values[i]) * one.sensitivity, rel=1e-8)
         others = np.delete(flat, i, axis=1)
         rest = flat[:, i] - others @ np.linalg.lstsq(others, flat[:, i], rcond=None)[0]
-        assert one.apart == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(flat[:, i]), rel=1e-6)
+        assert one.independent_share == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(flat[:, i]), rel=1e-6)
         assert one.signal == pytest.approx(abs(estimate.values[i]) * np.linalg.norm(flat[:, i]), rel=1e-6)
 
 
 def test_deviations_are_those_of_the_inverse():
     r = np.triu(np.random.default_rng(0).normal(size=(6, 6))) + 3 * np.eye(6)
-    np.testing.assert_allclose(deviations(r), np.sqrt(np.diag(np.linalg.inv(r.T @ r))), rtol=1e-10)
+    np.testing.assert_allclose(standard_errors(r), np.sqrt(np.diag(np.linalg.inv(r.T @ r))), rtol=1e-10)
     r[:, 2] = 0.0
-    assert deviations(r)[2] > 1e6 and np.isfinite(deviations(r)).all()
+    assert standard_errors(r)[2] > 1e6 and np.isfinite(standard_errors(r)).all()
 
 
 def test_motion_of_a_joint_in_numbers():

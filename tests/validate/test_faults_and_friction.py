@@ -14,7 +14,7 @@ from dynid.model import Cable, Delay, FrictionCurve, LoadFriction, Model, Offset
 from dynid.recording import Samples
 from dynid.validate import conclusion, reconstruct, verdict
 from dynid.validate.candidates import CandidateFit
-from dynid.validate.hypotheses.motions import refined, time_scale
+from dynid.validate.hypotheses.motions import RATES, refined, time_scale
 from dynid.validate.hypotheses.other_log import excess_between, largest_excess, load_taken_up, what_changed
 from dynid.validate.hypotheses.trial import fold_logs, posterior_weights, try_out
 from dynid.validate.residual_statistics import JointTests
@@ -215,7 +215,10 @@ def test_posterior_weights_are_the_chances_of_a_further_block():
 
 
 def test_a_number_is_refined_to_the_vertex_of_a_parabola():
-    found = refined(time_scale(1.25), lambda one: (np.log(one.values[0]) - np.log(1.4)) ** 2, 3)
+    def misfit(one):  # one for the uncorrected data
+        return (np.log(one.values[0]) / np.log(1.4) - 1.0) ** 2
+
+    found = refined([(misfit(one), one) for one in map(time_scale, RATES)], misfit, 3)
     assert found.values[0] == pytest.approx(1.4, rel=1e-6)
 
 

@@ -28,7 +28,7 @@ def test_the_curve_is_the_friction_and_the_data_stand_about_it():
         assert [shape.joint for shape in shapes] == list(robot.joint_names)
         for shape in shapes:
             truth = 0.5 * shape.velocity + 0.8 * np.sign(shape.velocity)
-            inside += list(np.abs(shape.torque - truth) <= 2.0 * shape.deviation)
+            inside += list(np.abs(shape.torque - truth) <= 2.0 * shape.std)
             np.testing.assert_allclose(shape.medians, 0.5 * shape.centres + 0.8 * np.sign(shape.centres), atol=0.06)
             assert np.all((shape.low <= shape.medians) & (shape.medians <= shape.high))
     assert np.mean(inside) > 0.85

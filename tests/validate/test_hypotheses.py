@@ -27,6 +27,8 @@ from dynid.validate.hypotheses.motions import (
     held_for,
     hoped,
     lag_of_link,
+    polished,
+    position_offset,
     refined,
     worth_of_delay,
 )
@@ -309,10 +311,28 @@ def test_hypotheses_about_torques_alone_share_the_columns_of_their_motion(simula
 
 
 def test_the_number_of_a_hypothesis_is_found_between_those_tried():
-    found = refined(gear_ratio(0, 1.25, 2, torque=False), lambda one: (np.log(one.values[0]) - 0.1) ** 2, 2)
-    assert np.log(found.values[0]) == pytest.approx(0.1, abs=1e-6)
-    tried = [((np.log(x) - 0.1) ** 2 / 0.01, gear_ratio(0, x, 2, torque=False)) for x in (0.8, 1.25)]
+    def misfit(one):
+        return (np.log(one.values[0]) - 0.1) ** 2 / 0.01
+
+    tried = [(misfit(one), one) for one in (gear_ratio(0, x, 2, torque=False) for x in (0.8, 1.25))]
+    assert np.log(refined(tried, misfit, 2).values[0]) == pytest.approx(0.1, abs=1e-6)
+    assert np.log(polished(gear_ratio(0, 1.12, 2, torque=False), misfit, 2).values[0]) == pytest.approx(0.1, abs=1e-6)
     assert hoped(tried) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("offset", [-0.17, -0.05, 0.012, 0.17])
+def test_a_number_beyond_those_tried_is_found_in_few_evaluations(offset):
+    """The residual is not quite a parabola."""
+    calls = []
+
+    def misfit(one):
+        calls.append(one)
+        away = one.values[0] - offset
+        return 0.3 + 0.7 * (1.0 - np.cos(away)) / (1.0 - np.cos(offset)) * np.exp(away)
+
+    start = [(misfit(one), one) for one in (position_offset(1, x, 3) for x in (-0.05, 0.05))]
+    assert refined(start, misfit, 3).values[0] == pytest.approx(offset, rel=0.05)
+    assert len(calls) <= 6
 
 
 def test_torques_too_large_for_any_machine_of_that_size(simulate):

@@ -56,7 +56,7 @@ def test_torques_of_the_positions_noise_are_those_it_makes() -> None:
 def test_noise_of_the_positions_colours_a_residual_and_is_no_missing_term(seed: int) -> None:
     log, model, _ = noisy(seed)
     found, estimate, samples = judged(log, model)
-    coloured = [joint.joint for joint in found.tests.joints if joint.whiteness is not None and joint.whiteness.coloured]
+    coloured = [joint.joint for joint in found.tests.joints if joint.whiteness and joint.whiteness.autocorrelated]
     own = reconstruct(estimate, samples)
     assert any((fit.rms or 0.0) > 0.05 * (fit.torque_rms or 0.0) for fit in own.joints if fit.name in coloured)
     assert [joint.noise for joint in found.tests.joints] == pytest.approx([1.0, 1.0, 1.0], abs=0.35)
@@ -67,7 +67,7 @@ def test_noise_of_the_positions_colours_a_residual_and_is_no_missing_term(seed: 
 def test_what_is_not_modelled_is_said_beside_noise_of_the_positions(seed: int) -> None:
     log, model, _ = noisy(seed, more=0.3)
     found, _, _ = judged(log, model)
-    assert [one.joints for one in found.of("suspicious") if one.code == "residuals-coloured"] == [
+    assert [one.joints for one in found.of("suspicious") if one.code == "residuals-autocorrelated"] == [
         tuple(log.joints or model.robot.joint_names)]
 
 

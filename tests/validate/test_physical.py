@@ -153,7 +153,7 @@ def test_forces_that_torques_do_not_show() -> None:
                                model.inverse_dynamics(theta, q, still, still), atol=1e-12)
     found = wrench_comparison(model, {"file": theta, "heavy": heavy}, motion)
     assert found.forces.shape == (2, 50, 3) and found.joints == model.robot.joint_names
-    np.testing.assert_allclose(found.apart("file", "heavy"), [3.0 * 9.81, 0.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found.difference("file", "heavy"), [3.0 * 9.81, 0.0, 0.0], atol=1e-9)
     whole = float(sum(theta[c[9]] for c in model.parameters.bodies.values()))
     np.testing.assert_allclose(found.forces[0, :, 0], whole * 9.81, rtol=1e-12)
 

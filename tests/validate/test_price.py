@@ -25,7 +25,7 @@ def test_inverted_torques_are_named_first(simulate, method: str) -> None:
     assert first.joints == second.joints == tuple(log.problem().regression.joints)
     assert first.evidence["unconstrained_relative_error"] == pytest.approx(2.0, abs=0.1)
     assert first.evidence["relative_error"] > 50.0
-    assert "residuals-coloured" not in {one.code for one in found.findings}
+    assert "residuals-autocorrelated" not in {one.code for one in found.findings}
 
 
 @pytest.mark.parametrize("name", ["scara2", "arm3r", "kuka-lwr4"])

@@ -74,7 +74,7 @@ def test_first_order_noise_is_predictable_by_phi_squared(phi):
     x = lfilter([1.0], [1.0, -phi], np.random.default_rng(1).normal(size=40000))
     found = whiteness(series(x), 0, step=1)
     assert found.predictable == pytest.approx(phi ** 2, abs=0.03)
-    assert found.p_value < 1e-12 and found.coloured == (phi ** 2 > 0.5)
+    assert found.p_value < 1e-12 and found.autocorrelated == (phi ** 2 > 0.5)
     # n_eff / n = (1 - phi) / (1 + phi) for the mean of a first-order process.
     assert found.effective / 40000 == pytest.approx((1 - phi) / (1 + phi), rel=0.25)
 
@@ -88,9 +88,9 @@ def test_a_filters_own_memory_is_no_colour(simulate):
     _, estimate = log.fitted()
     assert filter_memory(told) == 13 and filter_memory(samples) == 1
     for joint in residual_tests(reconstruct(estimate, told)).joints:
-        assert joint.whiteness.predictable < 0.15 and not joint.whiteness.coloured
+        assert joint.whiteness.predictable < 0.15 and not joint.whiteness.autocorrelated
     for joint in residual_tests(reconstruct(estimate, samples)).joints:  # nobody said there was a filter
-        assert joint.whiteness.coloured
+        assert joint.whiteness.autocorrelated
     assert filter_memory(replace(samples, decimation=Decimation(10))) == 1
 
 

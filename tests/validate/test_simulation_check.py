@@ -38,7 +38,7 @@ def estimate(scale: float = 1.0) -> Estimate:
 
 def test_true_parameters_follow_the_log() -> None:
     check = closed_loop(estimate(), log(), LAW, step=2.5e-4)
-    assert check.position_deviation.max() < 1e-9
+    assert check.position_rms.max() < 1e-9
     assert check.torque_error < 3.0  # the log holds means over two ticks
     driven = torque_driven(estimate(), prepare(log(), cutoff=50), horizon=0.5)
     assert driven.reached == 1.0
@@ -87,12 +87,12 @@ def test_a_wrong_mass_is_off_by_the_formula() -> None:
     found = torque_driven(carriage(4.0), pushed(3.0), horizon=0.5)
     t = np.arange(250) / 500.0
     expected = np.sqrt(np.mean((0.5 * (12.0 / 4.0 - 12.0 / 3.0) * t ** 2) ** 2))
-    assert found.position_deviation == pytest.approx([expected], rel=1e-9)
+    assert found.position_rms == pytest.approx([expected], rel=1e-9)
     motion = np.std(pushed(3.0).q)
     assert found.position_error == pytest.approx([100.0 * expected / motion], rel=1e-9)
     assert found.total_error == pytest.approx(found.position_error[0])
     assert found.windows.tolist() == [[0, 250], [250, 500], [500, 750], [750, 1000]]
-    assert torque_driven(carriage(3.0), pushed(3.0)).position_deviation.max() < 1e-12
+    assert torque_driven(carriage(3.0), pushed(3.0)).position_rms.max() < 1e-12
 
 
 def test_some_windows_stand_evenly_for_all() -> None:
@@ -106,7 +106,7 @@ def test_pieces_of_a_log_are_one_log() -> None:
     piece = pushed(3.0)
     found = torque_driven(carriage(4.0), [piece, replace(piece, t=piece.t + 2.0)], horizon=0.5)
     assert found.possible == len(found.windows) == 8
-    assert found.position_deviation == pytest.approx(torque_driven(carriage(4.0), piece).position_deviation)
+    assert found.position_rms == pytest.approx(torque_driven(carriage(4.0), piece).position_rms)
 
 
 def test_ends_that_no_joint_uses_are_not_simulated() -> None:
@@ -139,7 +139,7 @@ def test_a_log_that_begins_in_the_middle_of_a_motion() -> None:
     """Cut where the loop lags its reference, the simulation begins where the machine was."""
     half = log().between(1.0, 6.0)
     assert half.reference is not None and np.abs(half.q[0] - half.reference[0]).max() > 1e-3
-    assert closed_loop(estimate(), half, LAW, step=2.5e-4).position_deviation.max() < 1e-5
+    assert closed_loop(estimate(), half, LAW, step=2.5e-4).position_rms.max() < 1e-5
 
 
 def test_reasons_of_the_closed_loop_are_said() -> None:

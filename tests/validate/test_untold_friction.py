@@ -40,7 +40,7 @@ def untold(friction: tuple[str, ...], samples: Samples, method: str = "wls") -> 
     problem = Problem.of(Model(ROBOT, make_terms(ROBOT, friction)), samples)
     estimate = identify(problem, method=method)
     said = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples))
-    found = [one for one in said.findings if one.code == "friction-not-told"]
+    found = [one for one in said.findings if one.code == "friction-unresolved"]
     assert all(one.kind == "validation" and one.severity == "info" for one in found)
     assert all(len(one.evidence["gain_percent"]) == len(one.joints) and one.parameters for one in found)
     return {one.title.split()[0]: one.joints for one in found}
@@ -83,6 +83,6 @@ def test_worth_is_that_of_fits_without_each_block() -> None:
         fits = [solve(rest, rest.stack(weights)).beta for rest in (folded.without(k) for k in range(8))]
         losses.append(np.array([folded.only(k).misfits(beta) * weights ** 2 for k, beta in enumerate(fits)]))
     gains, size = (losses[1] - losses[0]).sum(axis=1), losses[1][:, 1].sum()
-    assert one.told and one.parameters == ("Fcp2", "Fcn2")
+    assert one.is_resolved and one.parameters == ("Fcp2", "Fcn2")
     assert one.worth.gain == pytest.approx(100.0 * (1.0 - np.sqrt(1.0 - gains.sum() / size)), rel=1e-5)
     assert one.worth.error == pytest.approx(50.0 * gains.std(ddof=1) * np.sqrt(8) / size, rel=1e-5)

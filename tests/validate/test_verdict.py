@@ -259,12 +259,12 @@ def test_coloured_noise_of_unknown_origin(simulate):
     smooth = sosfiltfilt(butter(4, 5.0, fs=log.samples.rate, output="sos"), noise, axis=0)
     tau, joints = log.samples.tau + smooth, log.model.robot.joint_names
     found = judged(log.with_torque(tau))
-    assert suspicions(found) == [("residuals-coloured", *joints), ("low-r2", joints[2])]
+    assert suspicions(found) == [("residuals-autocorrelated", *joints), ("low-r2", joints[2])]
     explained = 1.0 - np.var(smooth[:, 2] + _white(log)[:, 2]) / np.var(tau[:, 2])
     assert finding(found, "low-r2").evidence["r2"] == pytest.approx([explained], abs=0.05)
     # The smooth part of the residual is what its past can predict.
     share = [np.var(smooth[:, j]) / np.var(smooth[:, j] + e) for j, e in enumerate(_white(log).T)]
-    assert finding(found, "residuals-coloured").evidence["predictable"] == pytest.approx(share, abs=0.15)
+    assert finding(found, "residuals-autocorrelated").evidence["predictable"] == pytest.approx(share, abs=0.15)
 
 
 def _white(log) -> np.ndarray:
@@ -390,9 +390,9 @@ def test_how_much_too_small_naive_deviations_are(simulate):
     smooth = sosfiltfilt(butter(4, 10.0, fs=log.samples.rate, output="sos"), noise, axis=0)
     problem, estimate = log.with_torque(log.samples.tau + 0.1 * smooth).fitted()
     found = verdict(estimate, problem)
-    factor = estimate.uncertainty.facts["deviation_inflation"]
+    factor = estimate.uncertainty.facts["std_inflation"]
     assert factor > 2.0
-    assert finding(found, "residuals-correlated").evidence == {"deviation_inflation": factor}
+    assert finding(found, "residuals-correlated").evidence == {"std_inflation": factor}
 
 
 def test_models_of_ones_own(simulate):

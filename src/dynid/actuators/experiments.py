@@ -32,7 +32,7 @@ from dynid.actuators.refinement import jacobian, scales
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias
 from dynid.errors import DynidError, NotPossibleError
-from dynid.progress import Progress, Tell
+from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording
 from dynid.robot import Robot
 
@@ -65,7 +65,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
                                lower: ArrayLike | None = None, upper: ArrayLike | None = None,
                                velocity: ArrayLike | None = None, home: ArrayLike | None = None, duration: float = 60.0,
                                part_duration: float = 10.0, rate: float = 100.0, seed: int = 0,
-                               tell: Tell = lambda sentence: None) -> ActuatorExperiment:
+                               progress: ProgressCallback = silent) -> ActuatorExperiment:
     """Design recordings that determine the parameters of actuators, within limits.
 
     Args:
@@ -82,14 +82,14 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         part_duration: time of one recording, s.
         rate: rows per second.
         seed: seed of random steps.
-        tell: called with progress messages.
+        progress: called with progress messages.
 
     Returns:
         The recordings, with the standard errors that are expected from them.
     """
     robots = {"": loads} if isinstance(loads, Robot) else dict(loads)
     first = next(iter(robots.values()))
-    drive, progress = drive_law(law), Progress.of(tell)
+    drive, progress = drive_law(law), Progress.of(progress)
     if friction not in FRICTION_MODELS:
         raise DynidError(f"there is no friction model '{friction}'; there are {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")

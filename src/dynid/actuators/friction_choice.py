@@ -15,7 +15,7 @@ from dynid.actuators.problem import ChainLog, ChainProblem
 from dynid.actuators.refinement import refine
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.progress import Tell, prefixed
+from dynid.progress import ProgressCallback, prefixed
 
 _BLOCKS_PER_PART = 10  # blocks of time per validation part: errors of adjacent blocks are nearly independent
 _IMPROVEMENT_ERRORS = 2.0  # standard errors of the mean improvement
@@ -72,7 +72,7 @@ class ModelErrors:
 
 
 def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
-                    restart: float | None, scale: list[Array], tell: Tell) -> ModelErrors:
+                    restart: float | None, scale: list[Array], progress: ProgressCallback) -> ModelErrors:
     """Return the cross-validation errors of one friction model over all chains. start: function that returns initial
     values of a fit. scale: list of the RMS residuals of each chain (dof,); the first model fills it."""
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
@@ -81,7 +81,7 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
             place = f"chain {k + 1} of {len(problems)}, part {part} of 2"
             own_logs = problem.with_logs(fold.fitted)
             fit = refine(own_logs, start(len(fitted), own_logs), max_iterations=_FOLD_ITERATIONS, finish=False,
-                         tell=prefixed(tell, f"{place}, "))
+                         progress=prefixed(progress, f"{place}, "))
             fitted.append(own_logs.values(fit.x))
             if len(scale) <= k:
                 scale.append(np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-6))
@@ -101,7 +101,7 @@ def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
 
 def choose_friction(make: Callable[[str], list[ChainProblem]],
                     start: Callable[[int, ChainProblem, str, JointValues | None], Array],
-                    restart: float | None, tell: Tell) -> tuple[str, tuple[FrictionTrial, ...]]:
+                    restart: float | None, progress: ProgressCallback) -> tuple[str, tuple[FrictionTrial, ...]]:
     """Return the simplest friction model that is not significantly worse than any other, and the comparison.
 
     The comparison starts with Coulomb and viscous friction. A model is tried if the model that it extends was
@@ -111,7 +111,7 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
         make: function that returns the problems of all chains for a model.
         start: function that returns initial values of a model; the solution of a simpler model is tried too.
         restart: see `LogSignals.of`.
-        tell: called with progress messages.
+        progress: called with progress messages.
     """
     kept, scale = "m1", list[Array]()
     errors: dict[str, ModelErrors] = {}
@@ -122,7 +122,7 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
         title = f"friction model {model.upper()} ({FRICTION_TITLES[model]})"
         try:
             errors[model] = left_out_errors(make(model), partial(_start_after, start, model, errors.get(kept)),
-                                            restart, scale, prefixed(tell, f"{title}: "))
+                                            restart, scale, prefixed(progress, f"{title}: "))
         except NotPossibleError:
             continue
         if model == "m1":

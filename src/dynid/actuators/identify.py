@@ -31,7 +31,7 @@ from dynid.actuators.suspicions import causes, unequal_joints
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.findings import Finding, Note
-from dynid.progress import Tell, prefixed
+from dynid.progress import ProgressCallback, prefixed, silent
 from dynid.recording import Recording
 from dynid.robot import Robot
 
@@ -52,7 +52,7 @@ _START_ITERATIONS = 2  # iterations of this search: the first corrects errors th
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
                        law: str | DriveLaw = "pd", gains: Mapping[str, Gain] | None = None, friction: str = "auto",
                        delay: float | None = None, also: Sequence[str] = (), diagnose: bool = True,
-                       progress: Tell = lambda sentence: None) -> ActuatorEstimate:
+                       progress: ProgressCallback = silent) -> ActuatorEstimate:
     """Identify armature, friction, delay and drive parameters of every joint from positions and commands.
 
     Args:
@@ -101,7 +101,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
     def refined(problems: Sequence[ChainProblem], starts: Sequence[Array]) -> list[Refinement]:
         return [refine(problem, start, finish=False,
-                       tell=prefixed(progress, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
+                       progress=prefixed(progress, f"second stage: simulation, chain {k} of {len(problems)}, "))
                 for k, (problem, start) in enumerate(zip(problems, starts, strict=True), 1)]
 
     comparison: tuple[FrictionTrial, ...] = ()
@@ -127,7 +127,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     problems = [_fine_enough(quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
     # Initial states are estimated again: with states of a coarse step, sensitivities of two step sizes disagree.
     fits = [refine(problem, fit.solution if restart is None else fit.x, share=fit.share,
-                   tell=prefixed(progress, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
+                   progress=prefixed(progress, f"second stage: simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose,
                      progress)
@@ -235,7 +235,7 @@ def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
 
 def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[Stage],
               problems: Sequence[ChainProblem], fits: Sequence[Refinement], comparison: tuple[FrictionTrial, ...],
-              remarks: Sequence[str], diagnose: bool, tell: Tell) -> ActuatorEstimate:
+              remarks: Sequence[str], diagnose: bool, progress: ProgressCallback) -> ActuatorEstimate:
     parameters: list[ActuatorValue] = []
     notes = [Note("log", remark) for remark in remarks]
     findings: list[Finding] = []
@@ -254,7 +254,7 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
         if start is not None:
             first, count = first + float(np.sum(np.abs(start))), count + start.size
         if diagnose:
-            tell(f"testing the given values, chain {number} of {len(problems)}")
+            progress(f"testing the given values, chain {number} of {len(problems)}")
             wrong, untested = causes(problem, fit)
             findings += wrong
             notes += untested

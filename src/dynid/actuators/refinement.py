@@ -11,7 +11,7 @@ from dynid.actuators.encoder import rounding_errors
 from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
-from dynid.progress import Tell, prefixed
+from dynid.progress import ProgressCallback, prefixed, silent
 from dynid.regression.autocorrelation import autocovariance, noise_matrix
 
 _FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of finite differences while no standard error is known
@@ -137,7 +137,7 @@ def _independent_groups(problem: ChainProblem, count: int) -> list[list[int]]:
 
 
 def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS, finish: bool = True,
-           share: Array | None = None, tell: Tell = lambda sentence: None) -> Refinement:
+           share: Array | None = None, progress: ProgressCallback = silent) -> Refinement:
     """Fit the simulated positions by the Levenberg-Marquardt method within bounds; joints are weighted by their
     residuals.
 
@@ -151,7 +151,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
         max_iterations: largest number of iterations.
         finish: whether to end with central differences; otherwise covariance and Jacobian use one-sided differences.
         share: steps of the finite differences, from the earlier fit whose solution is `start`.
-        tell: called with the number of each iteration.
+        progress: called with the number of each iteration.
 
     Raises:
         NotPossibleError: the simulation diverges at the start.
@@ -165,7 +165,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
                                "simulation-diverges")
     iterations = 0
     if share is None:
-        found = _searched(problem, x, residual, max_iterations, None, tell)
+        found = _searched(problem, x, residual, max_iterations, None, progress)
         iterations, (share, covariance) = found.iterations, _difference_steps(problem, found)
         x, residual = found.x, found.residual
         if not finish:
@@ -177,7 +177,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
                               x[count:])
     for escape in range(_MAX_ESCAPES):
         found = _searched(problem, x, residual, max_iterations, share,
-                          prefixed(tell, f"search {escape + 1} with central differences, "))
+                          prefixed(progress, f"search {escape + 1} with central differences, "))
         iterations += found.iterations
         share, covariance = _difference_steps(problem, found)
         better = _escape(problem, found, covariance)
@@ -213,13 +213,13 @@ class _Minimum:
 
 
 def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None,
-              tell: Tell) -> _Minimum:
+              progress: ProgressCallback) -> _Minimum:
     """Return a local minimum of the squared error, searched from x. share: step of central differences; None:
     one-sided."""
     damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _COST_TOLERANCE
     while True:
         iterations += 1
-        tell(f"iteration {iterations}")
+        progress(f"iteration {iterations}")
         scale, weights = scales(problem, x), _weights(residual)
         slopes = jacobian(problem, x, scale, base=residual) if share is None else jacobian(problem, x, scale, share)
         a = (slopes * weights[None, :, None] * scale).reshape(-1, len(x))

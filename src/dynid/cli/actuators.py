@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.options import Assignments, Start, Stop, words
-from dynid.cli.output import Json, console, print_json, progress, saved, table
+from dynid.cli.output import Json, console, print_json, saved, show_progress, table
 from dynid.cli.screen import MAX_FINDINGS_PRINTED, Screen
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def command(
     settings = actuator_settings(source, logs or [], given, assignments or [])
     if output is not None:
         free_paths(output, FILES, force)
-    with progress("actuators") as tell:
-        found = find_actuators(settings, tell)
-        written = saved(save_actuators, found, output, force, tell)
+    with show_progress("actuators") as progress:
+        found = find_actuators(settings, progress)
+        written = saved(save_actuators, found, output, force, progress)
     if json:
         print_json({**found.to_dict(), "outputs": written})
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.options import Trust
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, print_json, show_progress
 
 
 def command(
@@ -25,8 +25,8 @@ def command(
     from dynid.cli.robot_tables import print_check
     from dynid.runs.consistency_check import check
 
-    with progress("check") as tell:
-        tell(source)
+    with show_progress("check") as progress:
+        progress(source)
         found = check(source, shapes=shapes, trust=trust)
     if json:
         print_json(found.to_dict())

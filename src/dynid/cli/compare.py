@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.options import Assignments, FixedBase, Lock, Only, Scheduler, Start, Stop, Tls, Trust, tls_files, words
-from dynid.cli.output import Json, console, print_json, progress, table, typed_command
+from dynid.cli.output import Json, console, print_json, show_progress, table, typed_command
 from dynid.errors import DynidError
 from dynid.files import try_file
 
@@ -80,10 +80,10 @@ def command(
         "log": log_table(mapping, start, stop), "only": words(only) or None, "lock": lock_table(lock or []),
         "fixed_base": fixed_base},
         assignments or [], trust=trust)
-    with progress("compare") as tell:
-        result = compare(settings, words(methods or _METHODS), tell)
+    with show_progress("compare") as progress:
+        result = compare(settings, words(methods or _METHODS), progress)
         if output is not None:
-            tell("writing the report")
+            progress("writing the report")
             write_report(comparison_report(result), output)
     facts, written = comparison_facts(result), _written(output)
     if json:
@@ -102,8 +102,8 @@ def _results(first: str, others: list[str], reading: tuple[Path | None, float | 
     if not others or not Path(others[0]).is_dir():
         raise DynidError(f"{first} is a result folder; give the folder of a second result to compare it with",
                          code="no-result")
-    with progress("compare") as tell:
-        found = compare_results(first, others[0], others[1:], log_table(*reading), tell, trust=trust)
+    with show_progress("compare") as progress:
+        found = compare_results(first, others[0], others[1:], log_table(*reading), progress, trust=trust)
     if json:
         print_json(found.to_dict())
     else:
@@ -117,11 +117,11 @@ def _study(source: str, changes: dict[str, Any], where: tuple[int | None, str | 
     from dynid.study.page import write_study
 
     study, written = study_settings(source, changes), _written(output)
-    with progress("compare") as tell:
-        tell("preparing the virtual robot")
-        result = run_study(study, where[0], where[1], lambda done, total: tell(f"{done} of {total} logs"), where[2])
+    with show_progress("compare") as progress:
+        progress("preparing the virtual robot")
+        result = run_study(study, where[0], where[1], lambda done, total: progress(f"{done} of {total} logs"), where[2])
         if output is not None:
-            tell("writing the report")
+            progress("writing the report")
             write_study(result, output, typed_command())
     if json:
         print_json({**result.to_dict(), "outputs": written})
@@ -137,17 +137,18 @@ def _written(output: Path | None) -> dict[str, str]:
 def print_compared_results(found: ComparedResults) -> None:
     """Print the parameters of two results that differ most, and the resulting difference in torque."""
     to, both = console(), found.comparison
-    order = sorted(range(len(both.names)), key=lambda k: -abs(both.apart[k]) if both.apart[k] == both.apart[k] else 0.0)
+    scores = both.z_scores
+    order = sorted(range(len(both.names)), key=lambda k: -abs(scores[k]) if scores[k] == scores[k] else 0.0)
     rows = [(both.names[k], f"{both.values_a[k]:.4g} ± {both.std_a[k]:.1g}",
              f"{both.values_b[k]:.4g} ± {both.std_b[k]:.1g}", f"{both.difference[k]:+.3g}",
-             f"{both.apart[k]:+.1f}" if both.apart[k] == both.apart[k] else "-") for k in order[:_MOST_COMPARED]]
+             f"{scores[k]:+.1f}" if scores[k] == scores[k] else "-") for k in order[:_MOST_COMPARED]]
     head = ["base parameter", "a", "b", "b - a", "in standard errors"]
     to.print(table(head, rows, numbers=head[1:], title=f"a: {found.result_a}, b: {found.result_b}"))
     if len(order) > len(rows):
         to.print(f"{len(order) - len(rows)} more differ less; --json lists all")
     far = both.different
     to.print(f"{len(far)} of {len(both.names)} differ by more than three standard errors" + (
-        "" if both.rms_apart is None else f"; root mean square difference {both.rms_apart:.2f} standard errors (1 "
+        "" if both.rms_z_score is None else f"; root mean square difference {both.rms_z_score:.2f} standard errors (1 "
                                           "expected from noise alone)"))
     for who, names in (("a", both.only_a), ("b", both.only_b)):
         if names:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.options import OtherMapping, Start, Stop, Trust, numbers
-from dynid.cli.output import Json, console, print_json, progress, saved, table
+from dynid.cli.output import Json, console, print_json, saved, show_progress, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def command(
                                       help="Frame whose axes express the wrenches.")] = "",
     free: Annotated[list[str] | None, typer.Option("--free", metavar="LOG", show_default="the logs of the result",
                                                    help="A log without contact; may be repeated.")] = None,
-    way: Annotated[str, typer.Option(metavar="WAY", show_default="momentum",
+    method: Annotated[str, typer.Option(metavar="METHOD", show_default="momentum",
                                      help="momentum: momentum observer; inverse: filtered inverse dynamics.")] = "",
     window: Annotated[float, typer.Option(metavar="SECONDS",
                                           help="Length of the filter: longer means less noise and more delay.")] = 0.03,
@@ -48,18 +48,24 @@ def command(
     """Detect external forces: time, link and size of each contact, and whether it is a payload."""
     from dynid.files import free_paths
     from dynid.runs.arguments import log_table
-    from dynid.runs.contact_result import ContactOptions, checked_way, contact_files, contacts_of_result, save_contacts
+    from dynid.runs.contact_result import (
+        ContactOptions,
+        checked_method,
+        contact_files,
+        contacts_of_result,
+        save_contacts,
+    )
 
     both = numbers(prior, "--prior") or []
     if len(both) != 2:
         raise DynidError(f"--prior takes two numbers, of forces in N and of moments in N m, got '{prior}'")
-    options = ContactOptions(frame or None, axes or None, tuple(free or ()), checked_way(way), window,
+    options = ContactOptions(frame or None, axes or None, tuple(free or ()), checked_method(method), window,
                              (both[0], both[1]), alarms, trust)
     if output is not None:
         free_paths(output, contact_files(len(logs)), force)
-    with progress("contact") as tell:
-        found = contacts_of_result(result, logs, options, {"log": log_table(mapping, start, stop)}, tell)
-        written = saved(save_contacts, found, output, force, tell)
+    with show_progress("contact") as progress:
+        found = contacts_of_result(result, logs, options, {"log": log_table(mapping, start, stop)}, progress)
+        written = saved(save_contacts, found, output, force, progress)
     if json:
         print_json({**found.to_dict(), "outputs": written})
     else:

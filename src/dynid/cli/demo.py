@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, print_json, show_progress
 
 
 def command(
@@ -21,8 +21,8 @@ def command(
     from dynid.cli.tables import print_demo
     from dynid.runs.demonstration import demo, demo_facts
 
-    with progress("demo") as tell:
-        found = demo(output, tell, seed=seed)
+    with show_progress("demo") as progress:
+        found = demo(output, progress, seed=seed)
     facts = demo_facts(found)
     if json:
         print_json({**facts, "outputs": found.written})

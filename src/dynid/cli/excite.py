@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import FixedBase, Lock, Only, Trust, named_numbers, numbers, words
-from dynid.cli.output import Json, console, print_json, progress, table, typed_command
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, Trust, named_numbers, numbers, words
+from dynid.cli.output import Json, console, print_json, show_progress, table, typed_command
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class CriterionName(StrEnum):
 
 
 def command(
-    robot: motion_output.RobotName,
+    robot: RobotName,
     output: motion_output.MotionFile,
     duration: Annotated[float | None, typer.Option(help="Duration of the exciting part, s; with --actuator, of all "
                                                         "parts.", show_default="20; 60 with --actuator")] = None,
@@ -160,7 +160,7 @@ def command(
     space_box = None if corners is None else tuple(corners)
 
     from dynid.excitation import Search
-    from dynid.excitation.trajectories import family_named
+    from dynid.excitation.trajectories.families import family_named
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
     from dynid.runs.models import part_of
@@ -182,9 +182,9 @@ def command(
     if repeat:
         improve_rounds(machine, request, output, repeat, record, json)
         return
-    with progress("excite (Ctrl-C keeps the best motion so far)") as tell:
-        data = design_motion(machine, request, tell)
-        written = motion_output.write_outputs(data, output, report, tell)
+    with show_progress("excite (Ctrl-C keeps the best motion so far)") as progress:
+        data = design_motion(machine, request, progress)
+        written = motion_output.write_outputs(data, output, report, progress)
     if json:
         print_json({**motion_facts(data), "outputs": written})
     else:
@@ -214,8 +214,8 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
         raise DynidError(f"{output} looks like a file; with --actuator the output is a folder of several recordings",
                          code="output-is-folder")
     try_folder(output)
-    with progress("excite") as tell:
-        plan = design_experiment(request, machine, tell)
+    with show_progress("excite") as progress:
+        plan = design_experiment(request, machine, progress)
         written = write_experiment(plan, output, force)
     if json:
         print_json({**experiment_facts(plan), "outputs": written})
@@ -249,8 +249,8 @@ def improve_rounds(machine: Robot, request: MotionRequest, folder: Path, repeat:
     if folder.suffix:
         raise DynidError(f"{folder} looks like a file; with --repeat the output is a folder of motions, logs and "
                          "results")
-    with progress("excite, record, identify") as tell:
-        found = improve_in_loop(machine, request, recorder_for(record, machine, request), folder, repeat, tell)
+    with show_progress("excite, record, identify") as progress:
+        found = improve_in_loop(machine, request, recorder_for(record, machine, request), folder, repeat, progress)
     if json:
         print_json({"rounds": [one.to_dict() for one in found]})
         return

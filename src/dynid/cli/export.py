@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.options import Trust, refuse_to_replace
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ def command(
     options = ExportOptions("" if target is None else target.value, drives, source, with_payload,
                             isaaclab_friction.value)
     refuse_to_replace(output_paths(output, options.target, draws), force)
-    with progress("export") as tell:
+    with show_progress("export") as progress:
         if draws:
-            drawn = draw_result(result, output, draws, seed, options, spread=spread, trust=trust, tell=tell)
+            drawn = draw_result(result, output, draws, seed, options, spread=spread, trust=trust, progress=progress)
         else:
-            found = export_result(result, output, options, trust=trust, tell=tell)
+            found = export_result(result, output, options, trust=trust, progress=progress)
     if json:
         print_json(drawn.to_dict() if draws else found.to_dict())
     elif draws:

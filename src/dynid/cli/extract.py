@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dynid.cli.options import Trust
-from dynid.cli.output import Json, console, print_json, progress, saved, table
+from dynid.cli.output import Json, console, print_json, saved, show_progress, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ def command(
     losses = checked_losses(loss or ["full"])
     if output is not None:
         free_paths(output, FILES, force)
-    with progress("extract") as tell:
+    with show_progress("extract") as progress:
         given = base_values_of(source, base, folded=one_step, trust=trust)
-        found = extract_sets(given, source, bounds or ["normal"], losses, options, tell)
-        written = saved(save_sets, found, output, force, tell)
+        found = extract_sets(given, source, bounds or ["normal"], losses, options, progress)
+        written = saved(save_sets, found, output, force, progress)
     if json:
         print_json({**found.to_dict(), "outputs": written})
     else:
@@ -80,7 +80,7 @@ def _print(found: ExtractedSets, written: dict[str, str]) -> None:
     head = ["set", "consistent", "base value error", "bounds violated", "torque error, %", "force error, N", "s"]
     to.print(table(head, [
         (one.name, "yes" if one.feasible else f"no: {one.reason}", f"{one.distance:.1e}", len(one.outside),
-         f"{compared.torque_error(one.name):.2g}", f"{compared.forces_apart(one.name).max():.1f}",
+         f"{compared.torque_error(one.name):.2g}", f"{compared.force_differences(one.name).max():.1f}",
          f"{one.seconds:.2f}") for one in found.sets], numbers=head[2:],
         title=f"{found.robot.name}, compared with {compared.reference}"))
     for one in found.sets:

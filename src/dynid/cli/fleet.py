@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.options import Scheduler, Tls, Trust, tls_files
-from dynid.cli.output import Json, console, print_json, progress, table, typed_command
+from dynid.cli.output import Json, console, print_json, show_progress, table, typed_command
 from dynid.cli.screen import Screen
 from dynid.errors import DynidError
 
@@ -52,11 +52,11 @@ def command(
         check_fleet_output(output, update)
     options = FleetOptions(None if output is None else output / FOLDS, Workers(workers, scheduler, tls_files(tls)),
                            update)
-    with progress("fleet") as tell:
-        result = run_fleet(settings, options, tell)
+    with show_progress("fleet") as progress:
+        result = run_fleet(settings, options, progress)
         written = {}
         if output is not None:
-            tell("writing the results")
+            progress("writing the results")
             written = save_fleet(result, output, typed_command())
     if json:
         print_json({**result.to_dict(), "outputs": written})

@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import deviating, numbers, words
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.options import RobotName, deviating, numbers, words
+from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.quantities import percent_text
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot.")],
+    robot: RobotName,
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
                                               help="Logs with motor currents, without load.")],
     mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table: current, and target_torque and "
@@ -52,18 +50,18 @@ def command(
             raise DynidError(f"{option} takes {count} numbers, got {len(given)}")
     load = PayloadSettings.model_validate({"frame": frame or None, "mass": deviating(mass, "--mass"), "centre": where,
                                            "inertia": about})
-    with progress("gains") as tell:
-        found = find_gains(settings, make_robot(settings), load, loaded or [], tell)
+    with show_progress("gains") as progress:
+        found = find_gains(settings, make_robot(settings), load, loaded or [], progress)
     if json:
         print_json(found.to_dict())
         return
     to = console()
-    for one in found.ways:
+    for one in found.gains:
         rows = [(name, f"{value:.5g}" if yes else "-", f"{percent_text(100 * share)}" if yes else "-",
                  "" if yes else f"not identifiable: {one.reasons[name]}")
                 for name, value, share, yes in zip(one.joints, one.values, one.relative_std, one.identified,
                                                    strict=True)]
         head = ["joint", "torque per current", "standard error", ""]
-        to.print(table(head, rows, numbers=head[1:3], title=one.way))
+        to.print(table(head, rows, numbers=head[1:3], title=one.method))
     for finding in found.findings:
         to.print(f"- {finding.text}", markup=False)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, Trust, refuse_to_replace, words
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, Trust, refuse_to_replace, words
+from dynid.cli.output import Json, console, print_json, show_progress, table
 
 
 class ParameterForm(StrEnum):
@@ -30,9 +30,7 @@ class Real(StrEnum):
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot.")],
+    robot: RobotName,
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Folder for the files.")],
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
                                           help="Languages: c, python, python-plain, julia, latex, cuda, jax, torch, "
@@ -84,8 +82,8 @@ def command(
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "code generation")
     refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
-    with progress("generate") as tell:
-        tell(f"functions of {machine.name}")
+    with show_progress("generate") as progress:
+        progress(f"functions of {machine.name}")
         program = make_program(machine, options, friction=words(friction), rotor=rotor, result=result,
                                trust=trust)
         paths = write_code(program, options, output)

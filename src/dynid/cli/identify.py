@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli import options
-from dynid.cli.output import Json, print_json, progress, typed_command
+from dynid.cli.output import Json, print_json, show_progress, typed_command
 from dynid.errors import DynidError
 
 NOT_USABLE = 3  # exit code of --strict if the model is not usable; 1 and 2 are errors
@@ -29,7 +29,7 @@ def command(
                                                "joint).")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias as well.")] = False,
     essential: Annotated[str, typer.Option(metavar="RULE", show_default=False,
-                                           help="Remove insignificant parameters by a rule: deviation, ratio, "
+                                           help="Remove insignificant parameters by a rule: standard-error, ratio, "
                                                 "f-test, smallest, r or singular. For methods of base "
                                                 "parameters (wls, iv, sls, ...).")] = "",
     mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table that specifies how to read the "
@@ -98,12 +98,12 @@ def command(
         raise DynidError("--code writes into the result folder, so give it: -o FOLDER")
     if output is not None:
         check_output(output, force)
-    with progress("identify") as tell:
-        result = run(chosen, tell, workers=Workers(workers or 1, scheduler, options.tls_files(tls)), store=folds)
+    with show_progress("identify") as progress:
+        result = run(chosen, progress, workers=Workers(workers or 1, scheduler, options.tls_files(tls)), store=folds)
         written, notes = {}, list[str]()
         if output is not None:
-            tell("writing the results")
-            written = save(result, output, typed_command(), force=force, tell=notes.append)
+            progress("writing the results")
+            written = save(result, output, typed_command(), force=force, add_note=notes.append)
     if json:
         print_json({**facts(result), "outputs": written})
     else:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, numbers, words
-from dynid.cli.output import Json, console, print_json, progress
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, numbers, words
+from dynid.cli.output import Json, console, print_json, show_progress
 from dynid.errors import DynidError
 
 
@@ -30,9 +30,7 @@ class Order(StrEnum):
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot.")],
+    robot: RobotName,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms of every joint, comma-separated: viscous, "
                                                "coulomb, offset, ...")] = "",
@@ -70,7 +68,7 @@ def command(
         if len(down) != 3:
             raise DynidError(f"--gravity takes three numbers such as 0,0,-9.81, got '{gravity}'")
         machine = machine.with_gravity(down)
-    with progress("inspect"):
+    with show_progress("inspect"):
         facts = inspect_robot(machine, words(friction), rotor, own_terms=terms.value,
                               mass_first=order is Order.mass_first, by=base.value)
         facts["logs"] = inspect_logs(machine, log or [], mapping)

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import FixedBase, Lock, Only, numbers, words
-from dynid.cli.output import Json, print_json, progress, typed_command
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, numbers, words
+from dynid.cli.output import Json, print_json, show_progress, typed_command
 
 
 class KindName(StrEnum):
@@ -26,7 +26,7 @@ class KindName(StrEnum):
 
 
 def command(
-    robot: motion_output.RobotName,
+    robot: RobotName,
     kind: Annotated[KindName, typer.Argument(
         metavar="KIND", show_default=False,
         help="points, spline: random postures, with or without a stop at each. sines: one sine per joint. friction, "
@@ -69,12 +69,12 @@ def command(
 
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "the check of a motion")
-    with progress("motion") as tell:
+    with show_progress("motion") as progress:
         data = plain_motion(machine, PlainMotionRequest(
             kind.value, count=count, through=through, duration=duration, frame=frame, home=posture, seed=seed,
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, noise=noises, rate=rate,
-            command=typed_command()), tell)
-        written = motion_output.write_outputs(data, output, report, tell)
+            command=typed_command()), progress)
+        written = motion_output.write_outputs(data, output, report, progress)
     if json:
         print_json({"kind": kind.value, **motion_facts(data), "outputs": written})
     else:

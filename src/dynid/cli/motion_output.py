@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from dynid.cli.options import refuse_to_replace
 from dynid.cli.output import console, table
 from dynid.errors import DynidError
+from dynid.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from dynid.arrays import Array
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 MAX_SHOWN_NOISES = 8  # torques in the title of a table
 SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 
-RobotName = Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                          help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                               "robot.")]
 MotionFile = Annotated[Path, typer.Option("-o", "--output", show_default=False,
                                           help="Motion file: .csv, .npz or .yaml (ROS 2 JointTrajectory).")]
 Rotor = Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")]
@@ -47,14 +44,14 @@ def check_outputs(output: Path, report: Path | None, force: bool) -> None:
     refuse_to_replace([output, *([report] if report else [])], force)
 
 
-def write_outputs(data: MotionData, output: Path, report: Path | None, tell: Callable[[str], None]) -> dict[str, str]:
+def write_outputs(data: MotionData, output: Path, report: Path | None, progress: ProgressCallback) -> dict[str, str]:
     """Write the motion, and its report if requested. Return the paths by name."""
     from dynid.report.pages.motion import write_motion
 
     data.excitation.save(output)
     if report is None:
         return {"motion": str(output)}
-    tell("writing the page")
+    progress("writing the page")
     return {"motion": str(output), "report": str(write_motion(data, report))}
 
 
@@ -75,7 +72,7 @@ def show(data: MotionData, written: dict[str, str]) -> None:
     to.print()
     worst = data.worst[:12]
     head = ["name", "standard error", *(["before"] if data.before is not None else []), "unit", "%"]
-    rows = [(found.base.names[k], f"{found.deviations[k]:.3g}",
+    rows = [(found.base.names[k], f"{found.std[k]:.3g}",
              *([f"{data.before[k]:.3g}"] if data.before is not None else []), found.base.units[k],
              f"{data.relative[k]:.3g}" if data.relative[k] < 1e6 else "-") for k in worst]
     to.print(table(head, rows, numbers=["standard error", "before", "%"],

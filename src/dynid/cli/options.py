@@ -12,6 +12,9 @@ from dynid.errors import DynidError
 from dynid.files import try_file
 from dynid.quantities import finite_number
 
+RobotName = Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
+                                          help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
+                                               "robot.")]
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
                                                        help="Any setting of a run file, such as prepare.cutoff=8 or "
                                                             "log.unit=deg; may be repeated.")]

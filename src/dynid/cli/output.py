@@ -36,11 +36,11 @@ def typed_command() -> str:
 
 
 def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, force: bool,
-          tell: Callable[[str], None]) -> dict[str, str]:
+          progress: Callable[[str], None]) -> dict[str, str]:
     """Write a result with `save` and return the paths by name; empty without an output folder."""
     if output is None:
         return {}
-    tell("writing")
+    progress("writing")
     return save(found, output, typed_command(), force=force)
 
 
@@ -52,7 +52,7 @@ def console() -> Console:
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Progress]:
+def show_progress(task: str) -> Iterator[Progress]:
     """Yield a progress callback that shows the present step and the completed share on stderr. If stderr is not a
     terminal, it only reports compilation."""
     from dynid.cli.compilation import said_when_compiling

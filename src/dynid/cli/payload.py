@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.options import OtherMapping, Start, Stop, Trust, deviating
-from dynid.cli.output import Json, console, print_json, progress, saved, table
+from dynid.cli.output import Json, console, print_json, saved, show_progress, table
 
 if TYPE_CHECKING:
     from dynid.runs.payload_result import FoundPayload
@@ -21,13 +21,13 @@ def command(
                                               help="Logs of the robot with the load.")],
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
                                        help="Frame (link name) to which the load is attached.")] = "",
-    way: Annotated[str, typer.Option(metavar="WAY", show_default="together",
+    method: Annotated[str, typer.Option(metavar="METHOD", show_default="together",
                                      help="residual, difference, same-motion, together (robot and load "
                                           "estimated jointly), sensor (force-torque sensor), both (torques and "
                                           "sensor).")] = "",
     mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
                                       help="Mass of the load, if it was weighed, kg.")] = "",
-    gain_deviation: Annotated[float | None, typer.Option(metavar="SHARE", show_default="of the log, or 0.08",
+    gain_std: Annotated[float | None, typer.Option(metavar="SHARE", show_default="of the log, or 0.08",
                                                          help="Relative standard deviation of the drive "
                                                               "gains.")] = None,
     unloaded: Annotated[list[str] | None, typer.Option("--unloaded", metavar="LOG", show_default=False,
@@ -47,15 +47,15 @@ def command(
     """Estimate mass, centre of mass and inertia of the load on a robot, and the values to enter into its controller."""
     from dynid.files import free_paths
     from dynid.runs.arguments import log_table
-    from dynid.runs.payload_result import FILES, PayloadOptions, checked_way, find_payload, save_payload
+    from dynid.runs.payload_result import FILES, PayloadOptions, checked_method, find_payload, save_payload
 
-    options = PayloadOptions(frame or None, checked_way(way), deviating(mass, "--mass"), gain_deviation,
+    options = PayloadOptions(frame or None, checked_method(method), deviating(mass, "--mass"), gain_std,
                              not inconsistent, tuple(unloaded or ()), trust)
     if output is not None:
         free_paths(output, FILES, force)
-    with progress("payload") as tell:
-        found = find_payload(result, logs, options, {"log": log_table(mapping, start, stop)}, tell)
-        written = saved(save_payload, found, output, force, tell)
+    with show_progress("payload") as progress:
+        found = find_payload(result, logs, options, {"log": log_table(mapping, start, stop)}, progress)
+        written = saved(save_payload, found, output, force, progress)
     if json:
         print_json({**found.to_dict(), "outputs": written})
     else:
@@ -68,7 +68,7 @@ def _print(found: FoundPayload, written: dict[str, str]) -> None:
     head = ["", "value", "standard error", "95 %"]
     rows = [(f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")
             for name, unit, value, std, low, high in body.rows()]
-    to.print(table(head, rows, numbers=head[1:], title=f"on {body.frame} of {found.robot.name}, method: {body.way}"))
+    to.print(table(head, rows, numbers=head[1:], title=f"on {body.frame} of {found.robot.name}, method: {body.method}"))
     if body.has_mass:
         to.print("Standard error of the mass from " + ", ".join(
             f"{source} {body.mass_std_from(source):.2g}" for source in body.parts) + " kg.", markup=False)

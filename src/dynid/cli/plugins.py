@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.output_fields import array_of, record
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def command(
     found = list_plugins()
     problems = {(one.group, one.name): one.problem for one in found}
     if check:
-        with progress("plugins") as tell:
+        with show_progress("plugins") as progress:
             for one in found:
-                tell(f"{one.group} {one.name}")
+                progress(f"{one.group} {one.name}")
                 if one.problem is None:
                     problems[one.group, one.name] = _failure(one)
     if json:

@@ -43,8 +43,8 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
     for role in ("measured", "driven"):
         if facts[f"{role}_joints"] != own:
             to.print(f"{role} joints: {', '.join(facts[f'{role}_joints'])}", markup=False)
-    if facts["held_bodies"]:
-        to.print(f"fixed inertias, not identified: {', '.join(facts['held_bodies'])}", markup=False)
+    if facts["links_with_fixed_inertia"]:
+        to.print(f"fixed inertias, not identified: {', '.join(facts['links_with_fixed_inertia'])}", markup=False)
     for name, position in facts["locked_joints"].items():
         to.print(f"{name} is locked at {position:g}", markup=False)
     for warning in facts["warnings"]:

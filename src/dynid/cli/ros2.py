@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.options import refuse_to_replace
-from dynid.cli.output import Json, console, print_json, progress
+from dynid.cli.output import Json, console, print_json, show_progress
 from dynid.errors import DynidError
 from dynid.output_fields import record
 
@@ -64,7 +64,7 @@ def command(
 
     names = Ros2Names(joint_states, effort_topic, effort.value, action, service, timeout)
     if task is Task.payload:
-        with progress("ros2"):
+        with show_progress("ros2"):
             sent = set_payload(source, names)
         if json:
             print_json({"payload": sent})
@@ -80,9 +80,9 @@ def command(
     write = log_writer(output)
     refuse_to_replace([output], force)
     robot = Robot.load(source)
-    with progress("ros2") as tell:
-        log = (record_joint_states(robot, names, duration, tell) if motion is None or task is Task.record
-               else play_and_record(robot, motion, names, tell))
+    with show_progress("ros2") as progress:
+        log = (record_joint_states(robot, names, duration, progress) if motion is None or task is Task.record
+               else play_and_record(robot, motion, names, progress))
         written = {"log": str(write(log, output))}
     facts = recording_facts(log)
     if json:

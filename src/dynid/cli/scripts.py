@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dynid.cli.output import console, print_json, progress, table
+from dynid.cli.output import console, print_json, show_progress, table
 from dynid.errors import DynidError, NotPossibleError
 from dynid.output_fields import record
 
@@ -132,8 +132,8 @@ class Scripts:
         import sys
 
         try:
-            with progress(name) as tell, redirect_stdout(sys.stderr):  # keeps stdout for JSON
-                result: dict[str, Any] = module.run(tell, **options)
+            with show_progress(name) as progress, redirect_stdout(sys.stderr):  # keeps stdout for JSON
+                result: dict[str, Any] = module.run(progress, **options)
         except ModuleNotFoundError as error:
             raise self._not_there(name, error) from error
         return result

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, Trust, numbers, refuse_to_replace, words
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, Trust, numbers, refuse_to_replace, words
+from dynid.cli.output import Json, print_json, show_progress
 
 
 class LawName(StrEnum):
@@ -21,15 +21,13 @@ class LawName(StrEnum):
     impedance = "impedance"
 
 
+def _per_joint(letters: str, meaning: str) -> Any:
+    """Return an option for one number, or one per joint; letters: its symbol in the help, such as K for K1,K2,..."""
+    return typer.Option(metavar=f"{letters}|{letters[0]}1,{letters[0]}2,...", show_default=False, help=meaning)
+
+
 def command(
-    robot: Annotated[
-        str,
-        typer.Argument(
-            metavar="ROBOT",
-            show_default=False,
-            help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in robot.",
-        ),
-    ],
+    robot: RobotName,
     trajectory: Annotated[
         Path, typer.Option(show_default=False, help="Motion file: .csv or .npz, as written by `dynid excite`.")
     ],
@@ -44,58 +42,18 @@ def command(
     ] = LawName.computed_torque,
     bandwidth: Annotated[float, typer.Option(help="Natural frequency of the closed loop, rad/s.")] = 60.0,
     damping: Annotated[float, typer.Option(help="Damping ratio of the closed loop.")] = 1.0,
-    encoder: Annotated[
-        str,
-        typer.Option(
-            metavar="STEP|S1,S2,...",
-            show_default=False,
-            help="Encoder resolution, rad or m per count: one number, or one per joint.",
-        ),
-    ] = "",
-    position_noise: Annotated[
-        str,
-        typer.Option(
-            metavar="X|X1,X2,...",
-            show_default=False,
-            help="Standard deviation of the position noise seen by the controller, rad or m.",
-        ),
-    ] = "",
-    torque_noise: Annotated[
-        str,
-        typer.Option(
-            metavar="X|X1,X2,...",
-            show_default=False,
-            help="Standard deviation of the noise of logged torques, N m or N.",
-        ),
-    ] = "",
-    position_snr: Annotated[
-        str,
-        typer.Option(
-            metavar="DB|D1,D2,...", show_default=False, help="Signal-to-noise ratio of the logged positions, dB."
-        ),
-    ] = "",
-    torque_snr: Annotated[
-        str,
-        typer.Option(
-            metavar="DB|D1,D2,...", show_default=False, help="Signal-to-noise ratio of the logged torques, dB."
-        ),
-    ] = "",
-    stiffness: Annotated[
-        str,
-        typer.Option(
-            metavar="K|K1,K2,...",
-            show_default=False,
-            help="Joint stiffness between motor and link, N m/rad (flexible "
-            "joints). The log then contains both positions; requires "
-            "--motor-inertia or --rotor.",
-        ),
-    ] = "",
-    joint_damping: Annotated[
-        str, typer.Option(metavar="D|D1,D2,...", show_default=False, help="Damping of flexible joints, N m s/rad.")
-    ] = "",
-    motor_inertia: Annotated[
-        str, typer.Option(metavar="J|J1,J2,...", show_default=False, help="Motor inertia of flexible joints, kg m^2.")
-    ] = "",
+    encoder: Annotated[str, _per_joint("STEP", "Encoder resolution, rad or m per count: one number, or one per "
+                                               "joint.")] = "",
+    position_noise: Annotated[str, _per_joint("X", "Standard deviation of the position noise seen by the controller, "
+                                                   "rad or m.")] = "",
+    torque_noise: Annotated[str, _per_joint("X", "Standard deviation of the noise of logged torques, N m or N.")] = "",
+    position_snr: Annotated[str, _per_joint("DB", "Signal-to-noise ratio of the logged positions, dB.")] = "",
+    torque_snr: Annotated[str, _per_joint("DB", "Signal-to-noise ratio of the logged torques, dB.")] = "",
+    stiffness: Annotated[str, _per_joint("K", "Joint stiffness between motor and link, N m/rad (flexible joints). The "
+                                              "log then contains both positions; requires --motor-inertia or "
+                                              "--rotor.")] = "",
+    joint_damping: Annotated[str, _per_joint("D", "Damping of flexible joints, N m s/rad.")] = "",
+    motor_inertia: Annotated[str, _per_joint("J", "Motor inertia of flexible joints, kg m^2.")] = "",
     rate: Annotated[float, typer.Option(help="Rate of the controller and the log, Hz.")] = 1000.0,
     friction: Annotated[
         str,
@@ -152,12 +110,12 @@ def command(
     loop = VirtualLoopOptions(controller.value, bandwidth, damping, rate)
     machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "closed-loop simulation")
-    with progress("simulate") as tell:
-        tell(f"{trajectory.name} under {controller.value}")
+    with show_progress("simulate") as progress:
+        progress(f"{trajectory.name} under {controller.value}")
         found = simulate_log(machine, trajectory, loop, friction=words(friction), rotor=rotor, truth=truth, seed=seed,
                              trust=trust,
                              **sensors)
-        tell(f"writing {output.name}")
+        progress(f"writing {output.name}")
         written = {"log": str(save_log(found, output))}
     facts = log_facts(found)
     if json:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.options import Horizon, NoSimulation, OtherMapping, Start, Stop, Trust, simulation_table
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, print_json, show_progress
 
 
 def command(
@@ -29,8 +29,8 @@ def command(
     from dynid.runs.validation import validate_result
 
     given = {"log": log_table(mapping, start, stop), "simulation": simulation_table(no_simulation, horizon)}
-    with progress("validate") as tell:
-        found = validate_result(result, logs, given, tell, trust=trust)
+    with show_progress("validate") as progress:
+        found = validate_result(result, logs, given, progress, trust=trust)
     if json:
         print_json(found.to_dict())
     else:

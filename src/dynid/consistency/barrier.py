@@ -1,10 +1,10 @@
 """Logarithmic barrier that keeps parameters inside the consistent set and, optionally, near a nominal model.
 
 As a function of the parameters theta, the barrier is
-    sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices),
-with P_i the matrix of body i minus the margin. With C_i the inverse of a nominal P_i the bracket is the log-det
-divergence from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019), which is smallest there, infinite for
-inconsistent bodies, and independent of units and frames.
+    sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices).
+P_i is the matrix of body i minus the margin. With C_i the inverse of a nominal P_i, the bracket is the log-det
+divergence from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019). The divergence is smallest at the
+nominal body, infinite for inconsistent bodies, and independent of units and frames.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.consistency.blocks import arrow
 from dynid.consistency.consistency import Consistency
 
 
@@ -94,7 +95,7 @@ class Barrier:
             found.append(Matrices(places, each, self.consistency.margin, self.weights, self.inverse_nominal))
         cones = [block for block in self.consistency.blocks if block.cone == "soc"]
         if cones:
-            arrows = np.array([[_arrow(column) for column in block.rows.T] for block in cones])
+            arrows = np.array([[arrow(column) for column in block.rows.T] for block in cones])
             n = arrows.shape[-1]
             found.append(Matrices(np.array([block.columns for block in cones]), arrows, 0.0,
                                   np.full(len(cones), self.other), np.zeros((len(cones), n, n))))
@@ -141,10 +142,3 @@ class Barrier:
         gradient -= self.other * scaled.sum(axis=0)
         hessian += self.other * (scaled.T @ scaled)
         return gradient, hessian
-
-
-def _arrow(vector: Array) -> Array:
-    """Return the matrix t I with u in its first row and column, for a vector (t, u)."""
-    matrix = vector[0] * np.eye(len(vector))
-    matrix[0, 1:] = matrix[1:, 0] = vector[1:]
-    return matrix

@@ -35,6 +35,14 @@ def smat(vector: Array) -> Array:
     return matrix
 
 
+def arrow(vector: Array) -> Array:
+    """Return the matrix t I with u in its first row and column, for a vector (t, u); it is positive semidefinite if
+    and only if |u| <= t."""
+    matrix = vector[0] * np.eye(len(vector))
+    matrix[0, 1:] = matrix[1:, 0] = vector[1:]
+    return matrix
+
+
 @cache
 def triangle(n: int) -> tuple[Ints, Ints]:
     """Return rows and columns of the upper triangle of an n x n matrix, column by column; the arrays are read-only."""

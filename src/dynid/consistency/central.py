@@ -17,10 +17,10 @@ from dynid.consistency.newton import minimise
 _MAX_ROUNDS = 40  # of computing mean mass and inertia alternately with the parameters
 
 
-def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
-         nominal: Array | None = None) -> Array:
+def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
+                    nominal: Array | None = None) -> tuple[Array, Barrier | None]:
     """Return full parameters (parameters,) whose misfit |M theta - rho|^2 exceeds the smallest one by at most
-    `tolerance`.
+    `tolerance`, and the barrier that they minimise; None if they minimise no barrier.
 
     Undetermined parameters are nearest to a nominal model, if one is given. Otherwise they are the most central ones:
     the links are as similar and compact as possible, with the largest sum_i log det P_i for given mean mass and
@@ -33,12 +33,6 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
         tolerance: allowed increase of |M theta - rho|^2.
         nominal: pseudo-inertia of each nominal body (bodies, n, n).
     """
-    return fill_by_barrier(consistency, matrix, rho, best, tolerance=tolerance, nominal=nominal)[0]
-
-
-def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
-                    nominal: Array | None = None) -> tuple[Array, Barrier | None]:
-    """Return the parameters of `fill`, and the barrier that they minimise; None if they minimise no barrier."""
     bodies = len(consistency.bodies)
     if not bodies:
         return best, None

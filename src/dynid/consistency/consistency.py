@@ -254,8 +254,8 @@ def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None
     # If the inertia is not positive definite, the triangle inequality gives no further information.
     definite = all(fault.kind != "not-positive-definite" for fault in faults)
     for fault in faults:
-        if fault.kind != "triangle" or (triangle_too and definite):
-            yield Violation(link, fault.kind, fault.message, max(fault.amount, np.finfo(float).tiny))
+        if fault.kind != "missing" and (fault.kind != "triangle" or (triangle_too and definite)):
+            yield Violation(link, fault.kind, fault.message, max(fault.violation, np.finfo(float).tiny))
     if centre is not None and numbers[9] > 0:
         com = ten.to_central(numbers)[1]
         outside = centre.outside(com)

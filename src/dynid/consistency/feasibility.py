@@ -159,7 +159,7 @@ def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Arr
         if not solution.solved:
             if best is None:
                 interior_point(consistency)  # raises an error that names contradicting conditions, if there are any
-# With more regularisation of its equations the solver is more robust if they are nearly singular.
+            # With more regularisation of its equations the solver is more robust if they are nearly singular.
             regularisation *= 100.0
             continue
         theta, _ = moved_inside(consistency, solution.theta)

@@ -54,9 +54,10 @@ class Fit:
 
 def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
         prior: tuple[Array, Array] | None = None) -> Fit:
-    """Minimise |R K theta - rho|^2 over consistent theta (Sousa, eq. 3.53 and 3.58; R and rho include the weights).
+    """Minimise |R K theta - rho|^2 over physically consistent theta (Sousa, eq. 3.53 and 3.58).
 
-    prior: (matrix (k, parameters), values (k,)), which adds |matrix theta - values|^2 to the objective.
+    R and rho are the weighted equations `stacked`, and K theta are the base parameters. prior: matrix (k, parameters)
+    and values (k,), which add |matrix theta - values|^2 to the objective.
     """
     matrix, rho = stacked.r @ base.matrix, stacked.rho
     least = _least(stacked)
@@ -81,7 +82,7 @@ def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size:
     """Raise an error if a robot above the mass limit `heaviest` would fit much better: units are probably wrong. The
     last constraint is this limit. Its multiplier times the limit is the decrease of half the sum of squares per
     logarithm of the limit. The fit is refused if this is large compared with the sum of squares, or with `size` squared
-    for data without noise, or if the fit explains little of the torques."""
+    for data without noise. It is also refused if the fit explains little of the torques."""
     if not consistency.bodies:
         return
     gain = 2.0 * float(np.abs(solution.duals[-1]).max()) * consistency.heaviest
@@ -98,7 +99,7 @@ def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> 
     scale = scales(consistency, matrix)
     tried: list[ProgramSolution] = []
     # Attempts: kilograms with little regularisation of the solver's equations; without the solver's row scaling, which
-# is redundant and harmful if many bodies are at their bounds; more regularisation; tens of grams and tonnes.
+    # is redundant and harmful if many bodies are at their bounds; more regularisation; tens of grams and tonnes.
     for factor, regularisation, balance in ((1.0, 1e-12, True), (1.0, 1e-12, False), (1.0, 1e-10, True),
                                             (1.0, 1e-8, False), (0.1, 1e-10, False), (1e-2, 1e-9, True),
                                             (1e2, 1e-9, True)):

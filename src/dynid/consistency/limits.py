@@ -141,26 +141,22 @@ class MassLimit:
         return f"mass of {self.whose} " + " and ".join(low + high)
 
 
-def limits_from_shapes(robot: Robot, grow: float = 0.0) -> dict[str, CentreLimit]:
-    """Return limits on the centres of mass: the convex hull of each link's collision primitives, `grow` m wider on
-    every side. Round shapes are replaced by circumscribed prisms."""
-    found: dict[str, CentreLimit] = {}
-    for body in robot.bodies:
-        points = [corner for shape in body.shapes for corner in _corners(shape, grow)]
-        if points:
-            found[body.name] = Hull(np.array(points))
-    return found
+def limits_from_shapes(robot: Robot) -> dict[str, CentreLimit]:
+    """Return limits on the centres of mass, by link: the convex hull of the link's collision primitives. Round shapes
+    are replaced by circumscribed prisms."""
+    return {body.name: Hull(np.vstack([_corners(shape) for shape in body.shapes])) for body in robot.bodies
+            if body.shapes}
 
 
-def _corners(shape: Shape, grow: float) -> Array:
+def _corners(shape: Shape) -> Array:
     """Return points (k, 3) in the body frame whose hull contains the shape."""
     if shape.kind == "box":
-        half = np.array(shape.size) / 2 + grow
+        half = np.array(shape.size) / 2
     elif shape.kind == "sphere":
-        half = np.full(3, shape.size[0] + grow)
+        half = np.full(3, shape.size[0])
     else:
-        radius = (shape.size[0] + grow) / np.cos(np.pi / _POLYGON_CORNERS)  # of a polygon around the circle
-        reach = shape.size[1] / 2 + grow + (shape.size[0] if shape.kind == "capsule" else 0.0)
+        radius = shape.size[0] / np.cos(np.pi / _POLYGON_CORNERS)  # of a polygon around the circle
+        reach = shape.size[1] / 2 + (shape.size[0] if shape.kind == "capsule" else 0.0)
         angle = 2 * np.pi * np.arange(_POLYGON_CORNERS) / _POLYGON_CORNERS
         ring = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
         local = np.vstack([np.column_stack([ring, np.full(_POLYGON_CORNERS, z)]) for z in (-reach, reach)])

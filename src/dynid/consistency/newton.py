@@ -19,22 +19,9 @@ MAX_SHARE_TO_BORDER = 0.95  # largest step, relative to the step that reaches th
 _CONVERGED_DECREMENT = 1e-9  # Newton decrement relative to the sum of the weights
 
 
-class _StepLimits(NamedTuple):
-    """Stopping rule of Newton's method.
-
-    Attributes:
-        steps: largest number of steps.
-        length: initial value of the length of the previous step.
-        enough: accepted Newton decrement after the last step, relative to the sum of the weights.
-    """
-
-    steps: int
-    length: float
-    enough: float
-
-
-_FROM_START = _StepLimits(120, 0.3, 1e-3)  # rounding may prevent a smaller decrement
-_FROM_NEIGHBOUR = _StepLimits(15, 1.0, 0.0)  # from multipliers of another minimum, which are useful only if it is near
+# Largest numbers of Newton steps: from the start, and from multipliers of another minimum, which help only if near.
+_MAX_STEPS, _MAX_STEPS_FROM_NEIGHBOUR = 120, 15
+_ACCEPTED_DECREMENT = 1e-3  # relative to the sum of the weights, after the last step; rounding may prevent less
 
 
 def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array, near: Array | None = None) -> Array:
@@ -75,11 +62,11 @@ def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multiplier
     free, found = free_moves(barrier.consistency), None
     try:
         if state is not None:
-            found = _newton(misfit, theta, replace(state, barrier=barrier), free, _FROM_NEIGHBOUR)
+            found = _newton(misfit, theta, replace(state, barrier=barrier), free, _MAX_STEPS_FROM_NEIGHBOUR, 1.0, 0.0)
         if found is None:
             slope = misfit.matrix.T @ (misfit.matrix @ start - misfit.rho)
             found = _newton(misfit, start, _Multipliers.at(barrier, start, misfit.normal, slope, free), free,
-                            _FROM_START)
+                            _MAX_STEPS, 0.3, _ACCEPTED_DECREMENT)
     except np.linalg.LinAlgError:
         return None
     return found
@@ -94,13 +81,15 @@ class _Misfit:
     normal: Array
 
 
-def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | None,
-            limits: _StepLimits) -> tuple[Array, _Multipliers] | None:
-    """Return the minimum of the fit plus the barrier, and its multipliers; None if the iteration does not converge."""
+def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | None, most: int, length: float,
+            enough: float) -> tuple[Array, _Multipliers] | None:
+    """Return the minimum of the fit plus the barrier, and its multipliers; None if the iteration does not converge.
+    most: largest number of steps. length: assumed length of the previous step. enough: accepted Newton decrement after
+    the last step, relative to the sum of the weights."""
     matrix, normal = misfit.matrix, misfit.normal
     error = matrix @ theta - misfit.rho
-    total, length, decrement = state.total, limits.length, np.inf
-    for _ in range(limits.steps):
+    total, decrement = state.total, np.inf
+    for _ in range(most):
         at = _Conditions.at(state.barrier, theta)
         goals = state.goals(at, length)
         gradient, hessian = state.system(at, goals)
@@ -112,13 +101,10 @@ def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | No
         length = state.length(at, step, changes)
         theta, error = theta + length * step, error + length * (matrix @ step)
         state = state.moved(changes, length)
-        if (
-            length == 1.0
-            and max(goals) == 1.0
-            and decrement < max(_CONVERGED_DECREMENT * total, 1e-13 * float(error @ error))
-        ):
+        is_final = length == 1.0 and max(goals) == 1.0
+        if is_final and decrement < max(_CONVERGED_DECREMENT * total, 1e-13 * float(error @ error)):
             return theta, state
-    return (theta, state) if decrement < limits.enough * total and max(goals) == 1.0 else None
+    return (theta, state) if decrement < enough * total and max(goals) == 1.0 else None
 
 
 class _Conditions(NamedTuple):

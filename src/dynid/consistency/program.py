@@ -136,9 +136,9 @@ def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, 
     is larger; infinite if the solution proves no bound. `size` is the unit of |M theta - rho|. Triangular equations
     omit the noise of the data, so f can be much smaller than the misfit that decides on the accuracy needed.
 
-    For every theta' of the set and multipliers z of the dual cones, f(theta') >= f(theta) - sum_i z_i (F_i theta +
-    g_i) + r (theta' - theta) with r = M'(M theta - rho) - sum_i F_i' z_i. r is rounding, and is counted with the
-    parameters' magnitudes, at least their scale (parameters,).
+    With r = M'(M theta - rho) - sum_i F_i' z_i, every theta' of the set and all multipliers z of the dual cones satisfy
+    f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i) + r (theta' - theta). The vector r contains rounding errors. It
+    counts with the parameters' magnitudes, at least their scale (parameters,).
     """
     theta, gap = solution.theta, 0.0
     error = matrix @ theta - rho

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency.blocks import ConeConstraint, smat
+from dynid.consistency.blocks import ConeConstraint, arrow, smat
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import scales
 from dynid.errors import ModelError
@@ -29,7 +29,7 @@ def write_sdpa(path: str | Path, consistency: Consistency, matrix: Array, values
                          f"got {matrix.shape}")
     unit = scales(consistency)
     sizes, lines = list[int](), list[str]()
-    blocks = [_arrow(matrix * unit, values), *(_matrices(block, unit, width) for block in consistency.blocks)]
+    blocks = [_arrow(matrix * unit, values), *(_matrices(block, unit) for block in consistency.blocks)]
     for number, (size, diagonal, entries) in enumerate(blocks, 1):
         sizes.append(-size if diagonal else size)
         lines += [f"{variable} {number} {row + 1} {column + 1} {value:.17g}" for variable, row, column, value in entries
@@ -55,21 +55,14 @@ def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
     return count + 1, False, found
 
 
-def _matrices(block: ConeConstraint, unit: Array, width: int) -> tuple[int, bool, list[Entry]]:
+def _matrices(block: ConeConstraint, unit: Array) -> tuple[int, bool, list[Entry]]:
     """Return one condition of the consistent set as a block of SDPA's form."""
     rows, offset = block.rows * unit[block.columns] * block.balance[:, None], block.offset * block.balance
     columns = [int(c) + 1 for c in block.columns]
-    if block.cone == "psd":
-        every = [(0, -smat(offset)), *zip(columns, smat(rows.T), strict=True)]
+    if block.cone in ("psd", "soc"):
+        made = smat if block.cone == "psd" else arrow
+        every = [(0, -made(offset)), *zip(columns, map(made, rows.T), strict=True)]
         return len(every[0][1]), False, [entry for variable, one in every for entry in _upper(variable, one)]
-    if block.cone == "soc":
-        size = len(offset)
-        head = [(0, -float(offset[0])), *((c, float(x)) for c, x in zip(columns, rows[0], strict=True))]
-        found: list[Entry] = [(variable, k, k, value) for variable, value in head for k in range(size)]
-        for row in range(1, size):
-            found.append((0, row - 1, size - 1, -float(offset[row])))
-            found += [(c, row - 1, size - 1, float(x)) for c, x in zip(columns, rows[row], strict=True)]
-        return size, False, found
     if block.cone == "zero":
         rows, offset = np.vstack([rows, -rows]), np.concatenate([offset, -offset])
     flat: list[Entry] = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.contacts.observer import FilterOptions, Observer, OutsideTorques, Way
+from dynid.contacts.observer import FilterOptions, Observer, ObserverMethod, OutsideTorques
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.discontinuous_columns import dry_columns
@@ -79,9 +79,9 @@ class FreeMotion:
         return np.linalg.solve(lower, torques.tau[:, :, None])[:, :, 0]
 
 
-def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: Way = "momentum", window: float = 0.03,
-                alarms: float = 1.0) -> FreeMotion:
-    """Return the statistics of logs without contact; way, window: see `FilterOptions`; alarms: false alarms per
+def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], method: ObserverMethod = "momentum",
+                window: float = 0.03, alarms: float = 1.0) -> FreeMotion:
+    """Return the statistics of logs without contact; method, window: see `FilterOptions`; alarms: false alarms per
     hour."""
     recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
     check_quantity(ALARMS, alarms, "the rate of false alarms", ModelError)
@@ -91,7 +91,7 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
     for one in recordings:
         check_joints(estimate, one)
     rate = float(f"{recordings[0].rate:.6g}")
-    options = FilterOptions(way, window, rate, tuple(_slow_speeds(recordings)))
+    options = FilterOptions(method, window, rate, tuple(_slow_speeds(recordings)))
     torques = OutsideTorques.joined([Observer(estimate, options).push(one.t, one.q, one.tau) for one in recordings])
     if len(torques.t) < MIN_FREE_SECONDS * rate:
         raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion remain between gaps",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array, Bools, Ints
 from dynid.contacts.contact_free_errors import FreeMotion, check_joints, free_motion
-from dynid.contacts.observer import Observer, OutsideTorques, Way
+from dynid.contacts.observer import Observer, ObserverMethod, OutsideTorques
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.model import required_robot_model
@@ -22,8 +22,8 @@ from dynid.recording import Recording
 from dynid.robot import BASE, Robot
 
 PRIOR = (100.0, 20.0)  # N and N m: typical wrenches of people and tools
-_RELEASE_LEVEL_SHARE = 0.5  # of the alarm level, below which a contact ends ..
-_RELEASE_SECONDS = 0.1  # .. if the statistic stays there for so long, s
+_RELEASE_LEVEL_SHARE = 0.5  # share of the alarm level below which the statistic is low
+_RELEASE_SECONDS = 0.1  # s: a contact ends if the statistic is low for this time
 _AT_ONCE = 8192  # rows whose matrices are in memory at once
 MAX_LINK_ROWS = 50  # rows from which the link in contact is determined
 
@@ -77,15 +77,16 @@ class ExternalWrench:
         frame: frame of the wrench. Default: the flange, see `mounting_frame`.
         free: logs without contact, from which the torque errors are estimated, or statistics from such logs.
         axes: frame in whose axes wrenches are given. Default: the base.
-        way: "momentum" (momentum observer) or "inverse" (filtered inverse dynamics).
+        method: "momentum" (momentum observer) or "inverse" (filtered inverse dynamics).
         window: window of the filter, s. The delay is about half of it; a longer window reduces the standard deviations.
         prior: standard deviations of the expected forces (N) and moments (N m).
         alarms: number of false alarms allowed per hour.
     """
 
     def __init__(self, estimate: Estimate, frame: str | None = None, *,
-                 free: Recording | Sequence[Recording] | FreeMotion, axes: str | None = None, way: Way = "momentum",
-                 window: float = 0.03, prior: tuple[float, float] = PRIOR, alarms: float = 1.0) -> None:
+                 free: Recording | Sequence[Recording] | FreeMotion, axes: str | None = None,
+                 method: ObserverMethod = "momentum", window: float = 0.03, prior: tuple[float, float] = PRIOR,
+                 alarms: float = 1.0) -> None:
         model = required_robot_model(estimate.model, "an estimate of forces on a frame")
         for size in prior:
             check_quantity(FORCE, size, "a standard deviation of the prior of a wrench", ModelError)
@@ -97,7 +98,7 @@ class ExternalWrench:
         if axes is not None:
             model.robot.frame(axes)
         self.prior = np.repeat(np.asarray(prior, dtype=float), 3)
-        self.free = free if isinstance(free, FreeMotion) else free_motion(estimate, free, way, window, alarms)
+        self.free = free if isinstance(free, FreeMotion) else free_motion(estimate, free, method, window, alarms)
         self._observer = Observer(estimate, self.free.options)
         self._touched, self._quiet_since = False, -np.inf
 

@@ -1,7 +1,7 @@
 """Observer of external joint torques, sample by sample.
 
-    momentum sum g' P + sum g F = sum g tau: a momentum observer as a finite impulse response filter inverse torques of
-    the inverse model and measured torques, both low-pass filtered
+- Method "momentum" is a momentum observer as a finite impulse response filter: sum g' P + sum g F = sum g tau.
+- Method "inverse" compares torques of the inverse model with measured torques, both low-pass filtered.
 
 P and F are momentum and force (`MomentumForm`), g is a kernel of `RowFilter`. `Feed` provides the rows. Load-dependent
 friction is evaluated at the torque transmitted by the gears (`TransmittedTorque`).
@@ -27,8 +27,8 @@ from dynid.quantities import RATE, WINDOW, check_quantity
 from dynid.regression import BaseParameters
 from dynid.regression.equations import Layout
 
-Way = Literal["momentum", "inverse"]
-WAYS: tuple[Way, ...] = ("momentum", "inverse")
+ObserverMethod = Literal["momentum", "inverse"]
+OBSERVER_METHODS: tuple[ObserverMethod, ...] = ("momentum", "inverse")
 
 _AT_ONCE = 4096  # raw samples processed at once
 _MIN_WINDOW_SAMPLES = 9  # samples in the shortest window
@@ -43,20 +43,20 @@ class FilterOptions:
     """Options of the filter of an observer of external torques.
 
     Attributes:
-        way: method, "momentum" or "inverse".
+        method: "momentum" or "inverse".
         window: length of the filter window, s.
         rate: sampling rate, Hz.
         speeds: speeds (dof,), rad/s or m/s, below which a joint is slow.
     """
 
-    way: Way
+    method: ObserverMethod
     window: float
     rate: float
     speeds: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if self.way not in WAYS:
-            raise ModelError(f"external forces are estimated by method 'momentum' or 'inverse', got '{self.way}'",
+        if self.method not in OBSERVER_METHODS:
+            raise ModelError(f"external forces are estimated by method 'momentum' or 'inverse', got '{self.method}'",
                              code="unknown-observer")
         check_quantity(WINDOW, self.window, "the window of an observer", ModelError)
         check_quantity(RATE, self.rate, "the rate of the samples", ModelError)
@@ -69,7 +69,7 @@ class FilterOptions:
     def feeding(self) -> FeedOptions:
         """Return the options of the raw-sample filter (`Feed`). A joint that stops suddenly may be in contact, so it is
         not excluded as stuck."""
-        if self.way == "momentum":
+        if self.method == "momentum":
             return FeedOptions(rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, equations="kernel",
                                kernel_window=self.used_window, step=1, stuck=False)
         cutoff = min(1.0 / (_INVERSE_WINDOWS_PER_PERIOD * self.used_window), 0.4 * self.rate)

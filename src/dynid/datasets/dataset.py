@@ -2,8 +2,8 @@
 
 A dataset keeps some of its logs in memory: all of them if they are small, otherwise a few selected by a hash of their
 names (pilot logs). Choices from data (cut-off, friction, gravity) and tests on single rows use the logs in memory. The
-compressed regression is summed over all logs, in this process, by worker processes or on a cluster, log by log, so that
-memory does not grow with the data. The sum is bitwise the same in all three cases.
+compressed regression is summed log by log, so memory does not grow with the data. This process, worker processes or a
+cluster compute the sum, which is bitwise the same in all three cases.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynid.datasets import log_folds
 from dynid.datasets.log_fold import LogFacts, LogSource
 from dynid.errors import ModelError
 from dynid.model import LinearModel
-from dynid.progress import Progress, Tell
+from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.log_files import find_logs, short_name
@@ -36,7 +36,7 @@ class Dataset:
     """Logs with their column mapping and signal preparation, and the workers that process them.
 
     Attributes:
-        held: logs in memory, by index.
+        in_memory: logs in memory, by index.
         logs: all logs from files, in order; empty for a dataset made of samples.
         robot: the robot of the logs.
         preparation: filter options for logs that are not in memory; None before they are chosen.
@@ -46,7 +46,7 @@ class Dataset:
         progress: called with the number of finished logs and the number of all logs.
     """
 
-    held: Mapping[int, log_folds.HeldLog]
+    in_memory: Mapping[int, log_folds.LogInMemory]
     logs: tuple[LogSource, ...] = ()
     robot: Robot | None = None
     preparation: Preparation | None = None
@@ -64,13 +64,13 @@ class Dataset:
             raise ModelError(f"{len(behind)} recordings were given for {len(data)} sets of samples",
                              code="recordings-of-other-samples")
         pairs = zip(data, behind or (None,) * len(data), strict=True)
-        return Dataset({k: log_folds.HeldLog(one, recording) for k, (one, recording) in enumerate(pairs)})
+        return Dataset({k: log_folds.LogInMemory(one, recording) for k, (one, recording) in enumerate(pairs)})
 
     @staticmethod
     def from_recordings(recordings: Recording | Sequence[Recording]) -> Dataset:
         """Return the dataset of recordings in memory, which are not prepared yet."""
         logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
-        return Dataset({k: log_folds.HeldLog(None, recording) for k, recording in enumerate(logs)})
+        return Dataset({k: log_folds.LogInMemory(None, recording) for k, recording in enumerate(logs)})
 
     @staticmethod
     def from_files(sources: Any, robot: Robot | None = None, *, mapping: Any = None,
@@ -96,14 +96,15 @@ class Dataset:
 
     @staticmethod
     def open(logs: Sequence[LogSource], robot: Robot | None = None, *, workers: Workers | None = None,
-             store: Path | None = None, pilot_rows: int | None = None, tell: Tell = lambda sentence: None) -> Dataset:
+             store: Path | None = None, pilot_rows: int | None = None, progress: ProgressCallback = silent) -> Dataset:
         """Return the dataset of some logs; pilot logs of up to `pilot_rows` rows (default `PILOT_ROWS`) are read.
 
         Raises:
             RecordingError: for a required log that does not exist or cannot be read.
             NotPossibleError: if no log can be used.
         """
-        tell, held, failures = Progress.of(tell), dict[int, log_folds.HeldLog](), dict[int, log_folds.Failure]()
+        progress, failures = Progress.of(progress), dict[int, log_folds.Failure]()
+        in_memory: dict[int, log_folds.LogInMemory] = {}
         enough = PILOT_ROWS if pilot_rows is None else pilot_rows
         problems: list[Exception] = []
         for log in logs:
@@ -114,7 +115,7 @@ class Dataset:
             if rows >= enough:
                 break
             log = logs[place]
-            tell(f"reading {short_name(log.source, names)}", min(count / len(logs), rows / enough))
+            progress(f"reading {short_name(log.source, names)}", min(count / len(logs), rows / enough))
             try:
                 recording, sha256 = log.read_hashed(robot, hashed=len(logs) > 1)
                 check_usable(recording)
@@ -124,56 +125,57 @@ class Dataset:
                 problems.append(problem)
                 failures[place] = log_folds.failure_of(log, problem)
                 continue
-            held[place] = log_folds.HeldLog(None, recording, sha256)
+            in_memory[place] = log_folds.LogInMemory(None, recording, sha256)
             rows += len(recording)
-        _leave_out_copies(held, failures)
-        if not held:
+        _leave_out_copies(in_memory, failures)
+        if not in_memory:
             raise problems[0] if any(log.is_required for log in logs) else log_folds.none_usable(len(logs),
                                                                                        list(failures.values()))
-        return Dataset(dict(sorted(held.items())), tuple(logs), robot, None, workers or Workers(1), store, failures)
+        ordered = dict(sorted(in_memory.items()))
+        return Dataset(ordered, tuple(logs), robot, None, workers or Workers(1), store, failures)
 
     # -- logs in memory -----------------------------------------------------------------------
     @property
-    def is_held(self) -> bool:
+    def is_in_memory(self) -> bool:
         """Whether all usable logs are in memory."""
-        return len(self.held) + len(self.failures) >= len(self.logs)
+        return len(self.in_memory) + len(self.failures) >= len(self.logs)
 
     @property
     def recordings(self) -> tuple[Recording, ...]:
         """Recordings of the logs in memory, in order; empty if samples were given without them."""
-        return tuple(log.recording for log in self.held.values() if log.recording is not None)
+        return tuple(log.recording for log in self.in_memory.values() if log.recording is not None)
 
     @property
     def samples(self) -> tuple[Samples, ...]:
         """Samples of the logs in memory, in order; empty before they are prepared."""
-        return tuple(log.samples for log in self.held.values() if log.samples is not None)
+        return tuple(log.samples for log in self.in_memory.values() if log.samples is not None)
 
     def prepared(self, preparation: Preparation, *, steps: Sequence[str] = (), grids: Sequence[Gridded] = (),
-                 tell: Tell = lambda sentence: None) -> Dataset:
+                 progress: ProgressCallback = silent) -> Dataset:
         """Return the dataset with all logs in memory filtered with the options that are determined from the first log.
 
         Args:
             preparation: filter options.
             steps: sentences on how the preparation was chosen.
             grids: recordings that are already resampled, with the same options except the cut-off.
-            tell: function to report progress.
+            progress: function to report progress.
         """
-        held, chosen = dict[int, log_folds.HeldLog](), preparation
-        for place, log in self.held.items():
+        in_memory, chosen = dict[int, log_folds.LogInMemory](), preparation
+        for place, log in self.in_memory.items():
             assert log.recording is not None
-            tell(f"preparing {short_name(log.recording.source)}")
+            progress(f"preparing {short_name(log.recording.source)}")
             # Options determined from the first log are used for the others.
             grid = next((one for one in grids if one.recording is log.recording and chosen is preparation), None)
             samples = prepare_gridded(grid or on_grid(log.recording, chosen), chosen)
             chosen = samples.preparation
-            held[place] = replace(log, samples=replace(samples, steps=(*steps, *samples.steps)))
-        return replace(self, held=held, preparation=chosen)
+            in_memory[place] = replace(log, samples=replace(samples, steps=(*steps, *samples.steps)))
+        return replace(self, in_memory=in_memory, preparation=chosen)
 
     def excerpt(self, rows: int | None = None) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
         """Return indices, samples and recordings of the logs in memory. Samples are limited to intervals of time of
         about `rows` rows in all; recordings are complete."""
         few = filterable_excerpt(self.samples, PILOT_ROWS if rows is None else rows)
-        places, recordings = tuple(self.held), self.recordings
+        places, recordings = tuple(self.in_memory), self.recordings
         return (tuple(places[k] for k in few), tuple(few.values()),
                 tuple(recordings[k] for k in few) if recordings else ())
 
@@ -182,9 +184,9 @@ class Dataset:
 
         left_out: names of excluded logs.
         """
-        for place in range(max(len(self.logs), len(self.held) + len(self.failures))):
-            if place in self.held:
-                samples = self.held[place].samples
+        for place in range(max(len(self.logs), len(self.in_memory) + len(self.failures))):
+            if place in self.in_memory:
+                samples = self.in_memory[place].samples
                 assert samples is not None
                 yield samples
             elif place not in self.failures and self.logs[place].source not in left_out:
@@ -202,14 +204,14 @@ class Dataset:
             threads: number of threads for logs in memory.
             equations: equations of the logs in memory, if available.
         """
-        if self.is_held:
+        if self.is_in_memory:
             own = equations_of(model, self.samples, base) if equations is None else equations
             left_out = tuple(self.failures[k] for k in sorted(self.failures))
             return fold(own, blocks=blocks, threads=threads), log_folds.FoldedLogs((), left_out,
                                                                          self.preparation or Preparation())
         assert self.preparation is not None
         job = log_folds.FoldJob(model, base, self.robot, self.preparation, max(1, blocks))
-        folding = log_folds.Folding.start(self.logs, job, self.held, self.store, self.failures)
+        folding = log_folds.Folding.start(self.logs, job, self.in_memory, self.store, self.failures)
         return log_folds.sum_folds(folding, self.workers, blocks, self.progress)
 
     @property
@@ -218,13 +220,13 @@ class Dataset:
         return tuple(LogFacts.from_recording(one, "identification") for one in self.recordings)
 
 
-def _leave_out_copies(held: dict[int, log_folds.HeldLog], failures: dict[int, log_folds.Failure]) -> None:
+def _leave_out_copies(in_memory: dict[int, log_folds.LogInMemory], failures: dict[int, log_folds.Failure]) -> None:
     """Move logs with the same content as an earlier one to the excluded logs."""
     owners: dict[str, str] = {}
-    for place in sorted(held):
-        recording = held[place].recording
+    for place in sorted(in_memory):
+        recording = in_memory[place].recording
         assert recording is not None
-        owner = owners.setdefault(held[place].sha256 or recording.source, recording.source)
+        owner = owners.setdefault(in_memory[place].sha256 or recording.source, recording.source)
         if owner != recording.source:
             failures[place] = log_folds.Failure.from_copy(recording.source, "", owner)
-            del held[place]
+            del in_memory[place]

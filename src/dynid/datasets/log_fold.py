@@ -198,7 +198,7 @@ class FoldStore:
 
 @dataclass(frozen=True)
 class LogSource:
-    """Files of one log of a dataset and the way they are read.
+    """Files of one log of a dataset, and options for reading them.
 
     Attributes:
         files: the file of the log, or several that follow each other in time.

@@ -59,7 +59,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldLog:
+class LogInMemory:
     """A log that is in memory.
 
     Attributes:
@@ -96,21 +96,21 @@ class FoldJob:
     keeps: bool = False
     threads: int | None = 1
 
-    def fold(self, log: LogSource, held: HeldLog | None = None) -> LogFold:
+    def fold(self, log: LogSource, in_memory: LogInMemory | None = None) -> LogFold:
         """Return the compressed regression of one log; the log is read unless it is in memory."""
         stamp = log.stamp()
-        if held is None:
+        if in_memory is None:
             read, sha256 = log.read_hashed(self.robot)
-            held = HeldLog(prepared_alike(read, self.preparation), read, sha256)
-        samples = held.samples
+            in_memory = LogInMemory(prepared_alike(read, self.preparation), read, sha256)
+        samples = in_memory.samples
         assert samples is not None
         equations = equations_of(self.model, (samples,), self.base)
         found = fold(equations, blocks=self.blocks, threads=self.threads)
         noise = None if self.noise is None else self.noise(equations, found)
-        first, recording = log.files[0], held.recording
+        first, recording = log.files[0], in_memory.recording
         facts = None if recording is None else LogFacts.from_recording(recording, "identification")
         t = samples.t if recording is None else recording.t
-        entry = ManifestEntry(log.source, held.sha256, len(t), float(t[0]), float(t[-1]), first.robot, first.date,
+        entry = ManifestEntry(log.source, in_memory.sha256, len(t), float(t[0]), float(t[-1]), first.robot, first.date,
                               first.motion, stamp, facts)
         return LogFold(entry, found, noise)
 
@@ -166,24 +166,24 @@ class Folding:
 
     Attributes:
         logs, job: all logs, and the common data of the tasks.
-        held, known, failures: logs in memory, logs in the store, and missing logs, by index in `logs`.
+        in_memory, known, failures: logs in memory, logs in the store, and missing logs, by index in `logs`.
         store: the store of compressed logs, or None."""
 
     logs: Sequence[LogSource]
     job: FoldJob
-    held: Mapping[int, HeldLog]
+    in_memory: Mapping[int, LogInMemory]
     store: FoldStore | None
     known: Mapping[int, ManifestEntry]
     failures: dict[int, Failure]
 
     @staticmethod
-    def start(logs: Sequence[LogSource], job: FoldJob, held: Mapping[int, HeldLog] | None = None,
+    def start(logs: Sequence[LogSource], job: FoldJob, in_memory: Mapping[int, LogInMemory] | None = None,
               store: Path | None = None, failures: Mapping[int, Failure] | None = None) -> Folding:
         kept = None if store is None else FoldStore(store, fold_key(job))
         found = dict(failures or {})
         known = {}
         for k, log in enumerate(logs):
-            if k in found or (held is not None and k in held):
+            if k in found or (in_memory is not None and k in in_memory):
                 continue
             try:
                 log.stamp()  # raises an error if the file does not exist
@@ -193,11 +193,11 @@ class Folding:
                 continue
             if entry is not None:
                 known[k] = entry
-        return Folding(logs, replace(job, keeps=kept is not None), held or {}, kept, known, found)
+        return Folding(logs, replace(job, keeps=kept is not None), in_memory or {}, kept, known, found)
 
     def workers(self, wanted: Workers) -> Workers:
-        """Return the wanted workers, or one process if at most one log is to be read."""
-        left = len(self.logs) - len(self.held) - len(self.known) - len(self.failures)
+        """Return the given workers, or one process if at most one log is to be read."""
+        left = len(self.logs) - len(self.in_memory) - len(self.known) - len(self.failures)
         chosen = wanted if left > 1 or wanted.scheduler is not None else Workers(1)
         if chosen.processes != 1 or chosen.scheduler is not None:
             self.job.check_travels()
@@ -272,7 +272,7 @@ class Item:
     """One log as it is sent to a worker: in memory, stored as bytes, or to be read."""
 
     log: LogSource
-    held: HeldLog | None = None
+    in_memory: LogInMemory | None = None
     entry: ManifestEntry | None = None
     packed: bytes = b""
 
@@ -292,7 +292,7 @@ class _Items(Sequence[Item | Failure]):
             return folding.failures[k]
         entry = folding.known.get(k)
         packed = b"" if entry is None or folding.store is None else folding.store.bytes_of(entry)
-        return Item(folding.logs[k], folding.held.get(k), entry, packed)
+        return Item(folding.logs[k], folding.in_memory.get(k), entry, packed)
 
 
 def part_task(job: FoldJob, item: Item | Failure) -> tuple[LogReport | Failure, Regression | None]:
@@ -314,7 +314,7 @@ def part_task(job: FoldJob, item: Item | Failure) -> tuple[LogReport | Failure, 
 
 def _folded(job: FoldJob, item: Item) -> LogFold | Failure:
     try:
-        return job.fold(item.log, item.held)
+        return job.fold(item.log, item.in_memory)
     except Exception as problem:  # readers raise various errors for damaged files
         if item.log.is_required and getattr(problem, "code", None) != AT_REST:
             raise

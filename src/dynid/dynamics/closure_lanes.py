@@ -240,8 +240,7 @@ def motion_lanes(body, d, up, here):
 
 @njit(**INLINED)
 def point_rates(motion, a, t):
-    """Return the angular velocity of a body, the velocity of its point a, and the centripetal acceleration of that
-    point."""
+    """Return the velocity of a point a of a body, and its centripetal acceleration, both for posture t."""
     w = vector(motion, t, LANES)
     rate = add_cross(vector(motion, 3 * LANES + t, LANES), w, a)
     return rate, cross(w, rate)

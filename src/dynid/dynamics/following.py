@@ -12,7 +12,6 @@ from dynid.dynamics import closures, loop_kernels
 from dynid.dynamics.closure_lanes import LANES
 from dynid.dynamics.elimination import Elimination, planned
 from dynid.dynamics.loop_kernels import CLOSED
-from dynid.dynamics.loop_lanes import solve_closures_batch
 from dynid.dynamics.tree import tree_of
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import BASE, Robot
@@ -129,8 +128,8 @@ def closure_conditions(robot: Robot, q: Array) -> Array:
 
 
 def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
-    """Return random positions (count, dof) of the independent joints at which the loops close, within joint limits or
-    one turn, and closer to the initial posture if the loops close at few positions."""
+    """Return random positions (count, dof) of the independent joints at which the loops close. They are within joint
+    limits or one turn, and closer to the initial posture if the loops close at few positions."""
     low, high = (np.clip(robot.limit(which), -np.pi, np.pi) for which in ("lower", "upper"))
     followers = robot.followers
     if followers is None or followers.loops is None:
@@ -142,9 +141,8 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
         if 4 * len(good) < len(trial):
             reach *= 0.7
         if reach < _MIN_RANGE_SHARE:
-            raise NotPossibleError(f"the loops {followers.loops.names} of "
-                                   f"robot '{robot.name}' close only in "
-                                   "their given posture", "give another posture, farther from a singularity")
+            raise NotPossibleError(f"the loops {followers.loops.names} of robot '{robot.name}' close only in their "
+                                   "given posture", "give another posture, farther from a singularity")
         found = np.vstack([found, good])
     return found[:count]
 
@@ -220,6 +218,7 @@ def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: 
         one_by_one(cuts[LANES // 2:LANES // 2 + 1])
         done = cuts[:-1]
         if status[middle] == CLOSED:
+            from dynid.dynamics.loop_lanes import solve_closures_batch  # open chains do not need these kernels
             done = solve_closures_batch(tree, chain.closures, chain.elimination, middle, cuts, q, dq, ddq, motion,
                                         rates, status)
         left = [np.arange(a, b) for a, b in zip(done, cuts[1:], strict=True) if a < b]
@@ -333,11 +332,9 @@ def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
                          code="loop-undetermined")
     whole = np.linalg.svd(jacobian, compute_uv=False)
     if int(np.sum(whole > _RANK_TOLERANCE * whole.max())) > count:
-        raise RobotError(
-            f"loop '{holding_loop(robot.followers, jacobian, dof, _RANK_TOLERANCE)}' of robot '{robot.name}' "
-            f"leaves no degree of freedom to its joints {', '.join(robot.joint_names)}",
-            f"make more joints dependent than {', '.join(names)}, or remove a closure",
-            code="loop-without-freedom",
-        )
+        loop = holding_loop(robot.followers, jacobian, dof, _RANK_TOLERANCE)
+        raise RobotError(f"loop '{loop}' of robot '{robot.name}' leaves no degree of freedom to its joints "
+                         f"{', '.join(robot.joint_names)}", f"make more joints dependent than {', '.join(names)}, or "
+                         "remove a closure", code="loop-without-freedom")
     return np.sort(qr(following.T, pivoting=True, mode="economic")[2][:count]).astype(np.int64)
 

@@ -36,9 +36,9 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
 def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
     """Return the index of the closure that fails at q (dof,), and the joints of its loop that block it.
 
-    At the last closed posture on the path from the initial posture to q, the derivatives of the closures by the
-    dependent joints usually lose rank, and the singular direction shows the closure and the joints. Otherwise a
-    redundant closure is open: the one with the largest least-squares residual.
+    The last closed posture on the path from the initial posture to q is usually singular: the derivatives of the
+    closures by the dependent joints lose rank, and the singular direction shows the closure and the joints. Otherwise
+    a redundant closure is open: the one with the largest least-squares residual.
     """
     from dynid.dynamics.following import chain_of
 
@@ -71,9 +71,9 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
     return k, names or inside
 
 
-def owners(held: tuple[Closure, ...]) -> Ints:
+def owners(closures: tuple[Closure, ...]) -> Ints:
     """Return the index of the closure of each equation."""
-    return np.repeat(np.arange(len(held)), [one.equations for one in held])
+    return np.repeat(np.arange(len(closures)), [one.equations for one in closures])
 
 
 def of_loop(followers: DependentJoints, closure: Closure) -> Bools:

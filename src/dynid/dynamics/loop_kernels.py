@@ -210,35 +210,10 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                     for c in range(dependent):  # derivatives are extrapolated (Adams-Bashforth)
                         trial[n + c] += (23.0 * slope[c, a] - 16.0 * before[c, a] + 5.0 * earlier[c, a]) / 12.0 * moved
                 guess[:] = trial[n:]
-                how, found = newton(
-                    parent,
-                    pose,
-                    axis,
-                    kinds,
-                    bodies,
-                    places,
-                    lengths,
-                    source,
-                    ratio,
-                    offset,
-                    chosen,
-                    n,
-                    not fresh,
-                    _EXACT_TOLERANCE if longest > _LONG_STEP else CONVERGED,
-                    trial,
-                    full,
-                    R,
-                    P,
-                    S,
-                    phi,
-                    wrenches,
-                    ends,
-                    jacobian,
-                    square,
-                    order,
-                    right,
-                    step,
-                )
+                exact = _EXACT_TOLERANCE if longest > _LONG_STEP else CONVERGED
+                how, found = newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen,
+                                    n, not fresh, exact, trial, full, R, P, S, phi, wrenches, ends, jacobian, square,
+                                    order, right, step)
                 correction = 0.0
                 for c in range(dependent):
                     correction = max(correction, abs(trial[n + c] - guess[c]))

@@ -34,7 +34,7 @@ class OwnPositions(NamedTuple):
         rates: derivatives of the measured joints by the independent ones (samples, measured, dof).
         driven: derivatives of the driven joints by the independent ones (samples, driven, dof).
         misfit: measured minus computed positions (samples, measured), rad or m.
-        last: state from which the following samples continue.
+        last: coordinates and determinant of the last sample, from which the next samples continue.
     """
 
     q: Array
@@ -140,13 +140,9 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
     _, values, directions = np.linalg.svd(here)
     if values[-1] < _MIN_RATE_RATIO * values[0]:
         unseen = [name for name, share in zip(robot.joint_names, np.abs(directions[-1]), strict=True) if share > 0.1]
-        raise NotPossibleError("the measured joints "
-                               f"{', '.join(robot.measured)} of robot "
-                               f"'{robot.name}' do not determine "
-                               f"{', '.join(unseen)}: in the posture of the "
-                               "loops "
-                               f"{'they move' if len(unseen) > 1 else 'it moves'} "
-                               "without any of them", "measure one more joint, or another one")
+        raise NotPossibleError(f"the measured joints {', '.join(robot.measured)} of robot '{robot.name}' do not "
+                               f"determine {', '.join(unseen)}, which can move in the initial posture without them",
+                               "measure one more joint, or another one")
 
 
 def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
@@ -171,16 +167,11 @@ def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, ra
         at = ", ".join(f"{name} {value:.4g}" for name, value in
                        zip(robot.measured or robot.joint_names, given[t], strict=True))
         if status[t] != UNMET:
-            raise NotPossibleError(not_closed(robot, int(status[t]), f"in sample {t}, where the log has {at}, after",
-                                              last),
-                                   "check sign, offset and unit of the measured joints")
-        raise NotPossibleError(f"no posture of robot '{robot.name}' near "
-                               "that of the previous sample has the "
-                               f"measured positions {at} of sample {t}: "
-                               f"the loops {followers.loops.names} do not allow these for {said}", "check sign, "
-                                                                                                   "offset and unit "
-                                                                                                   "of the measured "
-                                                                                                   "joints")
+            reason = not_closed(robot, int(status[t]), f"in sample {t}, where the log has {at}, after", last)
+        else:
+            reason = (f"no posture of robot '{robot.name}' near that of the previous sample has the measured positions "
+                      f"{at} of sample {t}: the loops {followers.loops.names} do not allow these for {said}")
+        raise NotPossibleError(reason, "check sign, offset and unit of the measured joints")
     least = np.linalg.svd(rates, compute_uv=False)[:, -1] if len(rates) else np.ones(0)
     t = int(np.argmin(least)) if len(least) else 0
     if len(least) and least[t] < _MIN_RATE_SHARE * least.max():

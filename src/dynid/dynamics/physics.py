@@ -6,8 +6,8 @@ Those of dependent bodies, on mimic joints and in closed loops, are at the end; 
 no mass. Order of arguments: robot, then inertias or frame, then q, dq, ddq or tau. Units are SI; torques of prismatic
 joints are forces. `threads` is the number of threads (default: all cores).
 
-For a robot with a free base and n joints, q is a configuration (samples, 7 + n), and dq, ddq and tau have 6 + n
-columns, the base first (`dynid.dynamics.root_frame`); the six base rows are the wrench on the root, force first, in
+For a robot with a free base and n joints, q is a configuration (samples, 7 + n). dq, ddq and tau have 6 + n columns,
+the base first (`dynid.dynamics.root_frame`). The six torques of the base are the wrench on the root, force first, in
 its axes. Quantities in the base frame are then in the world frame. A motion that is already in the axes of the root
 (samples, 6 + n) is used unchanged, and results are in these axes.
 """
@@ -259,7 +259,7 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     ten, out = inertias_of(robot, inertias), np.empty(q.shape)
     if robot.followers is not None and (len(ten) > n or robot.followers.carrying):
         bias = _torques(robot, ten, (q, dq, np.zeros_like(q)), False, threads)
-        out = _accelerations(robot, inertia_matrix(robot, ten, q, threads=threads) + extra, tau - bias)
+        out = solve_motion(inertia_matrix(robot, ten, q, threads=threads) + extra, tau - bias)
         out = out if pose is None else world_acceleration(robot, pose, dq, out)
         return out[0] if single else out
     tree = tree_of(robot)
@@ -274,13 +274,13 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     return out[0] if single else out
 
 
-def _accelerations(robot: Robot, inertia: Array, torque: Array) -> Array:
-    """Return the acceleration that solves inertia (samples, dof, dof) times acceleration = torque (samples, dof)."""
+def solve_motion(inertia: Array, torque: Array) -> Array:
+    """Return the acceleration (..., dof) that solves inertia (..., dof, dof) times acceleration = torque (..., dof)."""
     try:
         return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
     except np.linalg.LinAlgError:
-        raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular, so its motion "
-                               "cannot be computed; give rotor inertias, or other link inertias") from None
+        raise NotPossibleError("the inertia matrix is singular with these parameters, so the motion cannot "
+                               "be computed; add rotor inertia or use physically consistent parameters") from None
 
 
 def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, which: int,

@@ -6,8 +6,8 @@ angular velocity of the root in the root's own axes, then the joint velocities; 
 v. These are the conventions of Pinocchio.
 
 Forces depend on the configuration only through the joint positions and the direction of gravity. The kernels therefore
-use the motion in the axes of the root, (samples, 6 + n) each: q with zeros for the base, dq = v, and ddq with the
-proper acceleration of the root's origin, dv/dt + w x v - R'g, as an accelerometer there measures it.
+use the motion in the axes of the root, (samples, 6 + n) each. q has zeros for the base, and dq is v. ddq has the proper
+acceleration of the root's origin, dv/dt + w x v - R'g, as an accelerometer there measures it.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def root_motion(robot: Robot, q: Array, v: Array | None = None, a: Array | None 
 
 
 def in_root_axes(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> list[Array]:
-    """Return q and the given velocities and accelerations as contiguous arrays, converted to the axes of the root if q
-    are configurations of a free base (one sample or several)."""
+    """Return q and the given velocities and accelerations as contiguous arrays, for one sample or several. If q are
+    configurations of a free base, they are converted to the axes of the root."""
     given = [np.ascontiguousarray(signal, dtype=float) for signal in (q, *rates)]
     if not robot.has_free_base or given[0].shape[-1:] != (robot.dof + 1,):
         return given

@@ -5,10 +5,10 @@ The effect of a constraint depends on its distance from the estimate in standard
 used, because for weak data that depends on rounding.
 
 If the unconstrained estimate changes by d beta, an estimate with a barrier of weight w changes by K d theta. Here d
-theta minimises |R (K d theta - d beta)|^2 + w sum over bodies and pairs a, b of (v_a' dP v_b)^2 / (s_a s_b) + w sum
-(row d theta / s)^2, with the eigenvalues s and eigenvectors v of the body's matrix P, and the slacks s of the other
-constraints. The code uses max(s_a, s_b)^2 instead of s_a s_b, which neglects the curvature of the boundary and is
-conservative.
+theta minimises |R (K d theta - d beta)|^2 + w sum (v_a' dP v_b)^2 / (s_a s_b) + w sum (row d theta / s)^2. The first
+sum is over all bodies and pairs a, b of eigenvalues s and eigenvectors v of a body's matrix P. The second is over the
+other constraints with their slacks s. The code uses max(s_a, s_b)^2 instead of s_a s_b, which neglects the curvature of
+the boundary and is conservative.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency
 from dynid.consistency.blocks import ConeConstraint, smat, svec, triangle
 from dynid.estimate.problem import Problem
+from dynid.lapack import null_space
 from dynid.regression import Stacked
 
 _SIGNIFICANT_STD = 2.0  # standard errors by which the unconstrained estimate must violate an equality before it counts
@@ -56,7 +57,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     equal = np.isinf(found.strength)
     spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
     held = equal & ((unseen > BORDER_TOLERANCE) | (np.abs(seen @ free) > _SIGNIFICANT_STD * spread))
-    moves = _free_moves(found.rows[held])
+    moves = null_space(found.rows[held], BORDER_TOLERANCE)  # directions that keep the equalities
     soft = (found.strength[~equal] * unseen[~equal])[:, None] * found.rows[~equal]
     tall = np.vstack([stacked.r @ base, soft]) @ moves
     size = np.linalg.norm(tall, axis=0)
@@ -68,14 +69,6 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     share = after / np.where(before > 0.0, before, 1.0)
     left[np.diag_indices(len(left))] += _ONE_SIDED * before / (1.0 + (share / _VANISHED_VARIANCE_SHARE) ** 2)
     return left
-
-
-def _free_moves(rows: Array) -> Array:
-    """Return an orthonormal basis (parameters, k) of the null space of the rows."""
-    if not len(rows):
-        return np.eye(rows.shape[1])
-    _, values, right = np.linalg.svd(rows)
-    return np.asarray(right[int(np.sum(values > BORDER_TOLERANCE * values[0])):].T)
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:

@@ -98,7 +98,7 @@ def _explained(problem: Problem, free: Estimate, with_cables: Callable[[], Probl
     if before.blocks != after.blocks:
         return None
     compared = compare_left_out({FREE: before, CONSISTENT: after}, {FREE: before.errors, CONSISTENT: after.errors})
-    if compared[FREE].behind <= compared[FREE].deviation:  # the best method has no excess error
+    if compared[FREE].excess_error <= compared[FREE].excess_std:  # the best method has no excess error
         return None
     reason = ("without position-dependent torques the data contradict every physically consistent model, and with "
               "them this method has the smallest error in cross-validation")

@@ -37,35 +37,34 @@ class MethodCandidate:
     Attributes:
         method: name of the method.
         left_out: fits without each block of time, or None.
-        judged: errors that are compared (blocks,), percent: on the blocks, or along the references if positions are
-            noisy.
-        behind: excess error relative to the best method, as a geometric mean over the blocks, percent.
-        deviation: standard error of that excess, percent.
-        apart: whether the excess is significant.
+        compared_errors: (blocks,), percent: errors on the blocks, or along the references if positions are noisy.
+        excess_error: excess error relative to the best method, as a geometric mean over the blocks, percent.
+        excess_std: standard error of that excess, percent.
+        significant: whether the excess is significant.
         failure: the reason if the method gave no estimate.
     """
 
     method: str
     left_out: BlockCrossValidation | None = None
-    judged: Array | None = None
-    behind: float = 0.0
-    deviation: float = 0.0
-    apart: bool = False
+    compared_errors: Array | None = None
+    excess_error: float = 0.0
+    excess_std: float = 0.0
+    significant: bool = False
     failure: str | None = None
 
     @output_fields(method=str, error=float | None, spread=float | None, errors=list[float | None] | None,
-                   judged=list[float | None] | None, behind=float | None, deviation=float | None,
-                   told_apart=bool | None, failure=str | None)
+                   compared_errors=list[float | None] | None, excess_error=float | None, excess_std=float | None,
+                   significant=bool | None, failure=str | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the object as plain data for JSON; None for unknown values."""
         seen = self.left_out
         return {"method": self.method, "error": None if seen is None else seen.mean,
                 "spread": None if seen is None else seen.spread,
                 "errors": None if seen is None else _plain(seen.errors),
-                "judged": None if self.judged is None else _plain(self.judged),
-                "behind": None if seen is None else self.behind,
-                "deviation": None if seen is None else self.deviation,
-                "told_apart": None if seen is None else self.apart, "failure": self.failure}
+                "compared_errors": None if self.compared_errors is None else _plain(self.compared_errors),
+                "excess_error": None if seen is None else self.excess_error,
+                "excess_std": None if seen is None else self.excess_std,
+                "significant": None if seen is None else self.significant, "failure": self.failure}
 
 
 def _plain(errors: Array) -> list[float | None]:
@@ -184,23 +183,23 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
                           "consistent") \
             if first.startswith("pc-") else "there are too few blocks of time for cross-validation"
         return Choice(first, reason, tuple(MethodCandidate(name, failure=failed.get(name)) for name in names))
-    judged = {name: one.errors for name, one in seen.items()}
+    compared_errors = {name: one.errors for name, one in seen.items()}
     if "iv" in seen:
         from dynid.estimate.reference_validation import reference_errors
 
         try:
-            judged = reference_errors(problem, seen)
+            compared_errors = reference_errors(problem, seen)
         except NotPossibleError as error:  # it has no cross-validation then
             failed["iv"] = str(error)
-            del seen["iv"], judged["iv"]
-    compared = compare_left_out(seen, judged)
-    best = min(compared, key=lambda name: compared[name].behind)
-    close = [name for name, one in compared.items() if not one.apart]
+            del seen["iv"], compared_errors["iv"]
+    compared = compare_left_out(seen, compared_errors)
+    best = min(compared, key=lambda name: compared[name].excess_error)
+    close = [name for name, one in compared.items() if not one.significant]
     if "pc-wls" in compared and "pc-wls" not in close:  # the data contradict physical consistency
         close = [name for name in close if not name.startswith("pc-")] or close
     chosen = preferred(close)
     if chosen == "pc-wls" and "pc-ridge" in close:
-        gain = float(np.nanmean(_logarithms(judged["pc-wls"]) - _logarithms(judged["pc-ridge"])))
+        gain = float(np.nanmean(_logarithms(compared_errors["pc-wls"]) - _logarithms(compared_errors["pc-ridge"])))
         chosen = "pc-ridge" if gain > -np.log1p(-_CLEAR_DIFFERENCE) else chosen
     listed = tuple(compared.get(name, MethodCandidate(name, failure=failed.get(name))) for name in names)
     return Choice(chosen, _reason(chosen, best, compared), listed)
@@ -212,29 +211,30 @@ def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
 
 
 def compare_left_out(
-    seen: Mapping[str, BlockCrossValidation], judged: Mapping[str, Array]
+    seen: Mapping[str, BlockCrossValidation], compared_errors: Mapping[str, Array]
 ) -> dict[str, MethodCandidate]:
     """Return each method with its excess error over the best method. Errors (blocks,) are compared block by block with
     those of the method with the smallest geometric mean."""
-    losses = {name: _logarithms(errors) for name, errors in judged.items()}
+    losses = {name: _logarithms(errors) for name, errors in compared_errors.items()}
     best = min(losses.values(), key=np.nanmean)
-    return {name: MethodCandidate(name, one, judged[name], *_behind(losses[name] - best)) for name, one in seen.items()}
+    return {name: MethodCandidate(name, one, compared_errors[name], *_excess_error(losses[name] - best))
+            for name, one in seen.items()}
 
 
 def _logarithms(errors: Array) -> Array:
     return np.asarray(np.log(np.hypot(errors, _EXACT_ERROR)))
 
 
-def _behind(losses: Array) -> tuple[float, float, bool]:
+def _excess_error(losses: Array) -> tuple[float, float, bool]:
     """Return the mean excess over the best method, percent, its standard error (Nadeau and Bengio), and its
     significance; losses: (blocks,), paired differences of the logarithms."""
     excess = losses[np.isfinite(losses)]
-    n, behind = len(excess), float(excess.mean())
+    n, excess_error = len(excess), float(excess.mean())
     if n < 2:
-        return 100.0 * float(np.expm1(behind)), 0.0, False
+        return 100.0 * float(np.expm1(excess_error)), 0.0, False
     error = float(excess.std(ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1)))
-    is_apart = behind > max(_MATERIAL_DIFFERENCE, student_quantile(n - 1, CHOICE_CONFIDENCE) * error)
-    return 100.0 * float(np.expm1(behind)), 100.0 * float(np.exp(behind)) * error, is_apart
+    is_significant = excess_error > max(_MATERIAL_DIFFERENCE, student_quantile(n - 1, CHOICE_CONFIDENCE) * error)
+    return 100.0 * float(np.expm1(excess_error)), 100.0 * float(np.exp(excess_error)) * error, is_significant
 
 
 def student_quantile(freedom: int, share: float) -> float:

@@ -290,7 +290,7 @@ def _constrained_estimate(free: LinearFit, name: str, regression: Regression, we
         unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
         filled_with=found.source, not_filled=open_names(problem) if found.source == "none" else [],
         given_up=max(measured.misfit(beta) / best.misfit - 1.0, 0.0) if best.misfit > 0 else 0.0,
-        deviation="of the unconstrained estimate, restricted by the nearly active constraints", **free.facts)
+        standard_errors="of the unconstrained estimate, restricted by the nearly active constraints", **free.facts)
     weight = 0.5 * _tolerance(best, found.noise_misfit, measured) / max(barrier_size(consistency), 1)
 
     def uncertain(cov_type: CovType | None) -> Uncertainty:
@@ -338,8 +338,8 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
            fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None) -> tuple[Array, str, Barrier | None]:
     """Return full parameters (parameters,) of the optimum, the criterion for the undetermined ones, and its barrier.
 
-    Undetermined parameters are chosen by `fill` at a cost below `noise_misfit`, the weighted sum of squares of the
-    noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques are those of the optimum.
+    Undetermined parameters are chosen by `fill_by_barrier` at a cost below `noise_misfit`, the weighted sum of squares
+    of the noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques do not change.
     """
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = _rows(problem, stacked, prior)

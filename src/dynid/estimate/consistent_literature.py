@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -23,18 +23,10 @@ from dynid.regression import BaseParameters, Stacked
 # weight of a known value's row relative to its torque, in a search without equality constraints
 _KNOWN_VALUE_WEIGHT = 1e3
 
-_FIT_FUNCTIONS: dict[str, tuple[Callable[..., Fit], str]] = {
-    "pc-points": (fit_points, "point masses in a box by quadratic programming"),
-    "pc-sqp": (fit_sqp, "sequential quadratic programming with eigenvalue or minor constraints"),
-    "pc-virtual": (fit_virtual, "squared virtual parameters by nonlinear least squares"),
-    "pc-logchol": (fit_log_cholesky, "log-Cholesky coordinates by nonlinear least squares"),
-    "pc-reduce": (fit_reduced, "parameters removed until least squares is physically consistent"),
-    "pc-box": (fit_box, "bounds on single parameters")}
 
-
-def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
-    """Return the estimate of a method by name, with the weights of wls and the covariance of the unconstrained
-    estimate."""
+def _estimate(name: str, fit: Callable[..., Fit], problem: Problem, **options: Any) -> Estimate:
+    """Return the estimate of a method by its function `fit`, with the weights of wls and the covariance of the
+    unconstrained estimate."""
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     solution = solve(problem.regression, stacked)
@@ -42,7 +34,7 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
     if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
         options = {"begin": _inside(consistency, problem.nominal), **options}
     equations = (problem.base, stacked) if name == "pc-reduce" else _with_known(problem, weights)
-    best = _FIT_FUNCTIONS[name][0](consistency, *equations, **options)
+    best = fit(consistency, *equations, **options)
     theta = consistency.with_known(best.theta)
     beta = problem.base.matrix @ theta
     held = replace(LinearFit.of(problem, solution, weights), solution=replace(solution, beta=beta))
@@ -51,7 +43,7 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
                         violations=[violation.message for violation in wrong],
                         smallest_eigenvalue=best.smallest_eigenvalue, excess_misfit=best.excess,
                         unconstrained_relative_error=problem.regression.relative_error(solution.beta),
-                        deviation="of the unconstrained estimate")
+                        standard_errors="of the unconstrained estimate")
     return Estimate(name, problem.model, problem.base, beta, solution.identified, OnDemand(held.uncertainty), theta,
                     diagnostics=facts)
 
@@ -80,23 +72,23 @@ def _inside(consistency: Consistency, values: Array) -> Array | None:
     return values if consistency.slack(values) > 0 else None
 
 
-@method("pc-points", _FIT_FUNCTIONS["pc-points"][1], gives={"theta"}, depends_on={"units"})
-def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = None) -> Estimate:
+@method("pc-points", "point masses in a box by quadratic programming", gives={"theta"}, depends_on={"units"})
+def points(problem: Problem, *, count: int = 3, prior_std: float | None = None) -> Estimate:
     """Return an estimate with masses on a grid of points in a box around each link (Sousa, eq. 2.74-2.76).
 
     Args:
         problem: the identification problem.
         count: points along each edge of a link's box.
-        prior_deviation: standard deviation, kg, of each point's mass about the nominal model; None for no
+        prior_std: standard deviation, kg, of each point's mass about the nominal model; None for no
             regularisation.
     """
-    prior = None if prior_deviation is None else (_nominal(problem, "pc-points", prior_deviation), prior_deviation)
-    return _estimate("pc-points", problem, {"count": count, "prior": prior})
+    prior = None if prior_std is None else (_nominal(problem, "pc-points", prior_std), prior_std)
+    return _estimate("pc-points", fit_points, problem, count=count, prior=prior)
 
 
-@method("pc-sqp", _FIT_FUNCTIONS["pc-sqp"][1], gives={"theta"})
+@method("pc-sqp", "sequential quadratic programming with eigenvalue or minor constraints", gives={"theta"})
 def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
-               iterations: int = 300, prior_deviation: float | None = None, steps: int = 1) -> Estimate:
+               iterations: int = 300, prior_std: float | None = None, steps: int = 1) -> Estimate:
     """Return an estimate by sequential quadratic programming with limits on eigenvalues or minors.
 
     See Mata et al. 2005 and Sousa, eq. 2.69.
@@ -105,62 +97,61 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
         problem: the identification problem.
         constraint: limits on eigenvalues or on minors.
         iterations: largest number of iterations.
-        prior_deviation: standard deviation of every base parameter about the nominal model, in its own unit; None for
+        prior_std: standard deviation of every base parameter about the nominal model, in its own unit; None for
             no regularisation.
         steps: 2 starts at the solution with positive masses and inertia diagonals only, as these authors do.
     """
     if steps not in (1, 2):
         raise ModelError(f"method 'pc-sqp' has 1 or 2 steps, got {steps}", code="wrong-option")
     prior = None
-    if prior_deviation is not None:
-        nominal = _nominal(problem, "pc-sqp", prior_deviation)
+    if prior_std is not None:
+        nominal = _nominal(problem, "pc-sqp", prior_std)
         told = np.isfinite(nominal)
         hidden = np.any(problem.base.matrix[:, ~told] != 0.0, axis=1)
         values = problem.base.matrix @ np.where(told, nominal, 0.0)
-        prior = (np.where(hidden, np.nan, values), prior_deviation)
-    return _estimate("pc-sqp", problem, {"constraint": constraint, "iterations": iterations, "prior": prior,
-                                         "steps": steps})
+        prior = (np.where(hidden, np.nan, values), prior_std)
+    return _estimate("pc-sqp", fit_sqp, problem, constraint=constraint, iterations=iterations, prior=prior, steps=steps)
 
 
 def _nominal(problem: Problem, name: str, deviation: float) -> Array:
     """Return the nominal parameters (parameters,) toward which a method is regularised; NaN without a nominal value."""
     if not (deviation > 0 and np.isfinite(deviation)):
-        raise ModelError(f"prior_deviation of method '{name}' must be a number above zero, got {deviation}",
-                         code="bad-prior-deviation")
+        raise ModelError(f"prior_std of method '{name}' must be a number above zero, got {deviation}",
+                         code="bad-prior-std")
     values = problem.nominal if problem.nominal is not None else np.array(
         [np.nan if item.nominal is None else item.nominal for item in problem.model.parameters], dtype=float)
     for body, places in problem.model.parameters.bodies.items():
         if not np.isfinite(values[places]).all():
             raise ModelError(f"method '{name}' has no nominal values of link '{body}' to regularise toward: give a "
-                             "robot file with inertias, or remove prior_deviation")
+                             "robot file with inertias, or remove prior_std")
     return values
 
 
-@method("pc-virtual", _FIT_FUNCTIONS["pc-virtual"][1], gives={"theta"})
+@method("pc-virtual", "squared virtual parameters by nonlinear least squares", gives={"theta"})
 def squared_virtual(problem: Problem, *, iterations: int = 200) -> Estimate:
     """Return an estimate by nonlinear least squares in squared virtual parameters (Ting et al. 2006; Sousa, eq.
     2.70-2.73)."""
-    return _estimate("pc-virtual", problem, {"iterations": iterations})
+    return _estimate("pc-virtual", fit_virtual, problem, iterations=iterations)
 
 
-@method("pc-logchol", _FIT_FUNCTIONS["pc-logchol"][1], gives={"theta"}, depends_on={"units"})
+@method("pc-logchol", "log-Cholesky coordinates by nonlinear least squares", gives={"theta"}, depends_on={"units"})
 def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
     """Return an estimate by nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022)."""
-    return _estimate("pc-logchol", problem, {"iterations": iterations})
+    return _estimate("pc-logchol", fit_log_cholesky, problem, iterations=iterations)
 
 
-@method("pc-reduce", _FIT_FUNCTIONS["pc-reduce"][1], gives={"theta"})
+@method("pc-reduce", "parameters removed until least squares is physically consistent", gives={"theta"})
 def reduced(problem: Problem, *, every: int = 1) -> Estimate:
     """Return a least-squares estimate with base parameters removed until it is consistent (Diaz-Rodriguez et al. 2010;
     Sousa, s. 6.4). every: number of removals between consistency tests."""
-    return _estimate("pc-reduce", problem, {"every": every})
+    return _estimate("pc-reduce", fit_reduced, problem, every=every)
 
 
-@method("pc-box", _FIT_FUNCTIONS["pc-box"][1], gives={"theta"})
+@method("pc-box", "bounds on single parameters", gives={"theta"})
 def boxed(problem: Problem) -> Estimate:
     """Return a least-squares estimate with separate non-negativity constraints on masses, diagonal inertias and
     friction.
 
     See Lomakin and Deutscher, s. VI.
     """
-    return _estimate("pc-box", problem, {})
+    return _estimate("pc-box", fit_box, problem)

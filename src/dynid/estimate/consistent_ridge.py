@@ -27,7 +27,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.consistent import consistency_of, prior_rows, unseen
 from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.friction_regularisation import FrictionPull, friction_pull
+from dynid.estimate.friction_regularisation import FrictionPenalty, friction_penalty
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.nominal_errors import NominalErrors, leaning
 from dynid.estimate.penalty_errors import at_most_the_difference
@@ -52,7 +52,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
     metric: "entropic" (log-det divergence of pseudo-inertias) or "euclidean". strength: by default the one of
     greatest evidence, with the effective number of rows of each joint and the noise about the best consistent robot;
     noise and strength are estimated alternately. Friction is regularised too, toward its nominal values or zero, each
-    symbol with its own strength (`friction_pull`): diagnostics["friction_wrong_by"] has its estimated relative
+    symbol with its own strength (`friction_penalty`): diagnostics["friction_wrong_by"] has its estimated relative
     errors, and ["friction_to_zero"] the symbols whose nominal values have less evidence.
     """
     if metric not in ("entropic", "euclidean"):
@@ -66,7 +66,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
         weights = joint_weights(problem.regression)
         found = _in_turn(problem, consistency, nominal, bodies, metric, weights, strength)
-        chosen, pull, on_border = found.chosen, found.pull, False
+        chosen, penalty, on_border = found.chosen, found.penalty, False
         theta = chosen.theta
         if metric == "euclidean":
             best = _euclidean(problem, consistency, nominal, found.stacked, found.prior, chosen.strength)
@@ -76,12 +76,12 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         facts = diagnostics(
             problem, held, weights, consistent=True, metric=metric, strength=chosen.strength,
             strength_from="given" if strength else "evidence",
-            nominal_thickened=list(nominal.thickened), friction_wrong_by=dict(pull.shares),
-            friction_to_zero=list(pull.to_zero),
+            nominal_thickened=list(nominal.thickened), friction_wrong_by=dict(penalty.shares),
+            friction_to_zero=list(penalty.to_zero),
             nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta),
             smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
-            deviation="autocorrelated noise of the data, and errors of the nominal model as estimated from the data" + (
+            standard_errors="autocorrelated noise of the data, and estimated errors of the nominal model" + (
                 "; active constraints are not included" if on_border else ""))
         return Estimate("pc-ridge", problem.model, problem.base, held.beta, solution.identified,
                         OnDemand(lambda cov_type: _uncertainty(problem, held, weights, found, cov_type)), theta,
@@ -97,14 +97,14 @@ class Fitted:
     Attributes:
         chosen: the fit.
         stacked, weights: equations, and joint weights (dof,) in units of independent noise.
-        pull: regularisation of friction.
+        penalty: regularisation of friction.
         prior: other prior rows.
     """
 
     chosen: PriorFit
     stacked: Stacked
     weights: Array
-    pull: FrictionPull
+    penalty: FrictionPenalty
     prior: Rows
 
 
@@ -123,30 +123,31 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
         deviation, effective = _noise(problem, chosen.theta)
         believed = np.sqrt(effective / rows) / deviation
         stacked = regression.stack(believed, prior=False)
-        pull = friction_pull(problem, stacked, bodies)
-        prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), pull.rows, pull.values)
+        penalty = friction_penalty(problem, stacked, bodies)
+        prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), penalty.rows, penalty.values)
         before = chosen
-        chosen = _no_worse_than_wls(problem, stacked, pull,
+        chosen = _no_worse_than_wls(problem, stacked, penalty,
                                     _prior_fits(problem, consistency, nominal, metric, stacked, prior, strength))
         if chosen.strength == before.strength:
             break
-    return Fitted(chosen, stacked, believed, pull, prior)
+    return Fitted(chosen, stacked, believed, penalty, prior)
 
 
-def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPull, fits: Iterable[PriorFit]) -> PriorFit:
+def _no_worse_than_wls(problem: Problem, stacked: Stacked, penalty: FrictionPenalty,
+                       fits: Iterable[PriorFit]) -> PriorFit:
     """Return the fit of greatest evidence, or the strongest weaker one whose expected error is not above that of wls.
     The evidence assumes equal relative errors of all nominal bodies. If some bodies are very wrong, its strength biases
     parameters that the data determine well. The expected torque error contains the noise and the estimated errors of
     the nominal model; without regularisation every base parameter adds one unit of noise."""
     fits, weaker = tee(fits)
     best = best_strength(fits)
-    error = _Parts.of(problem, best, stacked, pull).torque_error(problem.base, stacked, pull)
+    error = _Parts.of(problem, best, stacked, penalty).torque_error(problem.base, stacked, penalty)
     unregularised = float(np.sum(np.any(stacked.r != 0.0, axis=0)))
     for one in weaker:
         if error <= unregularised:
             break
         if one.strength < best.strength:
-            other = _Parts.of(problem, one, stacked, pull).torque_error(problem.base, stacked, pull)
+            other = _Parts.of(problem, one, stacked, penalty).torque_error(problem.base, stacked, penalty)
             if other >= error:
                 break
             best, error = one, other
@@ -168,33 +169,34 @@ class _Parts:
     stated: Array
 
     @staticmethod
-    def of(problem: Problem, chosen: PriorFit, stacked: Stacked, pull: FrictionPull) -> _Parts:
+    def of(problem: Problem, chosen: PriorFit, stacked: Stacked, penalty: FrictionPenalty) -> _Parts:
         base = problem.base
         columns = stacked.r @ base.matrix
-        chosen = _without_walls(chosen, columns, pull.rows)
+        chosen = _without_walls(chosen, columns, penalty.rows)
         given = prior_rows(problem, np.ones(problem.regression.dof), stacked)
         other = chosen.information - columns.T @ columns
         known = np.zeros_like(other) if given is None else given[0].T @ given[0]
         body = np.array([item.body is not None for item in base.parameters])
-        curvature = np.where(np.outer(body, body), other - known, 0.0) + pull.rows.T @ pull.rows
+        curvature = np.where(np.outer(body, body), other - known, 0.0) + penalty.rows.T @ penalty.rows
         return _Parts(base.matrix @ chosen.spread, curvature, other - curvature)
 
-    def torque_error(self, base: BaseParameters, stacked: Stacked, pull: FrictionPull) -> float:
+    def torque_error(self, base: BaseParameters, stacked: Stacked, penalty: FrictionPenalty) -> float:
         """Return the expected squared error of all torques, in units of the noise of one independent row."""
         through = stacked.r @ self.gain
         noise = np.sum((through @ (stacked.r @ base.matrix).T) ** 2)
         return float(noise + np.trace(through @ self.stated @ through.T)
-                     + np.trace(pull.errors.covariance(through @ self.curvature)))
+                     + np.trace(penalty.errors.covariance(through @ self.curvature)))
 
 
 def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, found: Fitted,
            near: Array) -> Array:
-    """Return theta (parameters,) with noise, strength and friction regularisation of an earlier fit, starting near it.
-    An error is raised if the equations lack a parameter of the earlier fit."""
+    """Return theta (parameters,) of a fit with the noise, prior strength and friction regularisation of an earlier fit.
+    near (parameters,): initial values. An error is raised if the equations lack a parameter of the earlier fit."""
     stacked = problem.regression.stack(found.weights, prior=False)
     if unseen(problem).keys() - consistency.known.keys():
         raise NotPossibleError("without some of the data a parameter does not affect any torque")
-    prior = _with(prior_rows(problem, np.ones(problem.regression.dof), stacked), found.pull.rows, found.pull.values)
+    prior = prior_rows(problem, np.ones(problem.regression.dof), stacked)
+    prior = _with(prior, found.penalty.rows, found.penalty.values)
     with one_blas_thread():
         if metric == "euclidean":
             best = _euclidean(problem, consistency, nominal, stacked, prior, found.chosen.strength)
@@ -224,14 +226,14 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
                                "for pc-ridge: its standard errors include "
                                "errors of the nominal model", "remove cov_type, or use method 'pc-wls'",
                                code="cov-type-not-possible")
-    base, stacked, pull = problem.base, fitted.stacked, fitted.pull
-    columns, parts = stacked.r @ base.matrix, _Parts.of(problem, fitted.chosen, stacked, pull)
+    base, stacked, penalty = problem.base, fitted.stacked, fitted.penalty
+    columns, parts = stacked.r @ base.matrix, _Parts.of(problem, fitted.chosen, stacked, penalty)
     gain = parts.gain
     found = noise(problem, replace(solution, inverse=gain @ base.matrix.T), fitted.weights,
                   regression=replace(problem.regression, prior=None))
     seen = solution.excited
-    score = stacked.r.T @ (stacked.rho - columns @ pull.nominal)
-    errors = NominalErrors.of(pull.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
+    score = stacked.r.T @ (stacked.rho - columns @ penalty.nominal)
+    errors = NominalErrors.of(penalty.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
                               found.middle[np.ix_(seen, seen)])
     # Known values with a standard deviation, and nearby limits, have their stated uncertainty.
     by_noise = gain @ (base.matrix.T @ found.middle @ base.matrix + parts.stated) @ gain.T
@@ -243,16 +245,16 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     notes = leaning(base, np.diag(by_nominal), np.diag(covariance), solution.identified)
     fit = LinearFit(problem, solution, weights, lambda cov_type: replace(found, cov_type="posterior"))
     return fit.uncertainty(None, covariance=0.5 * (covariance + covariance.T), notes=notes,
-                           nominal_wrong_by=errors.wrong_by(np.where(body, pull.scale, 0.0)))
+                           nominal_wrong_by=errors.wrong_by(np.where(body, penalty.scale, 0.0)))
 
 
 def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
     """Return the fit with the curvature of data and regularisation only, without that of the barrier at zero friction.
     columns (k, parameters): equations of the data. rows (k, parameters): equations of the regularisation."""
     pulled = np.flatnonzero(np.any(rows != 0.0, axis=0))
-    own, pull = columns[:, pulled], rows[:, pulled]
+    own, penalty = columns[:, pulled], rows[:, pulled]
     information = chosen.information.copy()
-    information[np.ix_(pulled, pulled)] = own.T @ own + pull.T @ pull
+    information[np.ix_(pulled, pulled)] = own.T @ own + penalty.T @ penalty
     return replace(chosen, information=information)
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency
 from dynid.consistency.consistency import MARGIN, InertiaForm
-from dynid.errors import ModelError
 from dynid.estimate.consistent import Fill, consistency_of, constrained_fit, inside_the_set
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.likelihood import likelihood_fit, whitened
-from dynid.estimate.linear import joint_weights, solve, stack_enough
+from dynid.estimate.linear import fit_repeatedly, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.robust import chosen_loss, reweighted, robust_fit, robust_start
 from dynid.regression import Regression
@@ -37,11 +34,11 @@ def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | 
                                  intervals=intervals)
     start, scale = robust_start(problem, iterations)
     with one_blas_thread():
-        end = reweighted_inside(problem, consistency, start, 1.0 / scale,
-                                lambda beta: reweighted(problem, chosen, beta, scale), Steps(iterations, tolerance))
-        free = robust_fit(problem, chosen, solve(end.regression, stack_enough(end.regression, 1.0 / scale)), scale,
-                          loss=loss, iterations=end.steps, converged=end.steps < iterations)
-        return inside_the_set(free, "pc-irls", end.regression, 1.0 / scale, consistency, fill_with)
+        end = fit_repeatedly("pc-irls", start, lambda beta: reweighted(problem, chosen, beta, scale), iterations,
+                             tolerance, partial(_inside, problem, consistency))
+        free = robust_fit(problem, chosen, end.solution, scale, loss=loss, iterations=end.steps,
+                          converged=end.steps < iterations)
+        return inside_the_set(free, "pc-irls", end.regression, end.weights, consistency, fill_with)
 
 
 @method("pc-ml", "maximum likelihood among physically consistent robots", needs={"data"}, gives={"theta"})
@@ -56,45 +53,17 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
     """
     consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
                                  intervals=intervals)
-    ones = np.ones(problem.regression.dof)
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression))).beta
     with one_blas_thread():
-        end = reweighted_inside(problem, consistency, start, ones, lambda beta: whitened(problem, beta)[0],
-                                Steps(iterations, tolerance))
-        regression, spread = whitened(problem, end.beta)
+        end = fit_repeatedly("pc-ml", start, partial(whitened, problem), iterations, tolerance,
+                             partial(_inside, problem, consistency))
+        regression, ones, spread = whitened(problem, end.beta)
         solution = solve(regression, stack_enough(regression, ones))
         free = likelihood_fit(problem, solution, regression, spread, iterations=end.steps,
                               converged=end.steps < iterations)
         return inside_the_set(free, "pc-ml", regression, ones, consistency, fill_with)
 
 
-@dataclass(frozen=True)
-class Steps:
-    """Largest number of steps, and the convergence tolerance in standard errors of the parameters."""
-
-    most: int
-    tolerance: float
-
-
-@dataclass(frozen=True, eq=False)
-class Reweighted:
-    """Last step of a reweighted constrained fit: base parameters (base,), its equations, and the number of steps."""
-
-    beta: Array
-    regression: Regression
-    steps: int
-
-
-def reweighted_inside(problem: Problem, consistency: Consistency, beta: Array, weights: Array,
-                      equations: Callable[[Array], Regression], steps: Steps) -> Reweighted:
-    """Repeat constrained fits of equations that depend on the previous one, until they converge. beta (base,): initial
-    values. weights (dof,): joint weights of these equations."""
-    for step in range(1, steps.most + 1):
-        regression = equations(beta)
-        before, beta = beta, constrained_fit(problem, regression, weights, consistency)[0].beta
-        solution = solve(regression, regression.stack(weights))
-        unit = np.sqrt(np.diag(solution.inverse))
-        still = np.all(np.abs(beta - before)[solution.identified] <= steps.tolerance * unit[solution.identified])
-        if still or step == steps.most:
-            return Reweighted(beta, regression, step)
-    raise ModelError(f"a reweighted fit needs at least one iteration, got {steps.most}", code="no-iterations")
+def _inside(problem: Problem, consistency: Consistency, regression: Regression, weights: Array) -> Array:
+    """Return base values (base,) of the constrained fit of equations with joint weights (dof,)."""
+    return constrained_fit(problem, regression, weights, consistency)[0].beta

@@ -205,10 +205,12 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> S
 
 
 def _block_freedoms(own: Array, spread: Array) -> Array:
-    """Return the degrees of freedom (excited,) of the variances from blocks, as those of a chi-square distribution with
-    the same mean and variance for independent rows (Satterthwaite). own (blocks, excited): variance of each block's
-    contribution. spread (blocks, excited, excited): terms by which the contributions of two blocks are correlated,
-    because both use residuals of one fit."""
+    """Return the degrees of freedom (excited,) of the variances from blocks. A chi-square distribution with these
+    degrees has the same mean and variance for independent rows (Satterthwaite).
+
+    own (blocks, excited): variance of each block's contribution. spread (blocks, excited, excited): terms by which the
+    contributions of two blocks are correlated, because both use residuals of one fit.
+    """
     by = spread.transpose(2, 0, 1)
     between = -(by @ by.transpose(0, 2, 1))
     each = np.arange(len(own))
@@ -282,8 +284,8 @@ def naive_covariance(regression: Regression, solution: Solution, weights: Array,
 
 
 def textbook_covariance(regression: Regression, solution: Solution, weights: Array) -> Array:
-    """Return the textbook covariance s^2 (W'W)^-1 (base, base), with the weighted rows W of all joints and s^2 their
-    squared residual divided by the number of rows minus identified parameters (Ardiani, eq. 1.52-1.53)."""
+    """Return the textbook covariance s^2 (W'W)^-1 (base, base) with the weighted rows W of all joints (Ardiani, eq.
+    1.52-1.53). s^2 is the squared residual divided by the number of rows minus that of identified parameters."""
     squared = weights ** 2 @ regression.misfits(solution.beta)
     variance = squared / max(sum(regression.rows) - int(np.sum(solution.identified)), 1)
     return np.asarray(variance * solution.inverse)
@@ -338,8 +340,8 @@ class LinearFit:
 
     def uncertainty(self, cov_type: CovType | None, *, covariance: Array | None = None,
                     notes: Sequence[Note] = (), **facts: Any) -> Uncertainty:
-        """Return the uncertainty by a type of covariance, None for the best available. covariance (base, base): by
-        default that of the solution under its noise. notes, facts: further ones of the method."""
+        """Return the uncertainty with a covariance of the given type, None for the best available type. covariance
+        (base, base): by default that of the solution under its noise. notes, facts: further ones of the method."""
         found, regression = self.noise(cov_type), self.problem.regression
         if covariance is None:
             covariance = found.covariance(self.solution)
@@ -348,7 +350,7 @@ class LinearFit:
             naive = naive_covariance(regression, self.solution, weights) if self.naive is None else self.naive(found)
             plain = textbook_covariance(regression, self.solution, weights) if self.naive is None else naive
             facts["textbook_std"] = np.sqrt(np.maximum(np.diag(plain), 0.0)).tolist()
-            facts["deviation_inflation"] = inflation(covariance, naive,
+            facts["std_inflation"] = inflation(covariance, naive,
                                                      self.solution.identified & (regression.base.ridge == 0))
         seen = found.correlation
         if seen is not None:

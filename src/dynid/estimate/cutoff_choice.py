@@ -37,7 +37,7 @@ from dynid.model import LinearModel, complete
 from dynid.order_statistics import median
 from dynid.output_fields import output_fields
 from dynid.plain import plain
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import prepare
@@ -143,15 +143,15 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
 
 
 def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparation | None = None, *,
-                    known: KnownValues | None = None, tell: Tell = lambda sentence: None
+                    known: KnownValues | None = None, progress: ProgressCallback = silent
                     ) -> tuple[Dataset, CutoffChoice | None]:
     """Return a dataset with its logs prepared for a model, and the choice of the cut-off; None if it is given."""
     chosen = (preparation or Preparation()).keeping_slow(complete(model).slow_joints, model.dof)
     if not chosen.chooses_cutoff:
-        return dataset.prepared(chosen, tell=tell), None
-    tell("choosing the cut-off by cross-validation")
+        return dataset.prepared(chosen, progress=progress), None
+    progress("choosing the cut-off by cross-validation")
     cutoff = choose_cutoff(model, dataset.recordings, chosen, known=known)
-    return dataset.prepared(cutoff.settings, steps=(cutoff.step,), grids=cutoff.folds.logs, tell=tell), cutoff
+    return dataset.prepared(cutoff.settings, steps=(cutoff.step,), grids=cutoff.folds.logs, progress=progress), cutoff
 
 
 def _yardstick(band: float, rate: float) -> float:

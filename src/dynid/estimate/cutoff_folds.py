@@ -16,7 +16,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import LinearModel, robot_model
-from dynid.model.held import held_values
+from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import moving_excerpt
 from dynid.recording.preparation import Preparation
@@ -74,7 +74,7 @@ class CutoffFolds:
             silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
                                                          for log in recordings)]
             base = base_parameters(model, unmeasured=silent)
-        held = held_values(model)
+        held = fixed_inertia_values(model)
         facts = check_known(base, {**held, **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})

@@ -56,10 +56,10 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
                    transient: float | None = None) -> Estimate:
     """Return the DIDIM estimate: least squares of the measured torques on the regressor of the simulated motion.
 
-    See Ardiani, app. D. Measured positions do not enter the regressor. If plain iterations converge slowly, as in a
-    soft loop with much friction, the derivatives of the simulated torques turn them into Newton steps (`torque_slopes`)
-    with the same fixed point. The standard errors include these derivatives. Options and stop rule are those of `iv`.
-    The simulated loop must be that of the robot.
+    See Ardiani, app. D. Measured positions do not enter the regressor. Plain iterations converge slowly in a soft loop
+    with much friction. The derivatives of the simulated torques then turn them into Newton steps with the same fixed
+    point (`torque_slopes`). The standard errors include these derivatives. Options and stop rule are those of `iv`. The
+    simulated loop must be that of the robot.
     """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
@@ -227,8 +227,8 @@ class DirectInverse:
 
     def _shortened(self, theta: Array, origin: Array | None, misfit: Callable[[SimulatedRun], float], limit: float
                    ) -> tuple[SimulatedRun, Array, float]:
-        """Return the loop with parameters theta, or a shortened step from the origin that can be simulated and whose
-        error is within the limit; the simulated parameters, and the share of the step."""
+        """Return the simulated loop, its parameters, and the share of the step from the origin to theta that was taken.
+        The step is shortened until the robot can be simulated with an error within the limit."""
         if origin is None:
             return self.loop.run_following(theta), theta, 1.0
         for share in _STEP_SHARES[:-1]:
@@ -337,8 +337,8 @@ def torque_slopes(problem: Problem, loop: Loop, law_of: LawOf, theta: Array, sam
 
 
 def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array, sizes: Array) -> Array:
-    """Return derivatives of the simulated torques by each base parameter (base, samples, dof), with steps of these
-    sizes (base,), or smaller ones if the simulation fails."""
+    """Return derivatives (base, samples, dof) of the simulated torques by each base parameter. sizes (base,):
+    finite-difference steps, which are reduced if the simulation fails."""
     here = problem.base.reduce(theta)
     ways = np.array([problem.base.expand(here + unit) - problem.base.expand(here) for unit in np.eye(len(here))])
 

@@ -11,8 +11,8 @@ from dynid.regression.base import closed_postures
 
 
 def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
-    """Return a mask (base,) of regressor columns with dry friction: those that are not polynomials of the velocity up
-    to degree 2."""
+    """Return a mask (base,) of regressor columns with dry friction. These are the columns that are not polynomials of
+    the velocity up to degree 2."""
     rng = np.random.default_rng(0)
     _, dq, ddq = rng.normal(size=(3, 20, model.dof))
     q = closed_postures(model, 20, rng)

@@ -30,8 +30,8 @@ UNLIKE_PRIOR_SCALE = 2.0  # from this factor on, a robot is reported as differen
 
 @dataclass(frozen=True)
 class Weight:
-    """Weight of a prior: `scale` is the factor on its standard deviations that maximises the evidence, and
-    `correlation` is c, the number of rows that count as one independent row."""
+    """Weight of a prior. `scale` is the factor on its standard deviations that maximises the evidence. `correlation` is
+    c, the number of rows that count as one independent row."""
 
     scale: float
     correlation: float

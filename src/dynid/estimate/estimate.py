@@ -271,7 +271,7 @@ class Diagnostics(Mapping[str, Any]):
     Attributes:
         relative_error: 100 |tau - tau_hat| / |tau| over all joints, percent.
         relative_error_per_joint: the same for each joint (dof,), percent.
-        residual_deviation_per_joint: (dof,), standard deviation of the residuals, N m or N.
+        residual_std_per_joint: (dof,), standard deviation of the residuals, N m or N.
         rank: number of excited parameters.
         rows_per_joint: (dof,), number of equations.
         joints: names of the joints.
@@ -283,7 +283,7 @@ class Diagnostics(Mapping[str, Any]):
 
     relative_error: float
     relative_error_per_joint: list[float]
-    residual_deviation_per_joint: list[float]
+    residual_std_per_joint: list[float]
     rank: int
     rows_per_joint: list[int]
     joints: list[str]
@@ -300,7 +300,7 @@ class Diagnostics(Mapping[str, Any]):
         return Diagnostics.of({
             "relative_error": regression.relative_error(beta),
             "relative_error_per_joint": regression.relative_errors(beta).tolist(),
-            "residual_deviation_per_joint": np.sqrt(regression.misfits(beta) / rows).tolist(), "rank": rank,
+            "residual_std_per_joint": np.sqrt(regression.misfits(beta) / rows).tolist(), "rank": rank,
             "rows_per_joint": list(regression.rows), "joints": list(regression.joints), **facts})
 
     @staticmethod
@@ -314,7 +314,7 @@ class Diagnostics(Mapping[str, Any]):
         """Return the diagnostics of a fit with added or changed facts."""
         return Diagnostics.of({**self, **facts})
 
-    # -- as a mapping: what is there, by name ------------------------------------------------------
+    # -- as a mapping of known values by name ------------------------------------------------------
     def __getitem__(self, name: str) -> Any:
         if name in self.more:
             return self.more[name]

@@ -30,7 +30,7 @@ def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None =
     model, inertias = robot_inertias(estimate, with_payload, notes.append)
     fields = {one.name: (one.owner, one.kind.urdf) for one in model.parameters if one.kind.urdf}
     values = _values(estimate, model, fields, "a URDF", notes.append)
-    made = urdf_bytes(model.robot, inertias, values, fields, source, unchecked=unchecked, tell=notes.append)
+    made = urdf_bytes(model.robot, inertias, values, fields, source, unchecked=unchecked, add_note=notes.append)
     with write_whole(Path(path), "wb") as file:
         file.write(made)
     return tuple(notes)
@@ -38,7 +38,7 @@ def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None =
 
 def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], fields: JointFields,
                source: str | Path | None = None, *, unchecked: bool = False,
-               tell: Callable[[str], object] = lambda note: None) -> bytes:
+               add_note: Callable[[str], object] = lambda note: None) -> bytes:
     """Return the robot's URDF, or another one of the same robot, with inertias (dof, 10) and joint values in place.
 
     Raises:
@@ -52,8 +52,8 @@ def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], field
         raise RobotError(f"robot '{robot.name}' does not come from a URDF ({robot.source}); give one of "
                          "the same links and joints as `source`, or write MJCF", code="no-urdf")
     if isinstance(text, bytes):  # separate calls, because the result has the type of the text
-        return urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, tell=tell)
-    made = urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, tell=tell)
+        return urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, add_note=add_note)
+    made = urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, add_note=add_note)
     return made.encode(encoding_of(made), "xmlcharrefreplace")
 
 
@@ -64,20 +64,20 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
     model, inertias = robot_inertias(estimate, with_payload, notes.append)
     fields = {one.name: (one.owner, one.kind.mjcf) for one in model.parameters if one.kind.mjcf}
     values = _values(estimate, model, fields, "MJCF", notes.append)
-    text = to_mjcf(model.robot, inertias, values, fields=fields, unchecked=unchecked, tell=notes.append)
+    text = to_mjcf(model.robot, inertias, values, fields=fields, unchecked=unchecked, add_note=notes.append)
     with write_whole(Path(path)) as file:
         file.write(text)
     return tuple(notes)
 
 
-def robot_inertias(estimate: Estimate, with_payload: bool, tell: Callable[[str], object]) -> tuple[Model, Array]:
+def robot_inertias(estimate: Estimate, with_payload: bool, add_note: Callable[[str], object]) -> tuple[Model, Array]:
     """Return the model and ten inertial parameters of every body (dof, 10), bodies on mimic joints last."""
     model, theta = required_robot_model(estimate.model, "a robot file"), estimate.theta
     if theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
                                "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge",
                                code="base-parameters-only")
-    inertias, following = body_inertias(model, theta, with_payload, tell), model.robot.followers
+    inertias, following = body_inertias(model, theta, with_payload, add_note), model.robot.followers
     if following is not None:
         places, whole = model.parameters.bodies, model.body_numbers(theta)[model.robot.dof:]
         own = [theta[places[name]] if name in places else np.zeros(10) for name in following.names]
@@ -86,7 +86,7 @@ def robot_inertias(estimate: Estimate, with_payload: bool, tell: Callable[[str],
 
 
 def body_inertias(model: Model, theta: Array, with_payload: bool = False,
-                  tell: Callable[[str], object] = lambda note: None) -> Array:
+                  add_note: Callable[[str], object] = lambda note: None) -> Array:
     """Return the ten parameters of every body (dof, 10) of a full vector, optionally with its payload."""
     robot, places, follows = model.robot, model.parameters.bodies, model.robot.followers
     missing = [body.name for body in robot.bodies if body.name not in places and not body.virtual]
@@ -99,7 +99,7 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
     loads = {one.body: hung.get(one.body, robot.body_names[one.owner]) for one in model.parameters
              if one.body is not None and one.body not in links}
     for load, link in loads.items():
-        tell(f"{load} is part of link '{link}'" if with_payload
+        add_note(f"{load} is part of link '{link}'" if with_payload
              else f"{load} on link '{link}' is not included; with_payload=True adds it to the link")
     if with_payload and loads:
         return model.body_numbers(theta)[:robot.dof]
@@ -107,11 +107,11 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
 
 
 def _values(estimate: Estimate, model: Model, fields: JointFields, file: str,
-            tell: Callable[[str], object]) -> dict[str, float]:
+            add_note: Callable[[str], object]) -> dict[str, float]:
     """Return the parameters that a robot file can store, by name, and report those that it cannot store."""
     theta = dict(zip(model.parameters.names, estimate.full, strict=True))
     left = [one.name for one in model.parameters
             if one.body is None and one.name not in fields and theta[one.name] != 0]
     if left:
-        tell(f"{file} cannot represent {', '.join(left)}: its torques lack these terms")
+        add_note(f"{file} cannot represent {', '.join(left)}: its torques lack these terms")
     return {name: float(theta[name]) for name in fields}

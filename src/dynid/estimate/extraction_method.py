@@ -39,4 +39,4 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
     return replace(first, method="extract", values=first.base.matrix @ found.theta, theta=found.theta,
                    diagnostics=first.diagnostics.with_facts({"consistent": found.feasible, "extraction": facts,
                                                              "violations": [one.message for one in found.violations],
-                                                             "deviation": f"of the base values, by {of}"}))
+                                                             "standard_errors": f"of the base values, by {of}"}))

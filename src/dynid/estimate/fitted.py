@@ -42,8 +42,8 @@ def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParamete
 
 def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
                    threads: int | None = None) -> Array | None:
-    """Return the parameters (parameters,) about which load-dependent terms are linearised, estimated first without and
-    then with these terms; None for a model without such terms."""
+    """Return the parameters (parameters,) about which load-dependent terms are linearised. They are estimated first
+    without and then with these terms. The result is None for a model without such terms."""
     own = robot_model(model)
     if own is None or not own.loaded.any():
         return None

@@ -372,7 +372,7 @@ class RidgeSearch:
         return np.asarray(np.log(np.maximum(self.losses(ridges, without).sum(axis=1), 0.0) + exact))
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the values of the columns of a kind of term, averaged over the fits."""
+        """Return the values of the columns of a kind of term, averaged over the fits without each block."""
         ridge = self.ridge(ridges, without)
         return np.asarray(np.mean([part.values(ridge) for part in self.parts], axis=0)[self.columns[name]])
 

@@ -18,7 +18,7 @@ _UNINFORMATIVE_ERROR = 0.5  # relative error of a nominal value above which zero
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionPull:
+class FrictionPenalty:
     """Regularisation |rows theta - values|^2 of friction, with rows (k, parameters) and values (k,).
 
     Attributes:
@@ -39,7 +39,7 @@ class FrictionPull:
     to_zero: tuple[str, ...]
 
 
-def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> FrictionPull:
+def friction_penalty(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> FrictionPenalty:
     """Return the regularisation for equations in units of independent noise; bodies: nominal pseudo-inertias.
 
     The mean square error of friction of one symbol is v scale^2, with v from the score of the nominal values
@@ -69,7 +69,7 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
     off = _off(errors, pulled)
     places = np.flatnonzero(off > 0.0)
     rows = np.eye(len(items))[places] / off[places, None]
-    return FrictionPull(rows, rows @ nominal, nominal, errors, scale,
+    return FrictionPenalty(rows, rows @ nominal, nominal, errors, scale,
                         {items[c].symbol: float(off[c] / scale[c]) for c in places}, to_zero)
 
 
@@ -89,19 +89,14 @@ def _regularised_friction(problem: Problem) -> Bools:
                      for item in problem.base.parameters])
 
 
-def _nominal_values(problem: Problem) -> Array:
-    """Return the nominal values (parameters,) of the problem or its robot file; zero if there are none."""
-    values = [item.nominal or 0.0 for item in problem.base.parameters]
-    return np.array(values if problem.nominal is None else problem.nominal, dtype=float)
-
-
 def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array], to_zero: tuple[str, ...]
                        ) -> tuple[Array, Array]:
-    """Return nominal values (parameters,), zero except for bodies and friction with one, and scales (parameters,):
-    the value itself, or the value that alone would explain the torques."""
+    """Return nominal values (parameters,) and scales (parameters,). Nominal values are zero except for bodies and
+    regularised friction. The scale is the value itself, or the value that alone would explain the torques."""
     parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
+    given = [item.nominal or 0.0 for item in parameters] if problem.nominal is None else problem.nominal
     nominal = np.array([value if own and item.symbol not in to_zero else 0.0 for item, value, own
-                        in zip(parameters, _nominal_values(problem), _regularised_friction(problem), strict=True)])
+                        in zip(parameters, given, _regularised_friction(problem), strict=True)], dtype=float)
     for name, places in parameters.bodies.items():
         nominal[places] = ten.from_pseudo_inertia(bodies[name])
     alone = np.where(size > 0.0, np.linalg.norm(stacked.rho) / np.where(size > 0.0, size, 1.0), 0.0)

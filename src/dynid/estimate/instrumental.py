@@ -220,7 +220,7 @@ class Instrumental:
 
     def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
         """Return the squared bias (base, base) by fast motion that the smoothed velocities of dry friction do not
-        contain; zero if unknown."""
+        contain; zero if it cannot be computed."""
         beta, detail = end.found.values.beta, end.found.detail
         unseen = unseen_velocities(self.problem, beta)
         if unseen is None:
@@ -236,7 +236,7 @@ class Instrumental:
     def _moving(self, state: InstrumentalState) -> list[Array]:
         """Return weights of the equations (samples, dof), one array per log, which decrease to zero where the sign of
         dry friction is unclear. While the robot sticks, its dry friction is undetermined, and such rows would bias the
-        inertia of light joints. The weights decrease towards such an interval over half the smoothing window, and are
+        inertia of light joints. The weights decrease over half the smoothing window before such an interval. They are
         zero at its border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they
         separate dry from viscous friction."""
         out = []
@@ -260,10 +260,9 @@ class Instrumental:
             reason = error
         consistency = consistency_of(self.problem)
         found: list[tuple[float, SimulatedRun, Array]] = []
-        for nearest in (partial(_border, self.problem, consistency, projected),
-                        partial(_inside, self.problem, consistency, projected)):
+        for nearest in (_border, _inside):
             try:
-                theta = nearest()
+                theta = nearest(self.problem, consistency, projected)
                 run = self.loop.run(theta)
             except NotPossibleError:
                 continue
@@ -280,8 +279,8 @@ def _border(problem: Problem, consistency: Consistency, projected: Projected) ->
 
 
 def _inside(problem: Problem, consistency: Consistency, projected: Projected) -> Array:
-    """Return consistent parameters (parameters,) well inside the set that fit as well as noise allows; on the
-    boundary light links have almost no inertia and no controller stabilises them."""
+    """Return consistent parameters (parameters,) well inside the set that fit as well as noise allows. On the boundary
+    light links have almost no inertia, and no controller stabilises them."""
     stacked = projected.stacked()
     best = fit(consistency, problem.base, stacked)
     noise = len(projected.kept) * stacked.rest / max(stacked.rows, 1)
@@ -298,20 +297,20 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
     if source != "simulation" or options.start != "auto":
         return _attempted(problem, name, source, options, solver)
     failures: dict[str, str] = {}
-    for attempt in _attempts(problem, options):
+    for origin, tried, source, own in _attempts(problem, options):
         try:
-            found = _attempted(attempt.problem, name, attempt.source, attempt.options, solver)
+            found = _attempted(tried, name, source, own, solver)
         except DynidError as error:
             if not isinstance(error, NotPossibleError | RecordingError) and error.code != "gains-not-known":
                 raise
-            failures[attempt.words] = error.reason
+            failures[origin] = error.reason
             continue
         notes = found.diagnostics["notes"]
         if failures:
-            notes = [*notes, Note("other-start", f"instruments are those {attempt.words}, because none came from "
+            notes = [*notes, Note("other-start", f"instruments are those {origin}, because none came from "
                                   + "; ".join(f"{words} ({reason})" for words, reason in failures.items()))]
         return replace(found, diagnostics=found.diagnostics.with_facts(
-            {"start": attempt.words, "failed_starts": failures, "notes": notes}))
+            {"start": origin, "failed_starts": failures, "notes": notes}))
     raise NotPossibleError(f"method '{name}' found no instruments: " + "; ".join(
         f"{words}: {reason}" for words, reason in failures.items()),
         "check that the reference belongs to this log, in the same units and without a delay, and "
@@ -330,29 +329,20 @@ def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions,
     return _attempted(lawless, name, "transfer" if source == "transfer" else "reference", options, solver)
 
 
-@dataclass(frozen=True, eq=False)
-class Attempt:
-    """One source of instruments: its description, problem, source and options."""
-
-    words: str
-    problem: Problem
-    source: Source
-    options: LoopOptions
-
-
-def _attempts(problem: Problem, options: LoopOptions) -> Iterator[Attempt]:
-    """Yield sources of instruments in the order of trial; those with the most knowledge of the robot are first."""
-    yield Attempt("from unit inertias", problem, "simulation", replace(options, start="regular"))
-    yield Attempt("from least squares on filtered data", problem, "simulation", replace(options, start="filtered"))
+def _attempts(problem: Problem, options: LoopOptions) -> Iterator[tuple[str, Problem, Source, LoopOptions]]:
+    """Yield description, problem, source and options of instruments in the order of trial; those with the most
+    knowledge of the robot are first."""
+    yield "from unit inertias", problem, "simulation", replace(options, start="regular")
+    yield "from least squares on filtered data", problem, "simulation", replace(options, start="filtered")
     if problem.nominal is not None:
-        yield Attempt("from nominal parameters", problem, "simulation", replace(options, start="nominal"))
+        yield "from nominal parameters", problem, "simulation", replace(options, start="nominal")
     if options.controller is not None or problem.controller is not None:
         lawless = replace(problem, controller=None)
         for words, start in (("of an assumed loop instead of the given law", "regular"),
                              ("of an assumed loop, from filtered data", "filtered")):
-            yield Attempt(words, lawless, "simulation", replace(options, start=start, controller=None))
+            yield words, lawless, "simulation", replace(options, start=start, controller=None)
     if problem.recordings and all(log.reference is not None for log in problem.recordings):
-        yield Attempt("of the references alone", problem, "reference", options)
+        yield "of the references alone", problem, "reference", options
 
 
 def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
@@ -374,7 +364,7 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
     fitted = Diagnostics.of_fit(
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
-        residual_deviation_per_joint=detail.low.deviation.tolist(), **facts)
+        residual_std_per_joint=detail.low.residual_std.tolist(), **facts)
     freedom = spectral_freedom(detail.projected, detail.low, detail.weights)
     known = OnDemand.known(Uncertainty(end.covariance, "instruments", freedom)).then(
         lambda stated: replace(stated, covariance=end.covariance + procedure.shift(end)))

@@ -52,7 +52,7 @@ class Values:
 @dataclass(frozen=True, eq=False)
 class Past:
     """Summary of the previous iterations: the last values, the relative changes of the torques so far, and the last
-    step in standard errors, infinite until the torques settle."""
+    step in standard errors. The step is infinite until the torques settle."""
 
     last: Values | None = None
     changes: tuple[float, ...] = ()
@@ -65,7 +65,7 @@ class Past:
         return self.step > 1.0
 
     def damped(self, new: Values, change: float) -> Values:
-        """Return the new values, or the mean with the last ones if iterations do not converge: dry friction of joints
+        """Return the new values, or their mean with the last ones if iterations do not converge. Dry friction of joints
         near standstill can make the estimate alternate between two solutions."""
         if self.last is None or not self.changes or change < _UNDAMPED_RATIO * self.changes[-1]:
             return new
@@ -218,11 +218,11 @@ def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float,
         if not log.from_positions:
             path = log.reference
             asked.append([at_times(log.samples.t[late], path.t, x) for x in (path.q, path.dq, path.ddq)])
-    found = _compared(logs[0].samples, motions[0].q, measured, simulated)
     torque = _shares([one[3] for one in measured], [one[3] for one in simulated]) if torques else None
     away = np.array([_shares([one[k] for one in asked], [one[k] for one in simulated], centred=k == 0)
                      for k in range(3)]) if len(asked) == len(logs) else None
-    return StepMotion(*found[:4], away, torque, found[4])
+    return replace(_compared(logs[0].samples, motions[0].q, measured, simulated), from_reference=away,
+                   torque_error=torque)
 
 
 def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array) -> StepMotion | None:
@@ -233,9 +233,7 @@ def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array)
         motions = [_under_torques(problem, log, theta) for log in logs]
     except (ModelError, NotPossibleError):
         return None
-    measured, simulated = ([[log.q, log.dq, log.ddq] for log in logs], motions)
-    found = _compared(logs[0], motions[0][0], measured, simulated)
-    return StepMotion(*found[:4], None, None, found[4])
+    return _compared(logs[0], motions[0][0], [[log.q, log.dq, log.ddq] for log in logs], motions)
 
 
 def _under_torques(problem: Problem, log: Samples, theta: Array) -> list[Array]:
@@ -259,15 +257,16 @@ def _signals(samples: Samples, late: Array) -> list[Array]:
 
 
 def _compared(first: Samples, q: Array, measured: Sequence[Sequence[Array]], simulated: Sequence[Sequence[Array]]
-              ) -> tuple[Array, Array, Array, Array, float]:
-    """Return times, measured and simulated positions of the first log at selected rows; errors (3, dof), and of all
-    positions."""
+              ) -> StepMotion:
+    """Return the comparison of simulated signals of all logs with measured ones: positions, velocities, accelerations.
+    q (samples, dof): simulated positions of the first log."""
     rows = np.unique(np.linspace(0, len(first.t) - 1, POINTS).round().astype(np.int64))
     errors = np.array([_shares([one[k] for one in measured], [one[k] for one in simulated], centred=k == 0)
                        for k in range(3)])
     miss = sum(float(np.sum((a[0] - b[0]) ** 2)) for a, b in zip(measured, simulated, strict=True))
     size = sum(float(np.sum((a[0] - a[0].mean(axis=0)) ** 2)) for a in measured)
-    return first.t[rows], first.q[rows], q[rows], errors, 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0
+    return StepMotion(first.t[rows], first.q[rows], q[rows], errors, None, None,
+                      100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0)
 
 
 def _shares(measured: Sequence[Array], simulated: Sequence[Array], *, centred: bool = False) -> Array:

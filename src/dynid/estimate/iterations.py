@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from dynid.arrays import Array
 from dynid.output_fields import map_of, output_fields, record
+from dynid.plain import plain
 
 POINTS = 400  # rows of the first log that are kept for figures
 QUANTITIES = ("position", "velocity", "acceleration")
@@ -45,13 +44,13 @@ class StepMotion:
                    tracking_error=float | None, simulated_torque_error_per_joint=list[float | None] | None,
                    **_ERROR_FIELDS)
     def to_dict(self) -> dict[str, Any]:
-        """Return the errors as plain data; the curves are in the file of the estimate."""
-        named = {f"{name}_error_per_joint": _plain(self.errors[k]) for k, name in enumerate(QUANTITIES)}
+        """Return the errors as plain data for JSON; the curves are only in the saved file of the estimate."""
+        named = {f"{name}_error_per_joint": plain(self.errors[k]) for k, name in enumerate(QUANTITIES)}
         if self.from_reference is not None:
-            named |= {f"{name}_error_from_reference_per_joint": _plain(self.from_reference[k])
+            named |= {f"{name}_error_from_reference_per_joint": plain(self.from_reference[k])
                       for k, name in enumerate(QUANTITIES)}
         return {"tracking_error": self.tracking_error, **named,
-                "simulated_torque_error_per_joint": None if self.torque_error is None else _plain(self.torque_error)}
+                "simulated_torque_error_per_joint": None if self.torque_error is None else plain(self.torque_error)}
 
 
 _STEP_VALUE = record("IterationValue", value=float | None, std=float | None)
@@ -86,11 +85,11 @@ class Iteration:
                    motion=StepMotion | None)
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the object as plain data for JSON; names: names of the base parameters."""
-        std = [None] * len(names) if self.std is None else _plain(self.std)
+        std = [None] * len(names) if self.std is None else plain(self.std)
         return {"number": self.number, "change": self.change, "step": self.step,
                 "values": {name: {"value": float(value), "std": deviation}
                            for name, value, deviation in zip(names, self.values, std, strict=True)},
-                "relative_error_per_joint": _plain(self.relative_error_per_joint),
+                "relative_error_per_joint": plain(self.relative_error_per_joint),
                 "simulated_relative_error": self.simulated_relative_error,
                 "motion": None if self.motion is None else self.motion.to_dict()}
 
@@ -98,7 +97,3 @@ class Iteration:
 def numbered(iterations: Sequence[Iteration]) -> tuple[Iteration, ...]:
     """Return the iterations numbered from 1."""
     return tuple(replace(one, number=float(k)) for k, one in enumerate(iterations, start=1))
-
-
-def _plain(values: Array) -> list[float | None]:
-    return [float(x) if np.isfinite(x) else None for x in values]

@@ -41,33 +41,33 @@ _START_SHARES = (1.0, 0.3, 0.1)  # of the initial standard deviation, which may 
 
 @method("ekf", "extended Kalman filter on state and parameters", needs={"data", "exact", "torques"},
         depends_on={"order"})
-def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 2,
+def extended_kalman(problem: Problem, *, start: Start = "wls", start_std: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Return the estimate of an extended Kalman filter with exact derivatives by the parameters, M dddq = -Y dbeta.
 
     Args:
         problem: the identification problem.
         start: initial parameters.
-        start_deviation: standard deviation of the initial parameters, relative to the value that alone explains the
+        start_std: standard deviation of the initial parameters, relative to the value that alone explains the
             torques.
         passes: number of passes through the log.
         position_noise, torque_noise: standard deviations; by default from the third differences of the positions and
             from the residuals of the start.
     """
-    options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
+    options = FilterOptions(start, start_std, passes, position_noise, torque_noise)
     return _estimate(problem, "ekf", _extended_step, options)
 
 
 @method("ukf", "unscented Kalman filter on state and parameters", needs={"data", "exact", "torques"},
         depends_on={"order"})
-def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 1,
+def unscented_kalman(problem: Problem, *, start: Start = "wls", start_std: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Return the estimate of an unscented Kalman filter, which propagates sigma points without derivatives.
 
     The method suits robots with few parameters, because each step needs two points per state and parameter. Options are
     those of `ekf`.
     """
-    options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
+    options = FilterOptions(start, start_std, passes, position_noise, torque_noise)
     return _estimate(problem, "ukf", _unscented_step, options)
 
 
@@ -76,7 +76,7 @@ class FilterOptions:
     """Options of both Kalman filters, documented at `extended_kalman`."""
 
     start: Start
-    start_deviation: float
+    start_std: float
     passes: int
     position_noise: float | None
     torque_noise: float | None
@@ -121,8 +121,8 @@ class Dynamics:
         self.sign_width = _SMOOTH_SIGN * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Return regressors without acceleration (points, n, columns), and the addition of a unit acceleration of
-        joint k (points, k, n, columns); columns are the base parameters and, if parameters are known, their torque
+        """Return regressors without acceleration (points, n, columns), and the addition of a unit acceleration of joint
+        k (points, k, n, columns). The columns are the base parameters and, if parameters are known, their torque
         (`with_known`).
 
         The former are averaged over slightly lower and higher velocities, since a filter needs continuous friction.
@@ -242,12 +242,12 @@ class Filter:
     parts: tuple[Samples, ...]
     least_squares: Array
 
-    def run(self, first: Array, deviation: float) -> Estimate:
+    def run(self, first: Array, start_std: float) -> Estimate:
         """Return the estimate after all passes, from base values first (base,) and their relative standard deviation.
         An error is raised if the torque error is much larger than that of least squares."""
         problem, beta = self.problem, first
         regression, alone = problem.regression, problem.lone_values()
-        scale = deviation * np.maximum(np.abs(first), 0.1 * alone)
+        scale = start_std * np.maximum(np.abs(first), 0.1 * alone)
         steps: list[Iteration] = []
         for number in range(self.options.passes):
             state, power, trail = self._once(Gaussian(beta, np.diag(scale)))
@@ -256,7 +256,7 @@ class Filter:
             steps += self._kept(trail, state, power, number)
         facts = Diagnostics.of_fit(
             regression, beta, rank=len(beta), iterations=self.options.passes, converged=True,
-            start_deviation=deviation, innovation_power=power, deviation=f"of the filter, times {np.sqrt(power):.3g} "
+            start_std=start_std, innovation_power=power, standard_errors=f"of the filter, times {np.sqrt(power):.3g} "
             "for innovations that are not the white noise it expects")
         known = OnDemand.known(Uncertainty(power * state.factor @ state.factor.T, "innovations"))
         return Estimate(self.name, problem.model, problem.base, beta, alone > 0, known, diagnostics=facts,
@@ -308,7 +308,7 @@ class Filter:
                 raise NotPossibleError(f"method '{self.name}' diverged "
                                        f"from the motion of {part.source} "
                                        f"at {part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
-                                       "start_deviation, or more noise", "filter-astray")
+                                       "start_std, or more noise", "filter-astray")
             if (k + 1) % every == 0 and k + 1 < len(innovations):
                 trail.append(Gaussian(state.mean[2 * n:], state.factor[2 * n:]))
         return Gaussian(state.mean[2 * n:], triangular(state.factor[2 * n:].T).T), innovations, trail
@@ -319,14 +319,14 @@ class Filter:
             raise NotPossibleError(f"method '{self.name}' diverged: its torque error is "
                                    f"{relative_error:.3g} %, that of least squares {reached:.3g} "
                                    "%", "start from better "
-                                   "parameters or give a smaller start_deviation", "filter-astray")
+                                   "parameters or give a smaller start_std", "filter-astray")
 
 
 def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -> Estimate:
     """Return the estimate of a filter; one that diverges is run again with a smaller initial standard deviation."""
     parts = problem.as_logged()
-    if options.passes < 1 or not options.start_deviation > 0:
-        raise ModelError(f"method '{name}' needs at least one pass and a start_deviation above zero",
+    if options.passes < 1 or not options.start_std > 0:
+        raise ModelError(f"method '{name}' needs at least one pass and a start_std above zero",
                          code="bad-filter-options")
     least = weighted_least_squares(problem).values
     if options.start == "nominal":
@@ -339,10 +339,10 @@ def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -
     runner = Filter(name, problem, step, options, dynamics, parts, least)
     for share in _START_SHARES[:-1]:
         try:
-            return runner.run(first, share * options.start_deviation)
+            return runner.run(first, share * options.start_std)
         except NotPossibleError:
             continue
-    return runner.run(first, _START_SHARES[-1] * options.start_deviation)
+    return runner.run(first, _START_SHARES[-1] * options.start_std)
 
 
 def _slow_power(innovation: Array) -> float:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import NotPossibleError
 from dynid.estimate.covariance import LinearFit, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
+from dynid.estimate.linear import Solution, fit_repeatedly, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Regression, fold
 from dynid.regression.derived import Mixed
@@ -33,44 +33,33 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
     iteration stops when no parameter changes by more than `tolerance` of its standard error. The covariance accounts
     for the autocorrelation of the whitened residuals.
     """
-    solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
-    return likelihood_fit(problem, solution, regression, spread, iterations=steps,
-                          converged=steps < iterations).estimate("ml")
+    start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression))).beta
+    end = fit_repeatedly("ml", start, partial(whitened, problem), iterations, tolerance)
+    return likelihood_fit(problem, end.solution, end.regression, end.noise, iterations=end.steps,
+                          converged=end.steps < iterations).estimate("ml")
 
 
 def likelihood_fit(problem: Problem, solution: Solution, regression: Regression, spread: Array,
                    **more: Any) -> LinearFit:
-    """Return the fit of a solution of whitened equations, with its noise; spread: covariance S (dof, dof) of the
-    joints."""
+    """Return the fit of a solution of whitened equations, with its noise. spread: covariance S (dof, dof) of the
+    joints' residuals."""
     ones, deviations, rows = np.ones(problem.regression.dof), np.sqrt(np.diag(spread)), regression.rows[0]
+    log_likelihood = -0.5 * (rows * np.linalg.slogdet(2.0 * np.pi * spread).logabsdet
+                             + regression.misfits(solution.beta).sum())
     facts = {"residual_correlation": (spread / np.outer(deviations, deviations)).tolist(), "common_rows": rows,
-             "log_likelihood": _log_likelihood(spread, rows, regression.misfits(solution.beta).sum()), **more}
+             "log_likelihood": float(log_likelihood), **more}
     return LinearFit(problem, solution, 1.0 / deviations, cache(
         lambda cov_type: noise(problem, solution, ones, equations=Mixed(problem.equations, _whitener(spread)),
                                regression=regression, cov_type=cov_type)),
         lambda found: naive_covariance(regression, solution, ones), facts)
 
 
-def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Solution, Regression, Array, int]:
-    """Return the solution, its whitened regression, the covariance S between joints, and the number of iterations."""
-    solution = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
-    for step in range(1, iterations + 1):
-        regression, spread = whitened(problem, solution.beta)
-        before = solution.beta
-        solution = solve(regression, stack_enough(regression, np.ones(regression.dof)))
-        moved, unit = np.abs(solution.beta - before), np.sqrt(np.diag(solution.inverse))
-        still = np.all(moved[solution.identified] <= tolerance * unit[solution.identified])
-        if still or step == iterations:
-            return solution, regression, spread, step
-    raise ModelError(f"method 'ml' needs at least one iteration, got {iterations}", code="no-iterations")
-
-
-def whitened(problem: Problem, beta: Array) -> tuple[Regression, Array]:
+def whitened(problem: Problem, beta: Array) -> tuple[Regression, Array, Array]:
     """Return the compressed equations whitened by the covariance S (dof, dof) of the joints' residuals under beta;
-    and S."""
+    equal joint weights (dof,); and S."""
     spread = _residual_covariance(problem, beta)
     regression = fold(Mixed(problem.equations, _whitener(spread)), blocks=1, threads=problem.threads)
-    return replace(regression, prior=problem.regression.prior), spread
+    return replace(regression, prior=problem.regression.prior), np.ones(regression.dof), spread
 
 
 def _whitener(spread: Array) -> Array:
@@ -94,9 +83,3 @@ def _residual_covariance(problem: Problem, beta: Array) -> Array:
     together = (vectors * np.maximum(values, _MIN_CORRELATION_EIGENVALUE)) @ vectors.T
     size = deviations / np.sqrt(np.diag(together))
     return together * np.outer(size, size)
-
-
-def _log_likelihood(spread: Array, rows: int, misfit: float) -> float:
-    """Return the log-likelihood of independent normal residuals with covariance S. misfit: sum of squared whitened
-    residuals."""
-    return float(-0.5 * (rows * np.linalg.slogdet(2.0 * np.pi * spread).logabsdet + misfit))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.errors import NotPossibleError
+from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.bounded import bounded_least_squares
 from dynid.lapack import is_full_rank, solve_triangular
 from dynid.regression import Factor, Regression, Stacked
@@ -24,10 +25,11 @@ class Solution:
 
     Attributes:
         beta: values (base,).
-        inverse: inverse of R'R, with zeros for parameters that are not excited (base, base).
+        inverse: inverse of R'R with the triangular factor R of the equations, zero for parameters that are not excited
+            (base, base).
         excited: mask of the solved columns; all other values are zero (base,).
         identified: mask of parameters that can be distinguished from all excluded ones (base,).
-        confounded: parameters with which excluded parameters are confounded.
+        confounded: parameters with which excluded parameters are confounded, by name.
         factor: triangular factor of the excited columns at unit length (excited, excited).
     """
 
@@ -50,8 +52,8 @@ class Solution:
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
-    """Return the least-squares solution in the excited parameters; the others are zero, with the names of confounded
-    ones.
+    """Return the least-squares solution in the excited parameters; the others are zero, with the names of those they
+    are confounded with.
 
     Bounded parameters stay within bounds. The inverse is that without bounds, since an active bound does not show how
     far the unconstrained value is from it.
@@ -136,6 +138,50 @@ def _own_misfit(factor: Factor) -> tuple[float, int]:
     span = left[:, singular > _NOT_EXCITED * singular.max(initial=0.0)]
     rest = factor.r[:, -1] - span @ (span.T @ factor.r[:, -1])
     return float(rest @ rest), span.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighted:
+    """Last step of a fit whose equations depend on the values before it.
+
+    Attributes:
+        beta: base parameters (base,).
+        solution: unconstrained solution of the equations.
+        regression, weights: the equations, and the weights of their joints (dof,).
+        noise: noise from which the equations were weighted: standard deviations (dof,), or a covariance (dof, dof).
+        steps: number of steps.
+    """
+
+    beta: Array
+    solution: Solution
+    regression: Regression
+    weights: Array
+    noise: Array
+    steps: int
+
+
+def fit_repeatedly(name: str, beta: Array, equations: Callable[[Array], tuple[Regression, Array, Array]],
+                   iterations: int, tolerance: float,
+                   constrained: Callable[[Regression, Array], Array] | None = None) -> Reweighted:
+    """Repeat a fit from base values beta (base,) until none changes by more than `tolerance` of its standard error.
+
+    Args:
+        name: name of the method, for messages.
+        beta: initial base values (base,).
+        equations: returns regression, joint weights (dof,) and noise from the base values of the previous step.
+        iterations: largest number of steps.
+        tolerance: in standard errors.
+        constrained: returns base values (base,) of a weighted regression. Default: those of least squares.
+    """
+    for step in range(1, iterations + 1):
+        regression, weights, noise = equations(beta)
+        solution = solve(regression, stack_enough(regression, weights))
+        before, beta = beta, solution.beta if constrained is None else constrained(regression, weights)
+        moved, unit = np.abs(beta - before), np.sqrt(np.diag(solution.inverse))
+        still = np.all(moved[solution.identified] <= tolerance * unit[solution.identified])
+        if still or step == iterations:
+            return Reweighted(beta, solution, regression, weights, noise, step)
+    raise ModelError(f"method '{name}' needs at least one iteration, got {iterations}", code="no-iterations")
 
 
 def stack_enough(regression: Regression, weights: Array | None) -> Stacked:

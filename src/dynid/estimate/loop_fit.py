@@ -44,7 +44,7 @@ class LoopFit:
     reference_fit: float
     acceleration_gap: float
     growth: float
-    told: bool
+    determined: bool
     forgets: bool
 
     @property
@@ -55,7 +55,7 @@ class LoopFit:
     @property
     def seen(self) -> bool:
         """Whether the log determines the poles of the closed loop."""
-        return self.linear and self.told
+        return self.linear and self.determined
 
     @property
     def natural_frequency(self) -> float:

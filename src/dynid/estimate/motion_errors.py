@@ -2,16 +2,15 @@
 
 Least squares assumes an exact regressor. Two errors do not average out:
 
-- Noise of the positions that the filter passes. With X_e the columns of a motion with the same amount of noise added
-  again, M = E[X_e' W^2 (X_e - X)] is the effect of noise on the normal equations H = X' W^2 X, and the bias is -(H -
-  M)^-1 M b. With D = X_e - X, M is D' D and X' D of the dry columns; X' D of the others is linear in the noise with
-  zero mean.
-- Motion above the cut-off. Columns that are linear in it are filtered like the torques; dry friction is not: the sign
-  of a filtered velocity is not the filtered sign for a robot that vibrates around a reversal, for example due to
-  encoder noise in its control loop. With X_w the columns with dry friction of the whole motion, the bias is -H^-1 X'
-  W^2 (X - X_w) b. Positions do not show this motion, since a loop follows the noise within its bandwidth. The
-  high-frequency part of the torque residuals divided by the inertia is its acceleration, provided that it is coherent
-  with the positions and not far above the motion they show or their noise.
+- Noise of the positions that the filter passes. Let X_e be the columns of a motion with the same amount of noise added
+  again, and D = X_e - X. M = E[X_e' W^2 D] is the effect of noise on the normal equations H = X' W^2 X, and the bias is
+  -(H - M)^-1 M b. M consists of D' D, and of X' D of the dry columns; X' D of the others has zero mean.
+- Motion above the cut-off. Columns that are linear in it are filtered like the torques; dry friction is not. If a robot
+  vibrates around a reversal, as with encoder noise in its loop, the sign of a filtered velocity is not the filtered
+  sign. With X_w the columns with dry friction of the whole motion, the bias is -H^-1 X' W^2 (X - X_w) b. Positions do
+  not show this motion, since a loop follows the noise within its bandwidth. Its acceleration is the high-frequency part
+  of the torque residuals divided by the inertia. Only the part is used that is coherent with the positions, and not far
+  above the motion they show or their noise.
 
 Friction below the smallest speed of a fit is not known either. Rows at these speeds are dropped, but filters mix them
 into their neighbours. A model with a smooth sign assumes a course there; with X_s the dry columns at twice the smallest
@@ -101,11 +100,6 @@ def _few_rows(problem: Problem) -> Problem:
                    places=tuple(problem.places[k] for k in few))
 
 
-def _traceable(problem: Problem) -> bool:
-    """Return whether the recordings are available and their preparation can be repeated."""
-    return len(problem.recordings) == len(problem.data) and all(map(_repeatable, problem.data))
-
-
 def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
     """Return the RMS (dof,) of the effect of position noise on predicted torques in the rows of the regression, N m
     or N; zero if the preparation is unknown."""
@@ -131,8 +125,8 @@ def _floors(samples: Samples) -> Array:
 
 
 def _with_noise(samples: Samples) -> Samples:
-    """Return the samples with the same amount of position noise added again, with the same seed for every log so that
-    the order of logs does not matter."""
+    """Return the samples with the same amount of position noise added again. Every log has the same seed, so that the
+    order of logs does not matter."""
     size = np.sqrt(0.5 * _floors(samples) * samples.rate)
     noise = np.random.default_rng(0).normal(size=samples.q.shape) * size
     signals = samples.filtered
@@ -146,8 +140,8 @@ def _with_noise(samples: Samples) -> Samples:
 
 def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None:
     """Return velocities (samples, joints), one array per log, of the motion above the cut-off estimated from the
-    torques with base values beta (base,); None if the logs are not available."""
-    if not _traceable(problem):
+    torques with base values beta (base,); None if the logs, or the options of their preparation, are not available."""
+    if len(problem.recordings) != len(problem.data) or not all(map(_repeatable, problem.data)):
         return None
     return tuple(_unseen_velocity(problem, samples, log, beta)
                  for samples, log in zip(problem.data, problem.recordings, strict=True))
@@ -257,8 +251,8 @@ def _noise_matrix(problem: Problem, weights: Array) -> Array:
 def _unseen_scores(problem: Problem, unseen: tuple[Array, ...], beta: Array, weights: Array) -> Array:
     """Return X' W^2 (X - X_w) b and X' W^2 (X - X_s) b (2, base) of the available data, for base values b (base,).
 
-    X_w has the dry columns of the motion with unseen velocities (samples, joints), one array per log, and X_s those at
-    no less than twice the smallest speeds of a fit. The products with b are differences of torques.
+    X_w has the dry columns of the motion with unseen velocities (samples, joints), one array per log. X_s has the dry
+    columns at no less than twice the smallest speeds of a fit. The products with b are differences of torques.
     """
     plain, dry, model = problem.equations, dry_columns(problem.model, problem.base), complete(problem.model)
     full = problem.base.expand(np.where(dry, beta, 0.0))

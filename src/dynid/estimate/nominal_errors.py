@@ -67,14 +67,14 @@ class NominalErrors:
         kinds = [group.kind for group in groups]
         return NominalErrors(tuple(groups), *_variances(kinds, halves, score / size, noise))
 
-    def covariance(self, pull: Array) -> Array:
+    def covariance(self, penalty: Array) -> Array:
         """Return the covariance (b, b) of an estimate due to errors of the nominal values.
 
-        pull (b, parameters): sensitivity of the estimate to these errors.
+        penalty (b, parameters): sensitivity of the estimate to these errors.
         """
-        found = np.zeros((len(pull), len(pull)))
+        found = np.zeros((len(penalty), len(penalty)))
         for v, group in zip(self.variances, self.groups, strict=True):
-            through = pull @ group.half
+            through = penalty @ group.half
             found += v * (through @ through.T)
         return found
 
@@ -90,9 +90,9 @@ class NominalErrors:
 def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[ErrorGroup]:
     """Return the groups of parameters with a common error.
 
-    They are the shape of each body with its nominal pseudo-inertia (4, 4), the masses of all bodies, and each kind of
-    the other parameters by their scale (parameters,). A body that is not physically consistent, or has no size, has
-    errors of the scale of its parameters.
+    There is one group for the shape of each body, one for the masses of all bodies, and one for each symbol of the
+    other parameters. matrices: nominal pseudo-inertia (4, 4) of each body. scale (parameters,): scales of the
+    parameters. A body that is not physically consistent, or has no size, has errors of the scale of its parameters.
     """
     width, masses, found = len(parameters), [], []
     body = np.zeros(width, dtype=bool)

@@ -58,13 +58,8 @@ def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> 
     columns = np.column_stack([stacked.r[:, others], stacked.r[:, found] * (torque / size[found]), stacked.rho])
     penalties = np.zeros((len(others), columns.shape[1]))
     np.fill_diagonal(penalties, np.sqrt(np.maximum(ridge[others], SMALLEST_RIDGE)) * size[others])
-    inner = _eliminated(np.vstack([columns, penalties]), len(others))
+    inner = triangular(columns, penalties)[len(others):-1, len(others):]  # all other columns are eliminated
     return 1.0 / (torque * _likely_share(inner[:, :-1], inner[:, -1])) ** 2
-
-
-def _eliminated(columns: Array, first: int) -> Array:
-    """Return equations (k, k + 1) in the remaining columns after elimination of the first ones."""
-    return np.asarray(triangular(columns)[first:columns.shape[1] - 1, first:])
 
 
 def _likely_share(matrix: Array, target: Array) -> float:

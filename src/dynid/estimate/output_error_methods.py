@@ -142,14 +142,14 @@ class Linearisation:
     log_rows: tuple[int, ...]
 
     @property
-    def deviation(self) -> Array:
+    def residual_std(self) -> Array:
         """RMS difference of measured and simulated output of each joint (dof,)."""
         return np.sqrt(np.mean(self.residual ** 2, axis=0))
 
     @property
     def weights(self) -> Array:
         """Weight of each joint (dof,): 1 / standard deviation of its error."""
-        return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
+        return 1.0 / np.maximum(self.residual_std, 1e-9 * max(float(self.residual_std.max()), 1e-300))
 
 
 def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:
@@ -174,8 +174,9 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
 
 
 def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping: float) -> tuple[Array, float, float]:
-    """Return a step (base,) that does not increase the error, zero if there is none (Levenberg damping, from
-    `damping` on); the relative change of the error, and the damping for the next step."""
+    """Return a step (base,) that does not increase the error, zero if none is found; the relative change of the error;
+    and the damping for the next step. damping: initial Levenberg damping, which grows until the error does not
+    increase."""
     weights, scale = here.weights, criterion.scale
     moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
     miss = (here.residual * weights).ravel()

@@ -15,8 +15,8 @@ def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, d
     """Return the covariance (b, b) of an estimate due to its regularisation, with an upper bound from the data.
 
     The error of a regularised estimate is that of the unregularised one plus their difference, which is known.
-    Regularisation is a contraction, so the two parts are not positively correlated, and the mean square error is at
-    most the variance without regularisation plus the squared difference.
+    Regularisation is a contraction, so the two parts are not positively correlated. The mean square error is therefore
+    at most the variance without regularisation plus the squared difference.
 
     Args:
         by_penalty: covariance by estimated errors of the target values of the regularisation (b, b).
@@ -34,10 +34,10 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
     """Return the squared error (base, base) by the ridge penalties of terms, as noise of the equations.
 
     The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
-    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The error is
-    at least that of the joint in which the same symbol has the largest torque, because the penalty alone makes
-    undetermined values small. The errors of bodies and rotors are at most those that the estimate without penalties
-    allows (`at_most_the_difference`). Those of friction are not limited, because its terms are approximate.
+    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The penalty
+    alone makes undetermined values small. The error is therefore at least that of the joint in which the same symbol
+    has the largest torque. The errors of bodies and rotors are at most those that the estimate without penalties allows
+    (`at_most_the_difference`). Those of friction are not limited, because its terms are approximate.
 
     Args:
         regression: the equations.
@@ -53,7 +53,7 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
                    and (ridge > 0 or (leads[c].kind.group == "offset" and item.kind.group == "friction"))
                    for item, unit, ridge in zip(leads, base.units, base.ridge, strict=True)]
         size = np.append(size, np.sum(np.abs(solution.beta[divided])))
-    pull = regression.pull(weights)
+    pull = regression.ridge_penalty(weights)
     norm = np.sqrt(pull[pulled] / base.ridge[pulled])
     symbols = np.array([leads[c].symbol for c in pulled])
     for symbol in dict.fromkeys(symbols):

@@ -23,7 +23,7 @@ from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
 from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import FlexibleModel, LinearModel
-from dynid.model.held import held_values
+from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
@@ -145,18 +145,18 @@ class Problem:
         if base is None:
             base = identifiable_parameters(model, dataset.recordings) or base_parameters(
                 model, unmeasured=unmeasured_joints(logs))
-        held = held_values(model)
+        held = fixed_inertia_values(model)
         facts = check_known(base, {**{name: value for name, value in held.items() if name not in base.known},
                                    **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         model = fitted_model(model, logs, base, threads)
-        equations = CachedEquations.of(equations_of(model, logs, base)) if dataset.is_held else None
+        equations = CachedEquations.of(equations_of(model, logs, base)) if dataset.is_in_memory else None
         regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
         places, few, behind = dataset.excerpt()
-        is_excerpt = not dataset.is_held or any(a is not b for a, b in zip(few, logs, strict=False))
+        is_excerpt = not dataset.is_in_memory or any(a is not b for a, b in zip(few, logs, strict=False))
         problem = Problem(model, regression, few, nominal, threads, behind, controller, dataset, places, folded,
                           is_excerpt=is_excerpt)
         if equations is not None and not is_excerpt:
@@ -313,7 +313,7 @@ def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
     if estimate.theta is not None:
         theta = estimate.theta.copy()
         theta[estimate.base.independent] += values - estimate.values
-    facts = estimate.diagnostics.with_facts({"held_at_bounds": [
+    facts = estimate.diagnostics.with_facts({"fixed_at_bounds": [
         name for name, held in zip(estimate.names, (values == low) | (values == high), strict=True) if held]})
     if estimate.base is problem.base:
         facts = facts.with_facts(Diagnostics.of_fit(problem.regression, values, rank=facts.rank))

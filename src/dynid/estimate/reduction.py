@@ -2,8 +2,8 @@
 
 A `View` of a fit gives, for any kept set of parameters, their values, their standard errors, and the cost of removing
 the others. Rules select the next parameter to remove (Ardiani, s. 1.3.2.2): the parameter of largest relative standard
-error while it is above a threshold ("deviation") or a multiple of the smallest ("ratio", Gautier et al. 2013), or as
-long as an F-test allows ("f-test", eq. 1.35); all at once those above ten times the smallest ("smallest", Khalil and
+error while it is above a threshold ("standard-error") or a multiple of the smallest ("ratio", Gautier et al. 2013), or
+as long as an F-test allows ("f-test", eq. 1.35); all at once those above ten times the smallest ("smallest", Khalil and
 Dombre 2002); and those with little torque, by the diagonal of R of the columns times their values ("r"), or by their
 singular values ("singular"), both of Pham and Gautier 1991.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -112,23 +112,29 @@ class _Rule:
             raise ModelError(f"a threshold must be above zero and alpha between 0 and 1, got {self.threshold} and "
                              f"{self.alpha}", code="bad-threshold")
 
+    def allows(self, gone: int, statistic: float, free: float) -> bool:
+        """Return whether `gone` parameters may be removed by the F-test with `free` degrees of freedom."""
+        from scipy.special import fdtri
+
+        return self.criterion != "f-test" or statistic < float(fdtri(gone, min(free, 1e9), 1.0 - self.alpha))
+
     def facts(self, removed: list[Removal], before: float) -> dict[str, Any]:
         """Return facts about the removal for the diagnostics of an estimate."""
         return {"criterion": self.criterion, "removed": [one.name for one in removed], "relative_error_before": before}
 
 
-def essential(problem: Problem, *, criterion: str = "deviation", threshold: float | None = None, alpha: float = 0.05,
-              rows: str = "effective", weights: Array | None = None, method: str = "wls",
+def essential(problem: Problem, *, criterion: str = "standard-error", threshold: float | None = None,
+              alpha: float = 0.05, rows: str = "effective", weights: Array | None = None, method: str = "wls",
               options: Mapping[str, Any] | None = None, unseen: bool = False) -> Essential:
     """Remove base parameters that are not significant, and estimate the others again.
 
     Args:
         problem: the identification problem.
-        criterion: "deviation" removes the parameter of largest relative standard error, one at a time, while it exceeds
-            the threshold (30 percent); "ratio" while it exceeds 30 times the smallest; "f-test" while the reduced model
-            is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r) (Ardiani, eq. 1.35);
-            "smallest" removes all above 10 times the smallest at once; "r" and "singular" remove those whose
-            independent torque is below 1 percent of the largest.
+        criterion: "standard-error" removes the parameter of largest relative standard error, one at a time, while it
+            exceeds the threshold (30 percent); "ratio" while it exceeds 30 times the smallest; "f-test" while the
+            reduced model is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r)
+            (Ardiani, eq. 1.35); "smallest" removes all above 10 times the smallest at once; "r" and "singular"
+            remove those whose independent torque is below 1 percent of the largest.
         threshold: threshold of the criterion, if not the default above.
         alpha: significance level of the F-test.
         rows: number r of rows in the F-test: "effective" or "all".
@@ -161,8 +167,6 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
 def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | None,
                    facts: Mapping[str, Any]) -> Essential:
     """Remove parameters by algebra on the compressed factor; the last estimate has its own standard errors."""
-    from scipy.special import fdtri
-
     regression, names = problem.regression, problem.base.names
     if weights is None and name != "ols":
         weights = joint_weights(regression)
@@ -179,12 +183,7 @@ def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | No
         raise NotPossibleError(f"{count:.0f} {rule.rows} rows are too few for an F-test of {len(first)} base "
                                "parameters; record a longer motion", code="too-few-rows")
     view = FoldedView(stacked, noisy.middle, stacked.select(first).rest, free)
-    choose = chooser(rule.criterion, rule.threshold, view, first, stacked)
-
-    def allowed(gone: int, statistic: float) -> bool:
-        return rule.criterion != "f-test" or statistic < float(fdtri(gone, free, 1.0 - rule.alpha))
-
-    kept, more = walked(view, first, names, choose, allowed)
+    kept, more = walked(view, first, names, rule, stacked, free)
     removed = [*(Removal(names[c], np.inf, 0.0) for c in np.flatnonzero(~full.excited)), *more]
     reduced = replace(problem, regression=regression.select(kept))
     before = linear_estimate(problem, name, weights, **facts)
@@ -205,29 +204,21 @@ def _with_shape(problem: Problem, found: Estimate) -> Problem:
 
 def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any]) -> Essential:
     """Remove parameters by the covariance of the estimate, and estimate again until no more are removed."""
-    from scipy.special import fdtri
-
     before = estimate = identify(problem, method=name, **options)
     removed, reduced = list[Removal](), problem
     for _ in range(_MAX_REFITS):
         size = np.diag(estimate.covariance)
         first = np.flatnonzero((size > 0) & np.isfinite(size)).astype(np.int64)
-        view: View = NormalView(estimate.values, estimate.covariance)
         stacked = stack_enough(reduced.regression, joint_weights(reduced.regression))
-        choose = chooser(rule.criterion, rule.threshold, view, first, stacked)
-
-        def allowed(gone: int, statistic: float, free: float = estimate.uncertainty.degrees_of_freedom) -> bool:
-            free = free if np.isfinite(free) else 1e9
-            return rule.criterion != "f-test" or statistic < float(fdtri(gone, free, 1.0 - rule.alpha))
-
-        kept, more = walked(view, first, reduced.base.names, choose, allowed)
+        kept, more = walked(NormalView(estimate.values, estimate.covariance), first, reduced.base.names, rule, stacked,
+                            estimate.uncertainty.degrees_of_freedom)
         unknown = [Removal(reduced.base.names[c], np.inf, 0.0) for c in range(len(size)) if c not in set(first)]
         if not more and not unknown:
             break
         removed += [*unknown, *more]
         reduced = replace(reduced, regression=reduced.regression.select(kept))
         estimate = identify(reduced, method=name, **options)
-        if rule.criterion not in ("deviation", "ratio"):
+        if rule.criterion not in ("standard-error", "ratio"):
             break
     error = before.diagnostics.relative_error
     estimate = replace(estimate, diagnostics=estimate.diagnostics.with_facts({"essential": rule.facts(removed, error)}))
@@ -258,8 +249,8 @@ def _unseen(problem: Problem, rule: _Rule, name: str, weights: Array | None) -> 
     return float(before), float(after)
 
 
-THRESHOLDS = {"deviation": 30.0, "ratio": 30.0, "smallest": 10.0, "r": 1.0, "singular": 1.0}
-RULES = ("deviation", "ratio", "f-test", "smallest", "r", "singular")
+THRESHOLDS = {"standard-error": 30.0, "ratio": 30.0, "smallest": 10.0, "r": 1.0, "singular": 1.0}
+RULES = ("standard-error", "ratio", "f-test", "smallest", "r", "singular")
 
 
 @dataclass(frozen=True)
@@ -277,20 +268,17 @@ class KeptParameters(NamedTuple):
     squares in units of the noise variance."""
 
     values: Array
-    deviations: Array
+    std: Array
     cost: float
 
     @property
     def relative(self) -> Array:
         """Relative standard errors (kept,) of the kept parameters, percent."""
         size = np.abs(self.values)
-        return np.where(size > 0, 100.0 * self.deviations / np.where(size > 0, size, 1.0), np.inf)
+        return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
 
-class View(Protocol):
-    """Protocol of a fit that can be evaluated with only some of its parameters, given by their indices."""
-
-    def __call__(self, kept: Ints) -> KeptParameters: ...
+View = Callable[[Ints], KeptParameters]  # a fit with only some of its parameters, given by their indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,9 +297,9 @@ class FoldedView:
         scale = np.linalg.norm(part.r, axis=0)
         half = solve_triangular(part.r / scale, np.eye(len(kept))) / scale[:, None]
         inverse = half @ half.T
-        deviations = np.sqrt(np.diag(inverse @ self.middle[np.ix_(kept, kept)] @ inverse))
+        std = np.sqrt(np.diag(inverse @ self.middle[np.ix_(kept, kept)] @ inverse))
         cost = (part.rest - self.rest) / self.rest * self.free if self.rest > 0 else np.inf
-        return KeptParameters(half @ part.rho, deviations, float(cost))
+        return KeptParameters(half @ part.rho, std, float(cost))
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,11 +326,19 @@ class NormalView:
 Choose = Callable[[Ints, Array], int | None]  # kept ones, relative standard errors -> next to remove
 
 
-def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
-           allowed: Callable[[int, float], bool] = lambda gone, statistic: True) -> tuple[Ints, list[Removal]]:
-    """Return the indices of the kept parameters, ascending, and the removed parameters in order of removal. allowed:
-    function of the number of removals and the F-statistic that accepts a removal."""
-    kept, removed = first, list[Removal]()
+def walked(view: View, first: Ints, names: Sequence[str], rule: _Rule, stacked: Stacked,
+           free: float) -> tuple[Ints, list[Removal]]:
+    """Remove parameters by a rule; return the indices of the kept ones, ascending, and the removed ones in order.
+
+    Args:
+        view: the fit.
+        first: indices of the parameters to begin with (k,).
+        names: names of all base parameters.
+        rule: rule of the removal.
+        stacked: equations of all joints.
+        free: degrees of freedom of an F-test.
+    """
+    kept, removed, choose = first, list[Removal](), chooser(rule.criterion, rule.threshold, view, first, stacked)
     while len(kept) > 1:
         relative = view(kept).relative
         worst = choose(kept, relative)
@@ -352,7 +348,7 @@ def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
         fewer = np.delete(kept, place)
         gone = len(first) - len(fewer)
         statistic = view(fewer).cost / gone
-        if not allowed(gone, statistic):
+        if not rule.allows(gone, statistic, free):
             break
         kept = fewer
         removed.append(Removal(names[worst], float(relative[place]), float(statistic)))
@@ -361,10 +357,10 @@ def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
 
 def chooser(rule: str, threshold: float, view: View, first: Ints, stacked: Stacked) -> Choose:
     """Return a function that chooses the next parameter to remove by a rule."""
-    if rule in ("deviation", "ratio", "f-test"):
+    if rule in ("standard-error", "ratio", "f-test"):
         def largest(kept: Ints, relative: Array) -> int | None:
             worst = int(np.argmax(relative))
-            limit = {"deviation": threshold, "ratio": threshold * float(relative.min()), "f-test": -1.0}[rule]
+            limit = {"standard-error": threshold, "ratio": threshold * float(relative.min()), "f-test": -1.0}[rule]
             return int(kept[worst]) if relative[worst] > limit else None
         return largest
     if rule == "smallest":

@@ -20,13 +20,13 @@ from dynid.model import Parameters
 from dynid.regression import BaseParameters, Regression, Stacked
 from dynid.robot import inertia as ten
 
-RULES = ("one-deviation", "minimum")
+RULES = ("one-standard-error", "minimum")
 _LEAST_SCALE = 0.1  # of the typical value of its kind: smallest scale of a parameter with a nominal value near zero
 _STRENGTH_DECADES = np.arange(-14.0, 1.01, 0.25)  # candidates, in decades of the largest squared singular value
 
 
 @method("ridge", "least squares regularised toward the nominal model", needs={"blocks"}, gives={"theta"})
-def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-deviation") -> Estimate:
+def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-standard-error") -> Estimate:
     """Return all standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) /
     scale|^2.
 
@@ -34,8 +34,8 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     radius of gyration about the link frame; all others by their nominal value, or a tenth of the usual one of their
     kind and unit if that is larger; those without a nominal value are regularised toward zero (see
     `nominal_and_scales`). With independent rows, 1 / sqrt(strength) is the relative error of the nominal values. By
-    default the strength is chosen by cross-validation: rule "minimum" takes the smallest error, "one-deviation" the
-    largest strength whose loss is within one standard error of it.
+    default the strength is chosen by cross-validation: rule "minimum" takes the smallest error, "one-standard-error"
+    the largest strength whose loss is within one standard error of it.
 
     The covariance is the mean square error: noise, and the bias by the estimated errors of the nominal values
     (`nominal_errors`). Parameters that the data do not excite are marked as not identified.
@@ -55,17 +55,18 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     theta = scaled.theta(np.array([strength]))[0]
     known = solve(regression, stacked)
     solution = replace(known, beta=problem.base.reduce(theta), inverse=scaled.inverse(strength))
-    fit, pull = LinearFit.of(problem, solution, weights, strength=float(strength), **facts), scaled.pull(strength)
+    fit = LinearFit.of(problem, solution, weights, strength=float(strength), **facts)
+    penalty = scaled.ridge_penalty(strength)
 
     def uncertain(cov_type: CovType | None) -> Uncertainty:
         found = fit.noise(cov_type)
         by_noise = found.covariance(solution)
         errors = _nominal_errors(problem, stacked, found, known.excited, nominal, scale)
-        by_nominal = at_most_the_difference(errors.covariance(pull), by_noise, found.covariance(known),
+        by_nominal = at_most_the_difference(errors.covariance(penalty), by_noise, found.covariance(known),
                                             solution.beta - known.beta)
         covariance = by_noise + by_nominal
         return fit.uncertainty(cov_type, covariance=covariance, nominal_wrong_by=errors.wrong_by(scale),
-                               deviation_from_noise_alone=np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist(),
+                               std_from_noise_alone=np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist(),
                                notes=leaning(problem.base, np.diag(by_nominal), np.diag(covariance), known.identified))
 
     return replace(fit.estimate("ridge"), uncertainty_of=OnDemand(uncertain), theta=theta)
@@ -109,11 +110,11 @@ class RidgeProblem:
         return (self.base.matrix * self.scale) @ self.right
 
     def inverse(self, strength: float) -> Array:
-        """Return (H + strength B^-T scale^-2 B^-1)^-1 (base, base), the inverse of the regularised normal matrix."""
+        """Return the inverse (base, base) of the normal matrix of the base parameters, including the regularisation."""
         half = self._to_base / np.sqrt(self.singular ** 2 + strength)
         return half @ half.T
 
-    def pull(self, strength: float) -> Array:
+    def ridge_penalty(self, strength: float) -> Array:
         """Return the sensitivity (base, parameters) of the base values to errors of the nominal values."""
         return (self._to_base * (strength / (self.singular ** 2 + strength))) @ (self.right.T / self.scale)
 
@@ -133,8 +134,8 @@ def _nominal_errors(problem: Problem, stacked: Stacked, found: ScoreNoise, excit
 
 def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:
     """Return nominal values (parameters,) and scales (parameters,). Parameters without a nominal value, such as
-    friction and offsets, are regularised toward zero, scaled by the value that alone would give torques as large as
-    the measured ones."""
+    friction and offsets, are regularised toward zero. Their scale is the value that alone would give torques as large
+    as the measured ones."""
     parameters, given = problem.base.parameters, problem.nominal
     missing = np.array([given is None and item.nominal is None for item in parameters])
     if any(gone and item.body is not None for gone, item in zip(missing, parameters, strict=True)):
@@ -184,7 +185,7 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
     loss = errors - errors[:, [best]]
     deviation = loss.std(axis=0, ddof=1) / np.sqrt(len(whole))
     chosen = best
-    if rule == "one-deviation":
+    if rule == "one-standard-error":
         chosen = int(np.flatnonzero(loss.mean(axis=0) <= deviation + 1e-12 * mean[best]).max(initial=best))
     facts = {"rule": rule, "strengths": strengths.tolist(), "left_out_error": np.sqrt(mean).tolist(),
              "left_out_blocks": len(whole)}

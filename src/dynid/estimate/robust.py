@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
+from dynid.estimate.linear import Solution, fit_repeatedly, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType
 from dynid.regression import Regression, fold
@@ -72,9 +72,9 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
     """
     chosen = chosen_loss("irls", loss, tuning)
     start, scale = robust_start(problem, iterations)
-    solution, scale, steps = _descend(problem, chosen, start, scale, iterations, tolerance)
-    return robust_fit(problem, chosen, solution, scale, loss=loss, iterations=steps,
-                      converged=steps < iterations).estimate("irls")
+    end = fit_repeatedly("irls", start, lambda beta: reweighted(problem, chosen, beta, scale), iterations, tolerance)
+    return robust_fit(problem, chosen, end.solution, scale, loss=loss, iterations=end.steps,
+                      converged=end.steps < iterations).estimate("irls")
 
 
 def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
@@ -89,9 +89,10 @@ def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
 def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
     """Return base parameters (base,) of nearly the smallest sum of absolute residuals, and the standard deviation of
     each joint's noise (dof,)."""
-    start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
-    found, scale, _ = _descend(problem, huber(_START_BEND), start.beta, None, iterations, _START_TOLERANCE)
-    return found.beta, scale
+    start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression))).beta
+    found = fit_repeatedly("irls", start, lambda beta: reweighted(
+        problem, huber(_START_BEND), beta, _noise_scale(problem, beta)), iterations, _START_TOLERANCE).beta
+    return found, _noise_scale(problem, found)
 
 
 def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **more: Any) -> LinearFit:
@@ -117,34 +118,20 @@ def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **m
 
     shares = [float(np.mean(np.abs(u) > _OUTLIER_STANDARD_DEVIATIONS)) if len(u) else 0.0 for u in in_deviations]
     return LinearFit(problem, effective, weights, found, naive,
-                     {"tuning": by.tuning, "noise_deviation_per_joint": scale.tolist(),
+                     {"tuning": by.tuning, "noise_std_per_joint": scale.tolist(),
                       "outlier_share_per_joint": shares, **more})
 
 
-def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, iterations: int,
-             tolerance: float) -> tuple[Solution, Array, int]:
-    """Repeat reweighted least squares until convergence; with scale None the noise is estimated before every step."""
-    for step in range(1, iterations + 1):
-        size = _noise_scale(problem, beta) if scale is None else scale
-        regression = reweighted(problem, loss, beta, size)
-        solution = solve(regression, regression.stack(1.0 / size))
-        moved, unit = np.abs(solution.beta - beta), np.sqrt(np.diag(solution.inverse))
-        beta = solution.beta
-        still = np.all(moved[solution.identified] <= tolerance * unit[solution.identified])
-        if still or step == iterations:
-            return solution, _noise_scale(problem, beta) if scale is None else scale, step
-    raise ModelError(f"method 'irls' needs at least one iteration, got {iterations}", code="no-iterations")
-
-
-def reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Regression:
-    """Return the compressed equations with rows weighted by the loss of their residuals under beta."""
+def reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> tuple[Regression, Array, Array]:
+    """Return the compressed equations with rows weighted by the loss of their residuals under beta (base,); the joint
+    weights (dof,); and the standard deviation of each joint's noise (dof,), `scale`."""
     columns = [factor.columns for factor in problem.regression.factors]
 
     def weight(j: int, rows: Array) -> Array:
         return np.sqrt(loss.weight((rows[-1] - beta[columns[j]] @ rows[:-1]) / scale[j]))
 
     regression = fold(Weighted(problem.equations, weight), blocks=1, threads=problem.threads)
-    return replace(regression, prior=problem.regression.prior)
+    return replace(regression, prior=problem.regression.prior), 1.0 / scale, scale
 
 
 def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:

@@ -11,10 +11,10 @@ s is searched (variable projection; Ardiani, eq. 2.23-2.26):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -51,10 +51,10 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     """Return the weighted least-squares estimate with estimation of the free shape parameters of the model.
 
     span: shape parameters are searched within a factor `span` of their current value, first on a grid joint by joint,
-    then jointly with weights as in `wls`, until none changes by more than `tolerance` of its standard error. The
-    estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and all standard
-    errors include the uncertainty of the shape. If all parameters with a shape are within two standard errors of zero,
-    its standard error is infinite.
+    then jointly with weights as in `wls`. The search ends when none changes by more than `tolerance` of its standard
+    error. The estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and
+    all standard errors include the uncertainty of the shape. If all parameters with a shape are within two standard
+    errors of zero, its standard error is infinite.
     """
     found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance)
     return replace(found.free.estimate("sls"), uncertainty_of=OnDemand.known(
@@ -130,7 +130,7 @@ def _undetermined_shape_notes(names: Sequence[str]) -> tuple[Note, ...]:
     """Return a note on shape parameters that the data do not determine, if there are any."""
     if not names:
         return ()
-    return (Note("shape-not-told", f"the data do not distinguish friction of shape {', '.join(names)} from simpler "
+    return (Note("shape-unresolved", f"the data do not distinguish friction of shape {', '.join(names)} from simpler "
                                    "friction: its coefficient is within two standard errors of zero, or its shape "
                                    "is at the end of the searched range; remove that part, or move more slowly or "
                                    "faster"),)
@@ -156,7 +156,8 @@ def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach:
     found, _, step = _grid(problem, dependence, samples, center, reach)
     tries = [_grid(problem, dependence, samples, valley, step) for valley in found]
     if len(dependence.shared):
-        return min(tries, key=lambda tried: _log_likelihood_loss(tried[1]))[0][0]
+        # Log-likelihood of joints with these residual sums of squares, each with its own noise.
+        return min(tries, key=lambda tried: float(np.sum(np.log(tried[1][tried[1] > 0]))))[0][0]
     best = center.copy()
     for j in range(dependence.model.dof):
         deepest = min(tries, key=lambda tried: tried[1][j])
@@ -171,11 +172,6 @@ def _without_known(problem: Problem) -> tuple[Samples, ...]:
         return problem.data
     return tuple(replace(log, tau=log.tau - complete(problem.model).inverse_dynamics(values, log.q, log.dq, log.ddq))
                  for log in problem.data)
-
-
-def _log_likelihood_loss(misfits: Array) -> float:
-    """Return the log-likelihood loss of joints with these residual sums of squares (dof,), each with its own noise."""
-    return float(np.sum(np.log(misfits[misfits > 0])))
 
 
 def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples], center: Array,
@@ -228,9 +224,9 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
 
 def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: dict[int, Array]
              ) -> tuple[Array, Array]:
-    """Return the deepest minima (valleys, shapes) of the losses, depths[j] over the values (shapes, points) of a
-    joint's shape parameters, and the loss (dof,) of each joint in the deepest. For shared shapes a minimum is one of
-    the sum over joints."""
+    """Return the deepest minima (valleys, shapes) of the losses, and the loss (dof,) of each joint in the deepest.
+    depths: the losses of joint j over the values (shapes, points) of its shape parameters, by j. For shared shapes a
+    minimum is one of the sum over joints."""
     valleys, misfit = np.repeat(center[None], _GRID_STARTS, axis=0), np.zeros(dependence.model.dof)
     shared = dependence.shared
     picked = np.zeros((_GRID_STARTS, len(center)), dtype=np.int64)
@@ -279,12 +275,8 @@ def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Ar
 
 
 # -- Gauss-Newton, all joints together -------------------------------------------------------------
-class Inside(Protocol):
-    """Function that returns the best base parameters (base,) of weighted equations under constraints."""
-
-    def __call__(self, problem: Problem, stacked: Stacked) -> Array:
-        """Return the constrained base parameters (base,) of the weighted equations `stacked` of a problem."""
-        ...
+# Function that returns the best base parameters (base,) of a problem's weighted equations under constraints.
+Inside = Callable[[Problem, Stacked], Array]
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,7 +62,7 @@ def summary_html(estimate: Estimate) -> str:
     """Return the table of an estimate as HTML for notebooks, with units."""
     lines = [(name, value, unit, *rest) for (name, value, *rest), unit in zip(rows(estimate), estimate.base.units,
                                                                               strict=True)]
-    shown = table(("", "value", "unit", "deviation", "relative", "expression"), lines, words=(0, 2, 5))
+    shown = table(("", "value", "unit", "std error", "relative", "expression"), lines, words=(0, 2, 5))
     return card(headline(estimate), shown, *(paragraph(note) for note in _notes(estimate)))
 
 

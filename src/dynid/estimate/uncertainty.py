@@ -17,7 +17,7 @@ from dynid.threads import one_blas_thread
 # rows, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
 CovType = Literal["correlated", "blocks", "independent", "posterior", "instruments", "innovations"]
 # Facts that files of earlier versions contain in the diagnostics of the fit.
-EARLIER_FACTS = ("deviation_inflation", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
+EARLIER_FACTS = ("std_inflation", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Uncertainty:
         cov_type: type of the covariance, see `dynid.estimate.covariance`.
         degrees_of_freedom: degrees of freedom of Student's t for intervals; infinite for a normal distribution.
         notes: limitations of the standard errors.
-        facts: numbers by name. "deviation_inflation": ratio of the standard errors to those of independent rows, the
+        facts: numbers by name. "std_inflation": ratio of the standard errors to those of independent rows, the
             median over the parameters. "textbook_std" (base,): textbook standard errors. "effective_rows_per_joint"
             (dof,): effective number of independent rows. "autocovariance" of the residuals, one list per joint, at
             "autocovariance_rate", Hz. Others belong to a method.
@@ -50,9 +50,8 @@ class OnDemand:
     """
 
     def __init__(self, compute: Callable[[CovType | None], Uncertainty], cov_type: CovType | None = None) -> None:
-        self._compute: Callable[[CovType | None], Uncertainty] | None = compute
-        self._cov_type = cov_type
-        self._found: dict[str, Uncertainty] = {}
+        self._compute, self._cov_type = compute, cov_type
+        self._found: list[Uncertainty] = []
 
     @staticmethod
     def known(found: Uncertainty) -> OnDemand:
@@ -66,18 +65,16 @@ class OnDemand:
         return OnDemand(compute)
 
     def __call__(self) -> Uncertainty:
-        compute = self._compute
-        if "it" not in self._found and compute is not None:
+        if not self._found:
             with one_blas_thread():
-                self._found.setdefault("it", compute(self._cov_type))
-        return self._found["it"]
+                self._found.append(self._compute(self._cov_type))
+        return self._found[0]
 
     def by(self, cov_type: CovType) -> OnDemand:
         """Return the uncertainty of the estimate with a covariance of a named type."""
         if cov_type not in get_args(CovType):
             raise ModelError(f"there is no cov_type '{cov_type}'; there are {', '.join(get_args(CovType)[:3])}",
                              code="unknown-cov-type")
-        assert self._compute is not None
         return OnDemand(self._compute, cov_type)
 
     def then(self, change: Callable[[Uncertainty], Uncertainty]) -> OnDemand:

@@ -127,13 +127,8 @@ def with_imu_errors(estimate: Estimate, problem: Problem, bodies: Sequence[Whole
         return estimate
 
     def wider(found: Uncertainty) -> Uncertainty:
-        if not np.all(np.isfinite(np.diag(found.covariance))):
-            known = np.isfinite(np.diag(found.covariance))
-        else:
-            known = np.ones(len(found.covariance), dtype=bool)
-        extra = _from_bias(estimate, problem, bodies, model, known)
-        covariance = found.covariance.copy()
-        covariance[np.ix_(known, known)] += extra
+        known, covariance = np.isfinite(np.diag(found.covariance)), found.covariance.copy()
+        covariance[np.ix_(known, known)] += _from_bias(estimate, problem, bodies, model, known)
         return replace(found, covariance=covariance)
 
     return replace(estimate, uncertainty_of=estimate.uncertainty_of.then(wider))

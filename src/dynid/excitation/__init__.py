@@ -3,25 +3,18 @@ design."""
 
 from dynid.excitation.exciting_motion import ExcitingMotion, assess, slow_enough
 from dynid.excitation.information import Information, magnitudes
-from dynid.excitation.limits import (
-    Capsule,
-    HalfSpace,
-    LimitReport,
-    Limits,
-    Usage,
-    Workspace,
-    box,
-    check_limits,
-    inside_box,
-    read_limits,
-    sphere,
-)
+from dynid.excitation.limits.limit_check import LimitReport, Usage, check_limits
+from dynid.excitation.limits.limits_file import read_limits
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.workspace import Capsule, HalfSpace, Workspace, box, inside_box, sphere
 from dynid.excitation.motion_design import excite
 from dynid.excitation.null_space import SelfMotion, null_space_motion, self_motion
 from dynid.excitation.random_motions import Sines, random_points, random_sines, random_spline
 from dynid.excitation.room import Room, RoomMotion, room_motion
-from dynid.excitation.search import CRITERIA, Criterion, Measurement, PriorKnowledge, Search
-from dynid.excitation.standing import Standing, WholeBodyTrajectory
+from dynid.excitation.search.criteria import CRITERIA, Criterion
+from dynid.excitation.search.experiment_design import Measurement, PriorKnowledge, Search
+from dynid.excitation.standing.options import Standing
+from dynid.excitation.standing.whole_body_trajectory import WholeBodyTrajectory
 from dynid.excitation.sweeps import (
     PayloadPair,
     coupling_sweep,
@@ -30,22 +23,17 @@ from dynid.excitation.sweeps import (
     inertia_sweep,
     payload_pair,
 )
-from dynid.excitation.trajectories import (
-    BSpline,
-    Family,
-    Fourier,
-    FourierPlusQuintic,
+from dynid.excitation.trajectories.families import BSpline, Family, Fourier, FourierPlusQuintic, Splines
+from dynid.excitation.trajectories.trajectory import (
     FourierQuintic,
     FourierSeries,
     Joined,
     Motion,
     Piecewise,
     Slowed,
-    Splines,
     Trajectory,
-    read_trajectory,
-    write_trajectory,
 )
+from dynid.excitation.trajectories.trajectory_file import read_trajectory, write_trajectory
 from dynid.excitation.waypoints import approach, quintics, quintics_within, trapezoids
 
 __all__ = [

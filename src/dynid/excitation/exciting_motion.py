@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
-from dynid.dynamics import forward_kinematics
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import NotPossibleError
+from dynid.excitation.information import nominal_base_values
 from dynid.excitation.limits.limit_check import LimitReport, Usage, check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
 from dynid.excitation.search.experiment_design import ExperimentDesign, Measurement, PriorKnowledge, design_experiment
 from dynid.excitation.standing.whole_body_trajectory import WholeBodyTrajectory
 from dynid.excitation.trajectories.families import Fourier
-from dynid.excitation.trajectories.trajectory import Slowed, Trajectory, times
+from dynid.excitation.trajectories.trajectory import Slowed, Trajectory
 from dynid.excitation.trajectories.trajectory_file import write_trajectory
 from dynid.excitation.waypoints import approach
-from dynid.model import LinearModel, complete
+from dynid.model import LinearModel
 from dynid.regression import BaseParameters
 from dynid.robot import Robot
 
@@ -35,12 +34,6 @@ _UP_TO_SPEED = 0.3  # s to reach the top speed of a joint without an acceleratio
 _MEASUREMENT, _NO_PRIOR = Measurement(), PriorKnowledge()
 
 
-def nominal_base_values(base: BaseParameters) -> Array:
-    """Return the nominal values of the base parameters (base,), nan if a component is unknown."""
-    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
-    return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
-
-
 @dataclass(frozen=True, eq=False)
 class ExcitingMotion:
     """An exciting motion with its expected accuracy and its use of the limits.
@@ -51,7 +44,7 @@ class ExcitingMotion:
         model, base, limits: model, its base parameters, and limits of the motion.
         criterion, value: criterion and its value over the core at `rate` (Hz).
         condition: condition number of the unscaled base regressor.
-        deviations: expected standard errors (base,) under torque noise `noise`, including earlier logs if given.
+        std: expected standard errors (base,) under torque noise `noise`, including earlier logs if given.
         noise: standard deviation of white torque noise (dof,), N m; default: a share of each joint's typical torque.
         history: (seconds, best value) during the search.
         report: use of every limit.
@@ -68,7 +61,7 @@ class ExcitingMotion:
     criterion: str
     value: float
     condition: float
-    deviations: Array
+    std: Array
     noise: Array
     rate: float
     history: tuple[tuple[float, float], ...]
@@ -87,11 +80,11 @@ class ExcitingMotion:
         return replace(self, trajectory=whole, report=report)
 
     @property
-    def relative_deviations(self) -> Array:
+    def relative_std(self) -> Array:
         """Expected standard error of every base parameter in percent of its nominal value; infinite if that is
         unknown."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = 100.0 * self.deviations / np.abs(nominal_base_values(self.base))
+            relative = 100.0 * self.std / np.abs(nominal_base_values(self.base))
         return np.where(np.isfinite(relative), relative, np.inf)
 
     def configurations(self, t: ArrayLike) -> Array:
@@ -101,32 +94,13 @@ class ExcitingMotion:
         return self.trajectory.at(t).q
 
     def torques(self, theta: Array, t: ArrayLike) -> Array:
-        """Return the torques (m, dof) for parameters theta at times t (m,), s. For robots with standing feet they are
-        those of the nominal model, and nan for the base."""
+        """Return the torques (m, dof) for parameters theta at times t (m,), in s. With standing feet, these are the
+        torques of the nominal model, and nan for the base."""
         if isinstance(self.trajectory, WholeBodyTrajectory):
             joints = self.trajectory.torques(t)
             return np.hstack([np.full((len(joints), self.trajectory.dof - joints.shape[1]), np.nan), joints])
         q, dq, ddq, _ = self.trajectory.at(t)
         return self.model.regressor(*(np.ascontiguousarray(x) for x in (q, dq, ddq))) @ theta
-
-    def plots(self, rate: float | None = None) -> dict[str, Any]:
-        """Return arrays for plots of every joint within its limits: t (m,), q, dq, ddq, jerk (m, dof), and the limits
-        (dof,)."""
-        t = times(self.trajectory, self.rate if rate is None else rate)
-        motion = self.trajectory.at(t)
-        return {"t": t, **motion._asdict(), "joints": self.limits.names, "lower": self.limits.lower,
-                "upper": self.limits.upper, "velocity": self.limits.velocity, "acceleration": self.limits.acceleration,
-                "jerk_limit": self.limits.jerk, "history": self.history}
-
-    def preview(self, frames: int = 100) -> dict[str, Any]:
-        """Return data for an animation: t (frames,), s, and the positions of the bodies (frames, dof, 3) in the base
-        frame, m."""
-        robot = complete(self.model).robot
-        if robot is None:
-            raise ModelError("this model has no robot to draw")
-        t = np.linspace(0.0, self.trajectory.duration, frames)
-        poses = forward_kinematics(robot, self.configurations(t))
-        return {"t": t, "bodies": robot.body_names, "parents": robot.parents, "places": poses[:, :, :3, 3]}
 
     def summary(self) -> str:
         """Return a summary of the motion: condition number, expected standard errors and limits, in a few lines."""
@@ -135,11 +109,11 @@ class ExcitingMotion:
                  + (" (interrupted, best so far)" if self.interrupted else "")]
         lines.append(f"expected standard errors at {self.rate:g} Hz and noise of "
                      f"{', '.join(f'{x:.3g}' for x in self.noise)} N m:")
-        order = np.argsort(-self.relative_deviations)
+        order = np.argsort(-self.relative_std)
         for k in order[:10]:
-            relative = self.relative_deviations[k]
+            relative = self.relative_std[k]
             shown = f"{relative:.2g} %" if np.isfinite(relative) else "nominal value unknown or zero"
-            lines.append(f"  {self.base.names[k]:8s} {self.deviations[k]:.3g} {self.base.units[k]}  ({shown})")
+            lines.append(f"  {self.base.names[k]:8s} {self.std[k]:.3g} {self.base.units[k]}  ({shown})")
         tight = sorted(self.report.usages, key=lambda u: -u.excess)[:5]
         lines += ["closest to their limits:", *(f"  {usage}" for usage in tight)]
         lines += [f"note: {note}" for note in self.report.unchecked]
@@ -160,11 +134,11 @@ class ExcitingMotion:
 
 def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | None = None, *,
            measurement: Measurement = _MEASUREMENT, prior: PriorKnowledge = _NO_PRIOR, seed: int = 0) -> ExcitingMotion:
-    """Return a motion with its condition number, the expected standard errors of every base parameter and its use of
-    every limit, slowed down if limits or nominal torques require it.
+    """Return a motion with its condition number, the expected standard errors of the base parameters and its use of
+    every limit.
 
-    model, limits, measurement, prior: see `excite`. An error is raised if the motion leaves the joint ranges or the
-    workspace.
+    The motion is slowed down if limits or nominal torques require it. An error is raised if it leaves the joint ranges
+    or the workspace. model, limits, measurement, prior: see `excite`.
     """
     return _assessed(design_experiment(model, limits, Fourier(), "condition", measurement, prior), trajectory, seed)
 
@@ -180,7 +154,7 @@ def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], 
 
     def typical(trajectory: Trajectory) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = design.deviations(trajectory) / nominal
+            relative = design.standard_errors(trajectory) / nominal
         return float(np.median(np.where(np.isfinite(relative), relative, 1e12)))
 
     return _assessed(design, min(trajectories, key=typical), seed)
@@ -193,7 +167,7 @@ def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> Ex
     condition = design.condition(fitting)
     return ExcitingMotion(
         trajectory=fitting, core=fitting, model=design.model, base=design.base, limits=design.limits,
-        criterion="condition", value=condition, condition=condition, deviations=design.deviations(fitting),
+        criterion="condition", value=condition, condition=condition, std=design.standard_errors(fitting),
         noise=design.noise, rate=design.rate, history=(), report=report, torque=design.torque, seed=seed, starts=0,
         elapsed=0.0)
 
@@ -220,8 +194,8 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
 
 def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
     """Return the factor on the duration that satisfies a violated limit; tried: previous slowdowns and their reports.
-    Torques also contain gravity and friction. If inertia adds to the peak torque, the peak is convex in 1 / slowdown,
-    so linear extrapolation from the last two reports does not overestimate the slowdown."""
+    The peak torque is extrapolated linearly from the last two reports. It is usually convex in 1 / slowdown, because it
+    also contains gravity and friction, so the extrapolation does not overestimate the slowdown."""
     if usage.kind != "torque":
         return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)
     if len(tried) == 1:

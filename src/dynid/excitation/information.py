@@ -23,11 +23,10 @@ SPEED_POWER = {"N m": 0, "N": 0, "N m s/rad": 1, "N s/m": 1, "N m s^2/rad^2": 2,
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Fisher information matrix A = D (known + sum_j w_j^2 Y_j' Y_j) D of a motion.
+    """Fisher information matrix A = D (K' K + sum_j w_j^2 Y_j' Y_j) D of a motion; Y_j: base regressor of joint j.
 
-    layout: order of the base columns. weights (dof,): 1 / noise of each joint's torque. scale (base,): prior magnitude
-    of each base parameter, the diagonal of D. known (base, base): triangular factor of earlier logs with the same
-    weights.
+    layout: order of the base columns. weights (dof,): w_j, 1 / noise of each joint's torque. scale (base,): prior
+    magnitude of each base parameter, the diagonal of D. known (base, base): K, triangular factor of earlier logs.
     """
 
     layout: Layout
@@ -58,7 +57,7 @@ class Information:
         return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 
     def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the base regressor of each joint (layout.rows, samples); rows for torques are not set."""
+        """Return the base regressor of all joints (layout.rows, samples); the last row of each joint is not set."""
         out = np.empty((self.layout.rows, len(q)))
         complete(self.layout.model).fill(q, dq, ddq, self.layout.place, out)
         return out
@@ -98,7 +97,7 @@ class Information:
             tall.append(rows)
         return triangular(np.vstack(tall) * self.scale)
 
-    def deviations(self, q: Array, dq: Array, ddq: Array) -> Array:
+    def standard_errors(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the expected standard error of every base parameter (base,), infinite for all if one is not excited.
         """
         r = self.factor(q, dq, ddq)
@@ -116,13 +115,17 @@ def _positive(what: str, values: Array | float, count: int) -> Array:
     return array
 
 
+def nominal_base_values(base: BaseParameters) -> Array:
+    """Return the nominal values of the base parameters (base,), nan if a component is unknown."""
+    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
+    return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
+
+
 def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
     """Return the prior magnitude of every base parameter (base,): its nominal value, at least a tenth of the RMS of
     known values of the same unit. Without any, friction is a twentieth of the joint's torque limit at its top speed,
     and all else 1."""
-    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
-    # Combined values are used only if every component is known.
-    beta = np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
+    beta = nominal_base_values(base)
     units = np.array(base.units)
     scale = np.empty(len(beta))
     for unit in set(base.units):
@@ -151,7 +154,7 @@ def _friction(base: BaseParameters, robot: Robot | None) -> Array:
 
 NOISE_SHARE = 0.02  # relative to a joint's typical torque
 _SHARE_OF_LIMIT = 0.3  # typical torque relative to its limit, if inertias are not known
-_DRAWN_STATES = 256
+_DRAWN_STATES = 256  # random states over which the typical torque is the RMS
 _TOP_SPEED_RATE = 3.0  # 1/s: a joint without a limit of acceleration reaches its top speed in a third of a second
 
 

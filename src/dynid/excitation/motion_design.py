@@ -48,27 +48,28 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     """
     if isinstance(model, str):
         require_type(model, (Model, Robot), "excite", "excite(dynid.Robot.load('robot.urdf'))")
-    machine = model if isinstance(model, Robot) else getattr(model, "robot", None)
-    if standing is not None:
-        from dynid.excitation.standing.stance_design import excite_standing
-
-        if isinstance(model, Robot):
-            model = Model(model, make_terms(model, defaults=True))
-        return excite_standing(model, standing, limits, family=family, criterion=criterion, measurement=measurement,
-                               prior=prior, search=search)
-    if isinstance(machine, Robot):
-        refuse_without_feet(machine)
     began = time.monotonic()
-    bends = isinstance(model, FlexibleModel)
-    if isinstance(model, FlexibleModel):
-        model = model.rigid
-    design = design_experiment(model, limits, family, criterion, measurement, prior)
+    if isinstance(model, Robot):
+        model = Model(model, make_terms(model, defaults=True))
+    notes: tuple[str, ...] = ()
+    if standing is None:
+        machine = getattr(model, "robot", None)
+        if isinstance(machine, Robot):
+            refuse_without_feet(machine)
+        if isinstance(model, FlexibleModel):
+            model, notes = model.rigid, (_RIGID_JOINTS_NOTE,)
+        design = design_experiment(model, limits, family, criterion, measurement, prior)
+    else:
+        from dynid.excitation.standing.stance_design import standing_design
+
+        design, notes = standing_design(model, standing, limits, family, criterion, measurement, prior, search.seed)
     starts = MultiStart(design, search, began)
     best = starts.run()
+    whole = design.whole(best.trajectory)
     return ExcitingMotion(
-        trajectory=best.trajectory, core=best.trajectory, model=design.model, base=design.base, limits=design.limits,
+        trajectory=whole, core=whole, model=design.model, base=design.base, limits=design.all_limits,
         criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
-        deviations=design.deviations(best.trajectory), noise=design.noise, rate=design.rate,
-        history=tuple(starts.history), report=replace(best.report, unchecked=(
-            *best.report.unchecked, *((_RIGID_JOINTS_NOTE,) if bends else ()))), torque=design.torque, seed=search.seed,
-        starts=starts.starts, elapsed=time.monotonic() - began, interrupted=starts.interrupted)
+        std=design.standard_errors(best.trajectory), noise=design.noise, rate=design.rate,
+        history=tuple(starts.history), report=replace(best.report, unchecked=(*best.report.unchecked, *notes)),
+        torque=design.torque, seed=search.seed, starts=starts.starts, elapsed=time.monotonic() - began,
+        interrupted=starts.interrupted)

@@ -17,9 +17,9 @@ from dynid.excitation.trajectories.trajectory import Piecewise
 from dynid.robot import Robot
 
 SELF_MOTION_STEP = 0.01  # rad along the path
-MAX_PATH_ANGLE = 4.0 * np.pi  # rad, end of a closed path
+MAX_PATH_ANGLE = 4.0 * np.pi  # rad, longest path in one direction; closed paths end earlier
 _SINGULAR_JACOBIAN = 0.03  # smallest relative singular value of the Jacobian along a path
-_NEWTON_STEPS = 8  # of Newton's method
+_NEWTON_STEPS = 8  # most iterations of Newton's method for the pose
 _POSE_TOLERANCE = 1e-10  # m and rad
 _KNOT_SECONDS = 0.01  # s between the knots of the motion in time
 MIN_PATH_ANGLE = 0.1  # rad, shortest useful path
@@ -92,7 +92,7 @@ def _self_motion_path(robot: Robot, frame: str, limits: Limits, start: Array, re
     return SelfMotion(s, q, start)
 
 
-def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,
+def null_space_motion(path: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,
                       seed: int = 0) -> Piecewise:
     """Return a motion along a self-motion path, from rest to rest: s(t) = c + A sum_k a_k cos(2 pi k t / duration),
     with random a_k.
@@ -106,16 +106,16 @@ def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0
     amplitude = rng.normal(size=harmonics)
     wave = np.cos(2.0 * np.pi * np.arange(1, harmonics + 1) * t[:, None] / duration) @ amplitude
     wave = (wave - wave.min()) / max(np.ptp(wave), 1e-9)
-    s = way.s[0] + wave * way.length
-    q = make_interp_spline(way.s, way.q, k=5)(s)
+    s = path.s[0] + wave * path.length
+    q = make_interp_spline(path.s, path.q, k=5)(s)
     spline = make_interp_spline(t, q, k=5)
     breaks = np.unique(spline.t)
     return Piecewise(breaks, np.stack([spline(breaks[:-1], nu=k) / factorial(k) for k in range(6)], axis=2))
 
 
 def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, bounds: tuple[Array, Array]) -> Array:
-    """Return postures (points, dof) along the self-motion from `start`, first in the direction `wish`,
-    until it ends."""
+    """Return postures (points, dof) along the self-motion from `start`, which begins in the direction `wish` (dof,).
+    It ends at the bounds, at a singular posture, or where the path closes."""
     found: list[Array] = []
     q, ahead = start, wish
     for _ in range(int(MAX_PATH_ANGLE / SELF_MOTION_STEP)):

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excitation.limits.limit_check import check_limits
+from dynid.excitation.exciting_motion import slow_enough
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
 from dynid.excitation.random_motions import home_posture, ranges, spread_postures
-from dynid.excitation.trajectories.trajectory import Joined, Piecewise, Slowed, Trajectory, quintic_between
+from dynid.excitation.trajectories.trajectory import Joined, Piecewise, Trajectory, quintic_between
 from dynid.excitation.waypoints import quintics_within, trapezoids
 
 
@@ -115,15 +115,7 @@ class PayloadPair:
 def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> PayloadPair:
     """Return the same motion without and with payload; torque: torque limits with the payload, which may slow down the
     second run."""
-    stretch = 1.0
-    for _ in range(20):
-        loaded = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)
-        report = check_limits(loaded, replace(limits, start=None, end=None), torque)
-        if report.ok:
-            return PayloadPair(trajectory, loaded)
-        stretch *= 1.15
-    raise NotPossibleError("the motion violates a limit with the payload even at a tenth of its speed: "
-                           f"{report.violated[0]}")
+    return PayloadPair(trajectory, slow_enough(trajectory, replace(limits, start=None, end=None), torque))
 
 
 def inertia_sweep(limits: Limits, *, home: ArrayLike | None = None, postures: int = 3, times: int = 3,

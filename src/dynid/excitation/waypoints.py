@@ -17,8 +17,8 @@ from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
 from dynid.excitation.trajectories.trajectory import Joined, Piecewise, Trajectory, quintic_between
 
-_APPROACH_TRIES = 40
-_APPROACH_GROWTH = 1.25
+_APPROACH_TRIES = 40  # durations that are tried for a quintic from or to the home posture
+_APPROACH_GROWTH = 1.25  # ratio of successive durations
 
 
 def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:

@@ -1,7 +1,7 @@
 """Violations of bounds and physical conditions by a full parameter vector, with exact derivatives.
 
-Each violation is zero if the condition holds, and about one if it is violated by the width of its interval, so that
-their squares are comparable (Simionato, eq. 2.22-2.31).
+Each violation is zero if the condition holds, and about one if it is violated by the width of its interval. Their
+squares are therefore comparable (Simionato, eq. 2.22-2.31).
 """
 
 from __future__ import annotations

@@ -202,9 +202,7 @@ class BaseValues:
         """Return the base values of an estimate that the data determine. `stacked` is the QR factor of its data, all
         joints in one."""
         shown, base = estimate.identified, estimate.base
-        known = np.full(len(base.parameters), np.nan)
-        for name, value in base.known.items():
-            known[base.parameters.index(name)] = value
+        known = np.array([base.known.get(name, np.nan) for name in base.parameters.names])
         names = tuple(name for name, one in zip(base.names, shown, strict=True) if one)
         return BaseValues(estimate.model, base.matrix[shown], estimate.values[shown], known, names,
                           stacked if bool(shown.all()) else None)
@@ -212,9 +210,7 @@ class BaseValues:
     @staticmethod
     def of_base(model: LinearModel, base: BaseParameters, values: Array) -> BaseValues:
         """Return the base values for values (base,) of the model's base parameters."""
-        known = np.full(len(base.parameters), np.nan)
-        for name, value in base.known.items():
-            known[base.parameters.index(name)] = value
+        known = np.array([base.known.get(name, np.nan) for name in base.parameters.names])
         return BaseValues(model, base.matrix, np.asarray(values, dtype=float), known, base.names)
 
     @staticmethod

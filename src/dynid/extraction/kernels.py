@@ -1,7 +1,7 @@
 """Compiled loss functions of the extraction, for searches with millions of evaluations.
 
-A candidate x is either the free standard parameters (exact form), or mass, centre of mass and central inertia of every
-body followed by the other parameters (penalty form). The sums are those of `Conditions`, squared.
+In the exact form, a candidate x contains the free standard parameters. In the penalty form, it contains mass, centre of
+mass and central inertia of every body, then the other parameters. Losses are the sums of squares of `Conditions`.
 """
 
 from __future__ import annotations

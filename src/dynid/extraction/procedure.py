@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency import Box, Consistency, MassLimit, nearest
-from dynid.consistency.limits import CentreLimit
+from dynid.consistency import Consistency, MassLimit, nearest
 from dynid.errors import ModelError, NotPossibleError
 from dynid.extraction.bounds import WIDTHS, Bounds, load_bounds, robot_bounds
 from dynid.extraction.conditions import Conditions
@@ -82,7 +81,7 @@ class ExtractionOptions:
 
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
-            *, tell: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
+            *, progress: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
     """Find standard parameters with given base values inside bounds, as in `extract(estimate, "tight",
     search="gradient")`.
 
@@ -90,7 +89,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
         given: an estimate, or `BaseValues` of any set of combinations.
         bounds: "loose", "normal" or "tight" from the robot file, the path of a bounds file, or `Bounds`.
         options: see `ExtractionOptions`.
-        tell: called with a sentence on the progress.
+        progress: called with a sentence on the progress.
         changes: single options by name.
     """
     chosen = replace(options or ExtractionOptions(), **_checked(changes))
@@ -112,7 +111,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
     hopeless = chosen.form == "exact" and chosen.loss != "partial" and not chosen.nearest \
         and cones is not None and not cones.possible
     few = replace(chosen, runs=min(chosen.runs, _MAX_INFEASIBLE_RUNS)) if hopeless else chosen
-    theta, run, runs, tried = _search(values, conditions, few, tell, begin)
+    theta, run, runs, tried = _search(values, conditions, few, progress, begin)
     judge = Consistency(values.model.parameters, margin=0.0,
                         centres=within.contours or within.boxes(consistency.bodies),
                         positive=False)
@@ -161,7 +160,7 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
 
 
 # -- runs --------------------------------------------------------------------------------------------
-def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, tell: Callable[[str], None],
+def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, progress: Callable[[str], None],
             begin: Array | None) -> tuple[Array, int, int, int]:
     """Return the best standard parameters (parameters,), the number of their run, the number of runs, and of
     candidates. begin: full vector (parameters,) from which the first descent starts; runs start at random."""
@@ -175,7 +174,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
         begin = _after_descent(conditions, begin, slope, space.exact)
         best = (_score(conditions, begin, matrix, values), begin, 0)
     for run in range(options.runs if best is None or best[0] > 0.0 else 0):
-        tell(f"{options.search}, run {run + 1} of at most {options.runs}")
+        progress(f"{options.search}, run {run + 1} of at most {options.runs}")
         x = space.random(rng)
         weight = 0.0
         for _ in range(options.iterations if options.search != "gradient" else 1):
@@ -246,26 +245,20 @@ def _score(conditions: Conditions, theta: Array, matrix: Array, values: Array) -
     return away + firm * (float(np.sum(broken[:count] ** 2)) + _PHYSICS_WEIGHT * float(np.sum(broken[count:] ** 2)))
 
 
-def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0, boxes: bool = True) -> ConeAnswer:
+def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0) -> ConeAnswer:
     """Return whether any robot has the base values with masses and centres inside their bounds, and the nearest one.
 
-    Bounds of inertias are omitted: upper ones and products about a centre of mass are not convex. boxes: with bounds of
-    masses and centres of mass; without, any robot is allowed.
+    Bounds of inertias are omitted: upper ones and products about a centre of mass are not convex.
     """
     start = time.perf_counter()
     parameters = given.model.parameters
     bare = Consistency(parameters)
-    centres, masses = dict[str, CentreLimit](), tuple[MassLimit, ...]()
-    if boxes:
-        # Contours that are not convex hulls, and not implied by the box of bounds, are checked in the search only.
-        centres = {body: Box(low[1:4], high[1:4]) for body, low, high in
-                   zip(bare.bodies, bounds.low, bounds.high, strict=True)}
-        masses = tuple(MassLimit(max(float(low[0]), 0.0), float(high[0]), (body,)) for body, low, high in
-                       zip(bare.bodies, bounds.low, bounds.high, strict=True))
-        if bounds.mass is not None:
-            masses = (*masses, MassLimit(*bounds.mass))
+    masses = [MassLimit(max(float(low[0]), 0.0), float(high[0]), (body,)) for body, low, high in
+              zip(bare.bodies, bounds.low, bounds.high, strict=True)]
+    masses += [] if bounds.mass is None else [MassLimit(*bounds.mass)]
     known = {parameters.names[k]: float(given.known[k]) for k in np.flatnonzero(~np.isnan(given.known))}
-    consistency = replace(bare, margin=margin, centres=centres, masses=masses, known=known)
+    # Contours that are not convex hulls, and not implied by the box of bounds, are checked in the search only.
+    consistency = replace(bare, margin=margin, centres=bounds.boxes(bare.bodies), masses=tuple(masses), known=known)
     independent = np.array([int(np.flatnonzero(row)[0]) for row in given.matrix], dtype=np.int64)
     base = BaseParameters(parameters, independent, given.matrix)
     try:

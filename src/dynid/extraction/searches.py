@@ -46,9 +46,8 @@ class Landscape:
         own = self.conditions
         whose, normals, offsets = own.planes
         round_whose, inverses, centres = own.spheres
-        planes = np.column_stack([whose, normals, offsets]) if len(whose) else np.zeros((0, 5))
-        spheres = np.column_stack([round_whose, centres, inverses.reshape(-1, 9)]) if len(round_whose) else np.zeros(
-            (0, 13))
+        planes = np.column_stack([whose, normals, offsets])
+        spheres = np.column_stack([round_whose, centres, inverses.reshape(-1, 9)])
         conditions = (np.array([*own.box, own.scale]), np.array(own.rest_box), own.lightest, own.inertia,
                       own.inertia_scale, planes, spheres, own.whole_mass, own.inside)
         return self.space.arrays, (np.ascontiguousarray(self.matrix), self.values), conditions
@@ -93,14 +92,8 @@ def _differential_evolution(landscape: Landscape, start: Array, evaluations: int
     return np.asarray(found.x), int(found.nfev)
 
 
-def _no_global_search(landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
-    """Return the start point unchanged, so that only the local search follows."""
-    return start, 0
-
-
 _SOLVERS: dict[Search, Callable[[Landscape, Array, int, np.random.Generator], Found]] = {
-    "annealing": _annealing, "dual-annealing": _dual_annealing, "differential-evolution": _differential_evolution,
-    "gradient": _no_global_search}
+    "annealing": _annealing, "dual-annealing": _dual_annealing, "differential-evolution": _differential_evolution}
 
 
 def search_of(name: str) -> Search:
@@ -112,9 +105,9 @@ def search_of(name: str) -> Search:
 
 
 def solve(name: Search, landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
-    """Return the best candidate (variables,) of one search, and the number of evaluations."""
-    width = landscape.space.high - landscape.space.low
-    if not len(start) or not np.any(width > 0.0):
+    """Return the best candidate (variables,) of one search, and the number of evaluations. "gradient" returns the
+    start, because only the local search follows."""
+    if name == "gradient" or not np.any(landscape.space.high > landscape.space.low):
         return start, 0
     return _SOLVERS[name](landscape, start, evaluations, rng)
 

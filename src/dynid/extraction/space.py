@@ -31,8 +31,8 @@ class SearchSpace:
         places, rest: indices of the parameters of bodies, and of the others.
         low, high: bounds of x (variables,).
         corners: bounds of central variables and other parameters.
-        pull: matrix (variables, parameters) that maps standard parameters to the nearest point with the base values, in
-            units of the interval widths.
+        nearest: matrix (variables, parameters) that maps standard parameters to the nearest point with the base values,
+            in units of the interval widths.
     """
 
     exact: bool
@@ -43,7 +43,7 @@ class SearchSpace:
     low: Array
     high: Array
     corners: tuple[Array, Array]
-    pull: Array
+    nearest: Array
 
     @property
     def arrays(self) -> tuple[bool, Array, Array, Ints, Ints]:
@@ -62,7 +62,7 @@ class SearchSpace:
         if not self.exact:
             return drawn
         theta = full_vector(drawn, False, self.offset, self.spread, self.places, self.rest)
-        return np.asarray(np.clip(self.pull @ (theta - self.offset), self.low, self.high))
+        return np.asarray(np.clip(self.nearest @ (theta - self.offset), self.low, self.high))
 
 
 def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchSpace:
@@ -75,9 +75,9 @@ def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchS
     if form == "exact":
         offset, spread, free = eliminated(given)
         width = np.maximum(high - low, 1e-9)[:, None]
-        pull = np.linalg.pinv(spread / width) / width.T
+        nearest = np.linalg.pinv(spread / width) / width.T
         return SearchSpace(
-            True, offset, spread, conditions.places, conditions.rest, low[free], high[free], corners, pull
+            True, offset, spread, conditions.places, conditions.rest, low[free], high[free], corners, nearest
         )
     if len(given.free) < len(given.known):
         raise ModelError("the penalty form of extraction does not support known parameters; use form = 'exact'")

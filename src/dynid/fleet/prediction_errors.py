@@ -25,7 +25,7 @@ from dynid.signals import at_times
 # Ratio of prediction errors above which a robot is reported: friction of robots of one type differs by a half, geometry
 # by several times. Three or four robots show few differences among the others. One in a hundred such fleets has a
 # larger ratio, if the robots differ at random in three directions.
-APART_RATIO, APART_RATIO_OF_FEW = 2.0, {3: 6.8, 4: 2.5}
+OUTLYING_RATIO, OUTLYING_RATIO_OF_FEW = 2.0, {3: 6.8, 4: 2.5}
 _MAX_ROBOTS, _POINTS_PER_LINE = 4, 400  # robots in one figure, and points per line
 
 
@@ -58,7 +58,7 @@ class CrossPrediction:
 
 
 @dataclass(frozen=True)
-class ApartRobot:
+class OutlyingRobot:
     """A robot whose model predicts the other robots badly, and which the other models predict badly.
 
     Attributes:
@@ -79,16 +79,16 @@ class ApartRobot:
                 "geometry, tool or mounting, or its log has other units")
 
 
-def robots_apart(table: CrossPrediction) -> tuple[ApartRobot, ...]:
+def outlying_robots(table: CrossPrediction) -> tuple[OutlyingRobot, ...]:
     """Return the robots whose prediction errors with all others exceed those among the others; needs three robots."""
     pairs = np.sqrt(np.nanmean(table.between() ** 2, axis=2))
-    count, found = len(table.robots), list[ApartRobot]()
+    count, found = len(table.robots), list[OutlyingRobot]()
     for k in range(count if count >= 3 else 0):
         others = [j for j in range(count) if j != k]
         among = pairs[np.ix_(others, others)][~np.eye(count - 1, dtype=bool)]
         error, usual = float(np.min([pairs[k, others], pairs[others, k]])), float(np.max(among))
-        if error > APART_RATIO_OF_FEW.get(count, APART_RATIO) * usual:
-            found.append(ApartRobot(table.robots[k], error, usual))
+        if error > OUTLYING_RATIO_OF_FEW.get(count, OUTLYING_RATIO) * usual:
+            found.append(OutlyingRobot(table.robots[k], error, usual))
     return tuple(found)
 
 

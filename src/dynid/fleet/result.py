@@ -12,7 +12,7 @@ from dynid.datasets.log_folds import FoldedLogs
 from dynid.fleet.change_detection import LogEstimates, PartChange
 from dynid.fleet.outliers import StandingOut
 from dynid.fleet.pooling import PooledRobot
-from dynid.fleet.prediction_errors import ApartRobot, Commanded, CrossPrediction, robots_apart
+from dynid.fleet.prediction_errors import Commanded, CrossPrediction, OutlyingRobot, outlying_robots
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.robot_scatter import Scatter, TwoWay
 from dynid.fleet.settings import FleetSettings
@@ -47,14 +47,14 @@ _ROBOT = record("FleetRobot", logs=int, rows=list[int], relative_error=float | N
 _PARAMETER = record("FleetParameter", mean=float | None, spread_between=float | None, within=float | None,
                     between=float | None, p_within=float | None, p_between=float | None, p_robots=float | None,
                     p_motions=float | None, differs=str, unit=str, expression=str)
-_DIFFERENCE = record("FleetDifference", name=str, value=float | None, fleet=float | None, deviations=float | None)
+_DIFFERENCE = record("FleetDifference", name=str, value=float | None, fleet=float | None, standard_errors=float | None)
 _STANDING_OUT = record("StandingOut", robot=str, part=str, probability=float, sentence=str,
                        parameters=array_of(_DIFFERENCE))
-_SHIFT = record("FleetShift", name=str, before=float | None, after=float | None, deviations=float | None)
+_SHIFT = record("FleetShift", name=str, before=float | None, after=float | None, standard_errors=float | None)
 _CHANGE = record("FleetChange", robot=str, part=str, kind=str, date=str, probability=float, sentence=str,
                  parameters=array_of(_SHIFT))
 _ODD_LOG = record("OddFleetLog", robot=str, source=str, ratio=float)
-_APART = record("RobotApart", robot=str, error=float, usual=float)
+_OUTLYING = record("OutlyingRobot", robot=str, error=float, usual=float)
 _CROSS = record("CrossPrediction", robots=list[str], joints=list[str], errors=list[list[list[float | None]]])
 _VALUE = record("SharedParameter", value=float | None, std=float | None)
 _FAILURE = record("FailedLog", source=str, robot=str, reason=str, code=str | None)
@@ -98,20 +98,20 @@ class FleetResult:
     run: RunSettings | None = None
 
     @property
-    def apart(self) -> tuple[ApartRobot, ...]:
+    def outlying(self) -> tuple[OutlyingRobot, ...]:
         """Robots whose models predict the other robots much worse than these predict each other."""
-        return robots_apart(self.cross)
+        return outlying_robots(self.cross)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """Sentences with the main results, the most certain first."""
-        return (*(one.sentence for one in self.odd_logs), *(one.sentence for one in self.apart),
+        return (*(one.sentence for one in self.odd_logs), *(one.sentence for one in self.outlying),
                 *(one.sentence for one in self.out.differences),
                 *(one.sentence for one in self.changes))
 
     @output_fields(robot=str, robots=map_of(_ROBOT), parameters=map_of(_PARAMETER),
                    robots_by_motions=TwoWay | None, preparation=dict[str, Any], stand_out=array_of(_STANDING_OUT),
-                   changes=array_of(_CHANGE), odd_logs=array_of(_ODD_LOG), apart=array_of(_APART),
+                   changes=array_of(_CHANGE), odd_logs=array_of(_ODD_LOG), outlying=array_of(_OUTLYING),
                    cross_prediction=_CROSS, commanded=Commanded | None, shared=map_of(_VALUE) | None,
                    logs=list[ManifestEntry], failures=array_of(_FAILURE), copies=dict[str, str], read=int,
                    notes=list[str], sentences=list[str], elapsed_s=float)
@@ -131,14 +131,14 @@ class FleetResult:
             "preparation": self.folded.preparation.as_table(),
             "stand_out": [{"robot": one.robot, "part": one.part, "probability": one.probability,
                            "sentence": one.sentence, "parameters": [
-                               {"name": name, "value": value, "fleet": mean, "deviations": sigmas}
+                               {"name": name, "value": value, "fleet": mean, "standard_errors": sigmas}
                                for name, value, mean, sigmas in one.parameters]} for one in self.out.differences],
             "changes": [{"robot": one.robot, "part": one.part, "kind": one.kind, "date": one.date,
                          "probability": one.probability, "sentence": one.sentence, "parameters": [
-                             {"name": name, "before": before, "after": after, "deviations": sigmas}
+                             {"name": name, "before": before, "after": after, "standard_errors": sigmas}
                              for name, before, after, sigmas in one.parameters]} for one in self.changes],
             "odd_logs": [{"robot": one.robot, "source": one.source, "ratio": one.ratio} for one in self.odd_logs],
-            "apart": [{"robot": one.robot, "error": one.error, "usual": one.usual} for one in self.apart],
+            "outlying": [{"robot": one.robot, "error": one.error, "usual": one.usual} for one in self.outlying],
             "cross_prediction": {"robots": list(self.cross.robots), "joints": list(self.cross.joints),
                                  "errors": plain(self.cross.between())},
             "commanded": None if self.commanded is None else self.commanded.to_dict(),

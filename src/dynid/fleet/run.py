@@ -19,7 +19,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.datasets import Dataset, LogSource
 from dynid.datasets.log_fold import FoldStore, LogFold, ManifestEntry, signature
-from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, HeldLog, fold_each, none_usable
+from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, LogInMemory, fold_each, none_usable
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate.fitted import first_estimate, top_speeds
 from dynid.files import write_whole
@@ -33,7 +33,7 @@ from dynid.fleet.robot_scatter import scatter
 from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate, consistent_shared_estimate, shared_estimate
 from dynid.model import DataContext, LinearModel, bound, robot_model
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
 from dynid.regression import base_parameters
@@ -66,35 +66,35 @@ class FleetOptions:
 
 
 def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
-              tell: Tell = lambda sentence: None) -> FleetResult:
+              progress: ProgressCallback = silent) -> FleetResult:
     """Compress all new logs of a fleet, and compare its robots.
 
     Compressed logs are stored in a temporary folder if none is given, and read robot by robot.
     """
     options = options or FleetOptions()
     if options.store is not None:
-        return _run(settings, options, options.store, tell)
+        return _run(settings, options, options.store, progress)
     with TemporaryDirectory(prefix="dynid-folds-") as folder:
-        return _run(settings, options, Path(folder), tell)
+        return _run(settings, options, Path(folder), progress)
 
 
-def _run(settings: FleetSettings, options: FleetOptions, store: Path, tell: Tell) -> FleetResult:
+def _run(settings: FleetSettings, options: FleetOptions, store: Path, progress: ProgressCallback) -> FleetResult:
     started = time.perf_counter()
-    tell("searching for logs")
+    progress("searching for logs")
     files = settings.find()
     mapping = LogMapping.of(settings.log, "[log]")
     logs = [LogSource.from_file(file, mapping) for file in files]
-    chosen = choices_of_fleet(settings, logs, store, tell)
+    chosen = choices_of_fleet(settings, logs, store, progress)
     robot, model = chosen.robot, chosen.model
     job = FoldJob(model, base_parameters(model), robot, chosen.preparation, noise=log_noise)
-    folding = Folding.start(logs, job, chosen.held, store)
-    folded = fold_each(folding, options.workers, lambda done, total: tell(f"{done} of {total} logs compressed"))
+    folding = Folding.start(logs, job, chosen.in_memory, store)
+    folded = fold_each(folding, options.workers, lambda done, total: progress(f"{done} of {total} logs compressed"))
     assert folding.store is not None
     if options.keep_gone:
         folded = _with_gone(folding.store, logs, folded)
     if not folded.entries:
         raise none_usable(len(logs), folded.failures)
-    result = compare(settings, robot, model, folding.store, folded, tell)
+    result = compare(settings, robot, model, folding.store, folded, progress)
     notes = (*chosen.notes, *result.notes)
     signals = commanded(folded.entries, mapping, robot)
     return replace(result, commanded=signals, notes=notes, run=chosen.settings, seconds=time.perf_counter() - started)
@@ -112,11 +112,11 @@ def _with_gone(store: FoldStore, logs: Sequence[LogSource], folded: FoldedLogs) 
 
 
 def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: FoldStore, folded: FoldedLogs,
-            tell: Tell) -> FleetResult:
+            progress: ProgressCallback) -> FleetResult:
     """Compare the robots of a fleet by their compressed logs. The logs are read from the store robot by robot, several
     times, and only sums and estimates are kept."""
     notes = list[str]()
-    tell("comparing robots")
+    progress("comparing robots")
     odd = _odd_logs(KeptFolds(store, model, folded.entries))
     sources = {one.source for one in odd}
     alike = KeptFolds(store, model, [entry for entry in folded.entries if entry.source not in sources])
@@ -126,7 +126,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
     known = [RobotInformation.of(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
     pooled = _pooled(robots, known, out)
-    tell("testing for changes over time")
+    progress("testing for changes over time")
     changed = _changes(robots, alike, out, spread.inflation, settings.rate)
     shared: SharedEstimate | None = None
     try:
@@ -280,7 +280,7 @@ class FleetChoices:
         model: model of all robots, with terms set from the data.
         preparation: filter options of all logs.
         notes: sentences on the choices.
-        held: logs that were read for the choices, by index.
+        in_memory: logs that were read for the choices, by index.
     """
 
     settings: RunSettings
@@ -288,10 +288,11 @@ class FleetChoices:
     model: LinearModel
     preparation: Preparation
     notes: tuple[str, ...] = ()
-    held: Mapping[int, HeldLog] = field(default_factory=dict)
+    in_memory: Mapping[int, LogInMemory] = field(default_factory=dict)
 
 
-def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: Path, tell: Tell) -> FleetChoices:
+def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: Path,
+                     progress: ProgressCallback) -> FleetChoices:
     """Return the model and preparation that are stored in a folder, or choose and store them."""
     asked = settings.run_settings(tuple(log.source for log in logs), settings.prepare)
     robot = make_robot(asked)
@@ -302,7 +303,7 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
                                        "prepare": kept["preparation"]})
         return FleetChoices(run, robot, _bound(make_model(run, robot), kept["speeds"], kept["estimate"]),
                             Preparation.of(kept["preparation"]), tuple(kept["notes"]))
-    chosen = choose(asked, robot, Dataset.open(logs, robot, tell=tell), tell)
+    chosen = choose(asked, robot, Dataset.open(logs, robot, progress=progress), progress)
     preparation, samples = chosen.dataset.preparation, chosen.dataset.samples
     assert preparation is not None
     notes = list(chosen.notes) if chosen.cutoff is None else [chosen.cutoff.step, *chosen.notes]
@@ -315,7 +316,7 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
     with write_whole(path) as file:
         json.dump(table, file, indent=1)
     return FleetChoices(run, robot, _bound(model, speeds, table["estimate"]), preparation, tuple(notes),
-                        chosen.dataset.held)
+                        chosen.dataset.in_memory)
 
 
 def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float] | None) -> LinearModel:

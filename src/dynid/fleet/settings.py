@@ -22,7 +22,7 @@ class RobotLogs(BaseModel):
         motions: name of the commanded motion of each log, if robots made the same motions.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
 
     name: str = Field(min_length=1)
     logs: tuple[str, ...] = Field(min_length=1)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
+from dynid.dynamics.physics import solve_motion
 from dynid.errors import ModelError
-from dynid.model.accelerations import solve_motion
 from dynid.model.data_context import DataContext
 from dynid.model.elements import Element
 from dynid.model.model import Model
@@ -120,8 +120,8 @@ def required_robot_model(model: LinearModel, purpose: str) -> Model:
 
 
 def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Array]:
-    """Return the regressor at zero acceleration (samples, dof, parameters), and its change by a unit acceleration of
-    joint k (samples, k, dof, parameters), from one call of the model's regressor."""
+    """Return the regressor at zero acceleration (samples, dof, parameters), and its changes by unit accelerations of
+    each joint (samples, dof, dof, parameters). The model's regressor is called only once."""
     samples, n = q.shape
     units = np.vstack([np.zeros((1, n)), np.eye(n)])
     every = np.asarray(model.regressor(np.repeat(q, n + 1, axis=0), np.repeat(dq, n + 1, axis=0),

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.dynamics.compiled import INLINED, OPTIONS
-from dynid.errors import ModelError
 from dynid.kernel_store import njit
 from dynid.model.elements import Bristles
 from dynid.model.parameters import DRY, Parameter
+from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
@@ -21,11 +21,11 @@ from dynid.robot import Robot
 
 
 @njit(**INLINED)
-def bend(z: float, way: float, reach: float) -> float:
-    """Return the Dahl state z after a displacement `way` (rad or m): z approaches sign(way) by the factor exp(-|way| /
-    reach)."""
-    s = np.sign(way)
-    return s + (z - s) * np.exp(-np.abs(way) / reach)
+def bend(z: float, travel: float, reach: float) -> float:
+    """Return the Dahl state z after a displacement `travel` (rad or m): z approaches sign(travel) by the factor
+    exp(-|travel| / reach)."""
+    s = np.sign(travel)
+    return s + (z - s) * np.exp(-np.abs(travel) / reach)
 
 
 @njit(**OPTIONS)
@@ -40,7 +40,7 @@ def bent(q: Array, reach: float, z: Array) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Dahl:
+class Dahl(ShapedFriction):
     """Dahl friction Fd z, dz/dq = (1 - z sign(dq)) / reach: after a reversal the force changes over a distance (Dahl
     1968).
 
@@ -55,23 +55,12 @@ class Dahl:
     free: tuple[str, ...] = ()
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
-
-    def __post_init__(self) -> None:
-        if any(name != "reach" for name in self.free):
-            raise ModelError(f"the shape of Dahl friction is its reach, got {self.free}")
+    SHAPES = ("reach",)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        self._reaches(robot)
+        self.shapes(robot)
         return tuple(replace(joint_parameter(robot, "Fd", j, joint_unit(robot, j, "N m", "N"), kind=DRY.unwritten(),
                                              positive=True), bounds=(0.0, np.inf)) for j in chosen(robot, self.joints))
-
-    def _reaches(self, robot: Robot) -> Array:
-        count = len(chosen(robot, self.joints))
-        values = np.atleast_1d(np.asarray(self.reach, dtype=float))
-        if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
-            raise ModelError(f"the reach of Dahl friction must be one number above zero or {count}, got {values}",
-                             code="wrong-count")
-        return np.broadcast_to(values, (count,))
 
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))
@@ -80,7 +69,7 @@ class Dahl:
         """Return the friction state z (samples, joints), between -1 and 1, along a motion."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((len(motion.t), len(own)))
-        for k, (j, reach) in enumerate(zip(own, self._reaches(model.robot), strict=True)):
+        for k, (j, reach) in enumerate(zip(own, self.shapes(model.robot)[0], strict=True)):
             z = np.zeros(len(motion.t))
             bent(np.ascontiguousarray(motion.q[:, j]), float(reach), z)
             found[:, k] = z
@@ -89,7 +78,7 @@ class Dahl:
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
         """Yield the friction state z of each joint from the state at the previous sample."""
         q_before, _, z = before
-        for k, (j, reach) in enumerate(zip(chosen(robot, self.joints), self._reaches(robot), strict=True)):
+        for k, (j, reach) in enumerate(zip(chosen(robot, self.joints), self.shapes(robot)[0], strict=True)):
             yield bend.py_func(z[:, k], q[:, j] - q_before[:, j], float(reach))
 
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
@@ -99,18 +88,6 @@ class Dahl:
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         return sign_entries(robot, self.joints, self.sign, dq)
 
-    def shape_names(self, robot: Robot) -> tuple[str, ...]:
-        """Return names of the free shape parameters: reach1, reach2 and so on."""
-        return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
-
-    def shape(self, robot: Robot) -> Array:
-        """Return the current values of the free shape parameters."""
-        return self._reaches(robot).copy() if self.free else np.empty(0)
-
-    def with_shape(self, robot: Robot, values: Array) -> Dahl:
-        """Return the same term with other values of its free shape parameters."""
-        return replace(self, reach=np.asarray(values, dtype=float).copy()) if self.free else self
-
     def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
-        for j, reach, value in zip(chosen(robot, self.joints), self._reaches(robot), values, strict=True):
+        for j, reach, value in zip(chosen(robot, self.joints), self.shapes(robot)[0], values, strict=True):
             yield Bristles(j, float(value), float(reach))

@@ -47,14 +47,9 @@ class Delay:
         own = chosen(model.robot, self.joints)
         if self.estimate is None or len(motion.t) < 3:
             return np.zeros((len(motion.t), len(own)))
-        tau = np.concatenate(
-            [
-                model.inverse_dynamics(
-                    self.estimate, motion.q[k : k + _SAMPLES_AT_ONCE], motion.dq[k : k + _SAMPLES_AT_ONCE],
-                    motion.ddq[k : k + _SAMPLES_AT_ONCE])[:, own]
-                for k in range(0, len(motion.t), _SAMPLES_AT_ONCE)
-            ]
-        )
+        parts = [slice(k, k + _SAMPLES_AT_ONCE) for k in range(0, len(motion.t), _SAMPLES_AT_ONCE)]
+        tau = np.concatenate([model.inverse_dynamics(self.estimate, motion.q[rows], motion.dq[rows],
+                                                     motion.ddq[rows])[:, own] for rows in parts])
         slopes = -np.asarray(np.gradient(tau, motion.t, axis=0))
         for k, j in enumerate(own):
             late = float(np.clip(self.estimate[model.parameters.index(f"D{j + 1}")], -LONGEST, LONGEST))

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
+from dynid.dynamics.physics import solve_motion
 from dynid.errors import ModelError
-from dynid.model.accelerations import solve_motion
 from dynid.model.parameters import DRY, INERTIA, MOMENT, VISCOUS, Kind, Parameter, Parameters
 from dynid.model.sign import Sign
 from dynid.robot import numbered_joints
@@ -74,7 +74,7 @@ class DifferentialDrive:
         theta = self.parameters.vector(theta)
         moved = dq @ self.to_body.T
         v, w = moved[..., 0], moved[..., 1]
-        both, apart = theta[2] * v - theta[4] * w ** 2, theta[3] * w + theta[5] * v * w  # eq. E.13 at zero velocity
+        both, apart = theta[2] * v - theta[4] * w ** 2, theta[3] * w + theta[5] * v * w  # E.13 at zero acceleration
         matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body  # the same at all samples
         return solve_motion(matrix, tau - np.stack([both + apart, both - apart], axis=-1))
 

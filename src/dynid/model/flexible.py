@@ -37,8 +37,8 @@ SKEW = Kind("joint stiffness times the time offset between both encoders")
 class FlexibleModel:
     """Model of a robot with flexible joints.
 
-    The coordinates are the positions of the links, followed by those of the motors. `dynid.add_motor_side` converts a
-    log to these coordinates, and every method then accepts the model.
+    The coordinates are the positions of the links, followed by those of the motors. `dynid.simulation.add_motor_side`
+    converts a log to these coordinates, and every method then accepts the model.
 
     Parameters of joint 1: K1, D1 and Ko1 are stiffness, damping and offset of the spring, Jm1 is the rotor inertia, and
     Fvm1, Fcm1, ... are the friction of the motor.

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.model import shape_values
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
 from dynid.model.parameters import DRY, FRICTION, OFFSET, ROTOR, VISCOUS, Kind, Parameter
+from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
-from dynid.model.term import DDQ, DQ, Entries, Slopes
+from dynid.model.term import DQ, Entries, Slopes
 from dynid.model.terms import (
     chosen,
     coupling_matrix,
@@ -177,14 +177,14 @@ def fall_and_rise(q: float, dq: float, values: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Stribeck:
+class Stribeck(ShapedFriction):
     """Stribeck friction, which first decreases and then increases with speed (Ardiani, eq. 1.15-1.16).
 
     Fc S + Fsc arctan(delta dq) + Fv dq + Fo + Fnl |dq|^alpha S,   S = 2/pi arctan(Kv dq).
 
-    It is linear in Fc, Fsc, Fv, Fo and Fnl. The shape parameters delta (s/rad), alpha and Kv (s/rad) are fixed at the
-    given values (one number, or one per joint), or estimated by separable least squares if named in `free`; with
-    `shared` all joints have the same shape (model A of s. 2.4).
+    It is linear in Fc, Fsc, Fv, Fo and Fnl. The shape parameters delta (s/rad), alpha and Kv (s/rad) are one number or
+    one per joint. Those named in `free` are estimated by separable least squares, the others are fixed. With `shared`
+    all joints have the same shape (model A of s. 2.4).
     """
 
     kind = "stribeck"
@@ -200,22 +200,14 @@ class Stribeck:
               ("Fnl", "N m", "N", FRICTION, False))
     SHAPES = ("delta", "alpha", "Kv")
 
-    def __post_init__(self) -> None:
-        for name in self.free:
-            if name not in self.SHAPES:
-                raise ModelError(f"the shape of Stribeck friction is {', '.join(self.SHAPES)}; there is no '{name}'")
-
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         return tuple(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
                                      positive=positive)
                      for j in chosen(robot, self.joints) for symbol, turning, sliding, kind, positive in self._PARTS)
 
-    def _shape(self, name: str, count: int) -> Array:
-        return shape_values.per_joint(getattr(self, name), count, f"{name} of Stribeck friction")
-
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         joints = chosen(robot, self.joints)
-        delta, alpha, steep = (self._shape(name, len(joints)) for name in self.SHAPES)
+        delta, alpha, steep = self.shapes(robot)
         for k, j in enumerate(joints):
             velocity = dq[:, j]
             sign = (2.0 / np.pi) * np.arctan(steep[k] * velocity)
@@ -225,7 +217,7 @@ class Stribeck:
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         joints = chosen(robot, self.joints)
-        delta, alpha, steep = (self._shape(name, len(joints)) for name in self.SHAPES)
+        delta, alpha, steep = self.shapes(robot)
         for k, j in enumerate(joints):
             v = dq[:, j]
             sign, slope = (2.0 / np.pi) * np.arctan(steep[k] * v), (2.0 / np.pi) * steep[k] / (1 + (steep[k] * v) ** 2)
@@ -236,7 +228,7 @@ class Stribeck:
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         n, joints = robot.dof, chosen(robot, self.joints)
-        delta, alpha, steep = (self._shape(name, len(joints)) for name in self.SHAPES)
+        delta, alpha, steep = self.shapes(robot)
         dry, fsc, viscous, offset, fnl = values.reshape(-1, 5).T
         yield Linear(viscous=np.diag(on_joints(n, joints, viscous)), constant=on_joints(n, joints, offset))
         for k, j in enumerate(joints):
@@ -248,7 +240,7 @@ class Stribeck:
         """Return rows for every joint: Fc minus the largest reduction by the arctan term, the power term, or both, up
         to the joint's speed."""
         joints = chosen(robot, self.joints)
-        delta, alpha, steep = (self._shape(name, len(joints)) for name in self.SHAPES)
+        delta, alpha, steep = self.shapes(robot)
         rows = np.zeros((len(joints), 3, 5 * len(joints)))
         for k, j in enumerate(joints):
             fall = 0.5 * np.pi * max(1.0, delta[k] / steep[k])  # arctan(delta v) <= fall S, as arctan is concave
@@ -259,17 +251,6 @@ class Stribeck:
     def slow_joints(self, robot: Robot) -> tuple[int, ...]:
         """Return all of its joints, because the decrease of friction is at low speed."""
         return tuple(chosen(robot, self.joints))
-
-    def shape_names(self, robot: Robot) -> tuple[str, ...]:
-        return shape_values.names(self.free, chosen(robot, self.joints), self.shared)
-
-    def shape(self, robot: Robot) -> Array:
-        """Return the current values of the free shape parameters."""
-        return shape_values.values(self, len(chosen(robot, self.joints)), "Stribeck friction")
-
-    def with_shape(self, robot: Robot, values: Array) -> Stribeck:
-        """Return the same term with other values of its free shape parameters."""
-        return replace(self, **shape_values.changes(self, values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,26 +280,12 @@ class MotorSide:
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         coupling = coupling_matrix(robot, self.coupling)
-        velocity, acceleration = dq @ coupling, ddq @ coupling
         for m in range(robot.dof):
-            columns = {"Fvm": velocity[:, m], "Fcm": self.sign(velocity[:, m]), "Fom": np.ones(len(q)),
-                       "Iam": acceleration[:, m]}
+            velocity, acceleration = dq @ coupling[:, m], ddq @ coupling[:, m]
+            columns = {"Fvm": velocity, "Fcm": self.sign(velocity), "Fom": np.ones(len(q)), "Iam": acceleration}
             for j in np.flatnonzero(coupling[:, m]):
                 for k, part in enumerate(self.parts):
                     yield int(j), m * len(self.parts) + k, coupling[j, m] * columns[part]
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        coupling = coupling_matrix(robot, self.coupling)
-        for m in range(robot.dof):
-            w = coupling[:, m]
-            by: dict[str, tuple[int, Array | float]] = {
-                "Fvm": (DQ, 1.0), "Fcm": (DQ, self.sign.slope(dq @ w)), "Iam": (DDQ, 1.0)}
-            for k, part in enumerate(self.parts):
-                if part in by:
-                    signal, slope = by[part]
-                    for j in np.flatnonzero(w):
-                        for i in np.flatnonzero(w):
-                            yield int(j), m * len(self.parts) + k, signal, int(i), w[j] * w[i] * slope
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         coupling = coupling_matrix(robot, self.coupling)
@@ -364,13 +331,6 @@ class CoupledWrist:
         for here, other, share in ((a, b, self.ratio), (b, a, 1.0)):
             yield from ((here, 0, self.ratio * ddq[:, other]), (here, 1, self.ratio * dq[:, other]),
                         (here, 2, share * sign))
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        a, b = chosen(robot, self.joints)
-        slope = self.sign.slope(dq[:, b] + self.ratio * dq[:, a])
-        for here, other, share in ((a, b, self.ratio), (b, a, 1.0)):
-            yield from ((here, 0, DDQ, other, self.ratio), (here, 1, DQ, other, self.ratio),
-                        (here, 2, DQ, a, self.ratio * share * slope), (here, 2, DQ, b, share * slope))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         a, b = chosen(robot, self.joints)

@@ -16,12 +16,12 @@ from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_jo
 from dynid.model.friction import two_slopes
 from dynid.model.parameters import DRY, FRICTION, VISCOUS, Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, Slopes
+from dynid.model.term import Entries
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
-_CHECKED_SPEEDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the largest speed
-_SPLINE_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_STEP_WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # default widths of steps, relative to the largest speed
+_SPLINE_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # default points of a spline, relative to the largest speed
 _FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # widths of a free curve, relative to the largest speed
 _DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the largest speed: checks that a free curve dissipates
 _SIGNS = ("hard", "tanh", "arctan")
@@ -133,7 +133,7 @@ class FrictionCurve:
 
     @property
     def _shares(self) -> tuple[float, ...]:
-        usual = _CHECKED_SPEEDS if self.shape == "steps" else _SPLINE_KNOTS
+        usual = _STEP_WIDTHS if self.shape == "steps" else _SPLINE_KNOTS
         return self.widths or (_FREE_STEPS if self.free else usual)
 
     @property
@@ -198,26 +198,6 @@ class FrictionCurve:
         for k, j in enumerate(chosen(robot, self.joints)):
             for c, values in enumerate(self._columns(j, dq[:, j], widths[j])):
                 yield j, count * k + c, values
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        count, viscous = len(self._symbols), 2 if self.asymmetric else 1
-        for k, j in enumerate(chosen(robot, self.joints)):
-            v, widths = dq[:, j], np.array(self._shares) * self._speeds(robot)[j]
-            sign = self.sign.of_joint(j)
-            ways = (v > 0, v <= 0) if self.asymmetric else (np.ones(len(v)),)
-            for c, way in enumerate(ways):
-                yield j, count * k + c, DQ, j, way.astype(float)
-            if self.shape == "steps":
-                yield j, count * k + viscous, DQ, j, sign.slope(v)
-                for c, width in enumerate(widths):
-                    yield j, count * k + viscous + 1 + c, DQ, j, (1.0 - np.tanh(v / width) ** 2) / width
-                continue
-            points, size = np.concatenate([[0.0], widths]), np.abs(v)
-            piece = np.searchsorted(points, size, side="right") - 1
-            for c, unit in enumerate(np.eye(len(points))):
-                rise = np.append(np.diff(unit) / np.diff(points), 0.0)[piece]
-                yield j, count * k + viscous + c, DQ, j, (sign.slope(v) * np.interp(size, points, unit)
-                                                   + sign(v) * np.sign(v) * rise)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         n, joints = robot.dof, chosen(robot, self.joints)

@@ -21,7 +21,7 @@ from dynid.robot import Robot
 
 LOAD = Kind("load-dependent friction", "friction")
 LARGEST = 0.5  # relative to the transmitted torque: a gear of less than 50 % efficiency would lock
-APART_RIDGE = 1e-4  # penalty relative to squared columns, which keeps the two parameters of a joint near each other
+SEPARATE_RIDGE = 1e-4  # penalty relative to squared columns, which keeps the two parameters of a joint near each other
 _SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # for a link without known inertia
 
 
@@ -31,7 +31,7 @@ class LoadFriction:
 
     tau_link is the torque of the bodies alone, with inertias `bodies` (bodies, 10) from the last estimate. A fit is
     repeated until both agree; before the first estimate, the robot's own inertias are used. Fl is between 0 and 0.5.
-    With `apart`, a joint has two parameters: Flm if the motor drives the link and Flg if the link drives the motor.
+    With `separate`, a joint has two parameters: Flm if the motor drives the link and Flg if the link drives the motor.
     Their difference acts as a factor on the torque of the joint. Only the equations of other joints determine it, and a
     small ridge keeps both equal otherwise. `ridge` is the share of a column's squared norm by which Fl is regularised
     toward zero.
@@ -39,7 +39,7 @@ class LoadFriction:
 
     kind = "load"
     learned: ClassVar[Mapping[str, str]] = {"bodies": "bodies"}
-    apart: bool = False
+    separate: bool = False
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
     bodies: Array | None = None
@@ -47,10 +47,10 @@ class LoadFriction:
 
     @property
     def _symbols(self) -> tuple[str, ...]:
-        return ("Flm", "Flg") if self.apart else ("Fl",)
+        return ("Flm", "Flg") if self.separate else ("Fl",)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        ridge = max(APART_RIDGE if self.apart else 0.0, self.ridge)
+        ridge = max(SEPARATE_RIDGE if self.separate else 0.0, self.ridge)
         return tuple(replace(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True), bounds=(0.0, LARGEST),
                              ridge=ridge)
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
@@ -71,7 +71,7 @@ class LoadFriction:
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
         """Return a mask (samples,) for each parameter of a joint: motor drives the link, and link drives the motor."""
-        if not self.apart:
+        if not self.separate:
             return (1.0,)
         drives = np.where(torque * velocity > 0, 1.0, 0.0)
         return drives, 1.0 - drives
@@ -119,6 +119,6 @@ class LoadFriction:
         return np.zeros((*q.shape, q.shape[1]))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Load]:
-        both = np.repeat(values, 2) if not self.apart else values
+        both = np.repeat(values, 2) if not self.separate else values
         for j, (motoring, generating) in zip(chosen(robot, self.joints), both.reshape(-1, 2), strict=True):
             yield Load(j, motoring, generating, self.sign.of_joint(j))

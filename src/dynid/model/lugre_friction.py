@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.dynamics.compiled import INLINED, OPTIONS
-from dynid.errors import ModelError
 from dynid.kernel_store import njit
 from dynid.model.elements import Bristles
 from dynid.model.parameters import DRY, FRICTION, Parameter
+from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
@@ -28,11 +27,11 @@ def level(v: float, ratio: float, vs: float) -> float:
 
 
 @njit(**INLINED)
-def bend(z: float, way: float, g: float, reach: float) -> float:
-    """Return the bristle deflection z after a displacement `way` (rad or m) in one direction, for a constant friction
+def bend(z: float, travel: float, g: float, reach: float) -> float:
+    """Return the bristle deflection z after a displacement `travel` (rad or m) in one direction, for constant friction
     level g."""
-    end = np.sign(way) * g
-    return end + (z - end) * np.exp(-np.abs(way) / (reach * g))
+    end = np.sign(travel) * g
+    return end + (z - end) * np.exp(-np.abs(travel) / (reach * g))
 
 
 @njit(**INLINED)
@@ -53,13 +52,13 @@ def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Arra
 
 
 @dataclass(frozen=True, eq=False)
-class LuGreFriction:
+class LuGreFriction(ShapedFriction):
     """LuGre friction Fz z + Fz1 dz/dt (Canudas de Wit and others 1995).
 
     Bristles have the presliding distance `reach`; the sliding force decreases from ratio Fz at rest to Fz, and the
     bristles have damping. The term is linear in Fz (N m or N) and Fz1 (N m s or N s), both non-negative. The shape
-    parameters reach (rad or m), ratio (at least one) and vs (rad/s or m/s) are one number or one per joint, estimated
-    by separable least squares if named in `free`. Viscous friction is a separate term. For samples without an order in
+    parameters reach (rad or m), ratio (at least one) and vs (rad/s or m/s) are one number or one per joint. Those named
+    in `free` are estimated by separable least squares. Viscous friction is another term. For samples without order in
     time the torque is Fz sign(dq).
     """
 
@@ -72,27 +71,16 @@ class LuGreFriction:
     sign: Sign = field(default_factory=Sign)
     SHAPES = ("reach", "ratio", "vs")
 
-    def __post_init__(self) -> None:
-        for name in self.free:
-            if name not in self.SHAPES:
-                raise ModelError(f"the shape of LuGre friction is {', '.join(self.SHAPES)}; there is no '{name}'",
-                                 code="unknown-shape")
-
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        self._shapes(robot)
+        self.shapes(robot)
         parts = (("Fz", "N m", "N", DRY.unwritten()), ("Fz1_", "N m s", "N s", FRICTION))
         return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
                                              positive=True), bounds=(0.0, np.inf))
                      for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
 
-    def _shapes(self, robot: Robot) -> Array:
+    def shapes(self, robot: Robot) -> Array:
         """Return reach, ratio and vs (3, joints); a ratio below one is set to one."""
-        count = len(chosen(robot, self.joints))
-        rows = [np.atleast_1d(np.asarray(getattr(self, name), dtype=float)) for name in self.SHAPES]
-        for name, values in zip(self.SHAPES, rows, strict=True):
-            if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
-                raise ModelError(f"{name} of LuGre friction must be one number above zero or {count}, got {values}")
-        found = np.array([np.broadcast_to(values, (count,)) for values in rows])
+        found = super().shapes(robot)
         found[1] = np.maximum(found[1], 1.0)
         return found
 
@@ -103,7 +91,7 @@ class LuGreFriction:
         """Return the bristle deflection z and its rate of each joint along a motion (samples, 2 joints)."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((2 * len(own), len(motion.t)))
-        for k, (j, (reach, ratio, vs)) in enumerate(zip(own, self._shapes(model.robot).T, strict=True)):
+        for k, (j, (reach, ratio, vs)) in enumerate(zip(own, self.shapes(model.robot).T, strict=True)):
             bristles(np.ascontiguousarray(motion.q[:, j]), np.ascontiguousarray(motion.dq[:, j]), float(reach),
                      float(ratio), float(vs), found[2 * k], found[2 * k + 1])
         return found.T
@@ -111,7 +99,7 @@ class LuGreFriction:
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
         """Yield the bristle deflection z and its rate for each joint, from those of the previous sample."""
         q_before, dq_before, memory = before
-        for k, (j, (reach, ratio, vs)) in enumerate(zip(chosen(robot, self.joints), self._shapes(robot).T.tolist(),
+        for k, (j, (reach, ratio, vs)) in enumerate(zip(chosen(robot, self.joints), self.shapes(robot).T.tolist(),
                                                         strict=True)):
             g = level.py_func(0.5 * (dq[:, j] + dq_before[:, j]), ratio, vs)
             z = bend.py_func(memory[:, 2 * k], q[:, j] - q_before[:, j], g, reach)
@@ -128,21 +116,5 @@ class LuGreFriction:
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
         for j, (force, damping), (reach, ratio, vs) in zip(chosen(robot, self.joints), values.reshape(-1, 2),
-                                                           self._shapes(robot).T, strict=True):
+                                                           self.shapes(robot).T, strict=True):
             yield Bristles(j, float(force), float(reach), float(damping), float(ratio), float(vs))
-
-    def shape_names(self, robot: Robot) -> tuple[str, ...]:
-        """Return names of the free shape parameters: reach1, reach2, ratio1 and so on."""
-        return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
-
-    def shape(self, robot: Robot) -> Array:
-        """Return the current values of the free shape parameters."""
-        found = self._shapes(robot)
-        return np.concatenate([found[self.SHAPES.index(name)] for name in self.free]) if self.free else np.empty(0)
-
-    def with_shape(self, robot: Robot, values: Array) -> LuGreFriction:
-        """Return the same term with other values of its free shape parameters."""
-        count = len(chosen(robot, self.joints))
-        parts = np.asarray(values, dtype=float).reshape(len(self.free), count)
-        shapes: dict[str, Any] = {name: part.copy() for name, part in zip(self.free, parts, strict=True)}
-        return replace(self, **shapes)

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from dynid import dynamics, html_tables
 from dynid.arrays import Array, Bools, Ints
+from dynid.dynamics.physics import solve_motion
 from dynid.dynamics.root_frame import in_root_axes
 from dynid.errors import ModelError, require_type
-from dynid.model.accelerations import solve_motion
 from dynid.model.data_context import DataContext, bind, depends_on_estimate, learned_fields
 from dynid.model.elements import Bodies, Element
 from dynid.model.following import with_followers

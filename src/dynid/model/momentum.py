@@ -22,15 +22,8 @@ from dynid.errors import ModelError
 from dynid.model.completion import LinearModel, complete, robot_model
 from dynid.model.data_context import depends_on_estimate
 from dynid.model.model import Model
-from dynid.model.term import (
-    Entries,
-    MotionSegment,
-    Term,
-    fill_entries,
-    probing_motion,
-)
+from dynid.model.term import Entries, MotionSegment, Term, fill_entries, probing_motion
 from dynid.model.term_capabilities import Capabilities, History, capabilities, term_name
-from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 
 MOMENTUM_STEP = 1e-3  # rad or m, of sixth-order differences: rounding errors about 1e-13, truncation errors about 1e-16
@@ -163,20 +156,13 @@ def _term_part(model: Model, term: Term, offers: Capabilities, columns: Ints, ch
         raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
                          "equations = 'torque' (--set prepare.equations=torque)")
     kernel = offers.momentum if robot.followers is None else None  # kernels exist only for trees
-    own: Own | None = None if kernel is None else _bound(kernel, robot)
+    own: Own | None = None if kernel is None else partial(kernel, robot)
 
     def fill(q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None) -> None:
         out[place[place >= 0]] = 0.0
         fill_entries(term, robot, q, dq, ddq, place, out, memory)
 
     return _part(fill, own, columns, channels, probing_motion(robot, _PROBED_STATES)[0], name, symmetric)
-
-
-def _bound(kernel: Own, robot: Robot) -> Own:
-    def own(q: Array, dq: Array, place: Ints, momentum: Array, force: Array, changing: bool) -> None:
-        kernel(robot, q, dq, place, momentum, force, changing)
-
-    return own
 
 
 def _remembers_acceleration(model: Model, term: History) -> bool:
@@ -187,9 +173,8 @@ def _remembers_acceleration(model: Model, term: History) -> bool:
     return not np.allclose(first, second, rtol=TORQUE_AGREEMENT, atol=TORQUE_AGREEMENT)
 
 
-def _part(
-    fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool
-) -> TermShare:
+def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str,
+          symmetric: bool) -> TermShare:
     """Return a term in momentum form. Tests at postures q (probes, dof) show whether its torque is M(q) ddq + r(q, dq),
     and whether M depends on q."""
     if own is not None:

@@ -1,40 +1,59 @@
-"""Nonlinear shape parameters of a term, one value per joint or one shared by its joints."""
+"""Nonlinear shape parameters of friction terms, one value per joint or one shared by all joints."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.model.terms import chosen
+from dynid.robot import Robot
 
 
-def per_joint(value: Any, count: int, what: str) -> Array:
-    """Return one positive number, or one per joint, as (count,); `what` is its name in messages."""
-    values = np.atleast_1d(np.asarray(value, dtype=float))
-    if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
-        raise ModelError(f"{what} must be one positive number or {count}, got {values}")
-    return np.broadcast_to(values, (count,))
+class ShapedFriction:
+    """Methods of a friction term that is nonlinear in its fields `SHAPES`, such as the velocity of the Stribeck effect.
 
+    Each field is one positive number, or one per joint. Separable least squares estimate the fields named in `free`.
+    With `shared`, all joints have the same values.
+    """
 
-def names(free: Sequence[str], joints: Sequence[int], shared: bool) -> tuple[str, ...]:
-    """Return names of free shape parameters: delta1, delta2, alpha1 and so on; delta and alpha if they are shared."""
-    return tuple(free) if shared else tuple(f"{name}{j + 1}" for name in free for j in joints)
+    SHAPES: tuple[str, ...]
+    shared = False
 
+    def __post_init__(self: Any) -> None:
+        for name in self.free:
+            if name not in self.SHAPES:
+                raise ModelError(f"the shape of friction '{self.kind}' is {', '.join(self.SHAPES)}; there is no "
+                                 f"'{name}'", code="unknown-shape")
 
-def values(term: Any, count: int, what: str) -> Array:
-    """Return the current values of the free shape parameters of a term with `count` joints, in the order of `names`."""
-    parts = [per_joint(getattr(term, name), count, f"{name} of {what}") for name in term.free]
-    for name, part in zip(term.free, parts, strict=True):
-        if term.shared and np.ptp(part) > 0:
-            raise ModelError(f"{name} of {what} is shared by all joints and must be one number, got {part}",
-                             code="shape-of-all-joints")
-    return np.concatenate([part[:1] if term.shared else part for part in parts]) if parts else np.empty(0)
+    def shapes(self: Any, robot: Robot) -> Array:
+        """Return the values of all shape parameters (shapes, joints), in the order of `SHAPES`."""
+        count = len(chosen(robot, self.joints))
+        rows = [np.atleast_1d(np.asarray(getattr(self, name), dtype=float)) for name in self.SHAPES]
+        for name, row in zip(self.SHAPES, rows, strict=True):
+            if row.shape not in ((1,), (count,)) or not np.all(np.isfinite(row) & (row > 0)):
+                raise ModelError(f"{name} of friction '{self.kind}' must be one number above zero or {count}, got "
+                                 f"{row}", code="wrong-count")
+        return np.array([np.broadcast_to(row, (count,)) for row in rows])
 
+    def shape_names(self: Any, robot: Robot) -> tuple[str, ...]:
+        """Return names of the free shape parameters: vs1, vs2, power1 and so on; vs and power if they are shared."""
+        joints = chosen(robot, self.joints)
+        return tuple(self.free) if self.shared else tuple(f"{name}{j + 1}" for name in self.free for j in joints)
 
-def changes(term: Any, given: Array) -> dict[str, Any]:
-    """Return the fields of a term with other values of its free shape parameters."""
-    parts = np.asarray(given, dtype=float).reshape(len(term.free), -1)
-    return {name: part.copy() for name, part in zip(term.free, parts, strict=True)}
+    def shape(self: Any, robot: Robot) -> Array:
+        """Return the current values of the free shape parameters, in the order of `shape_names`."""
+        found = dict(zip(self.SHAPES, self.shapes(robot), strict=True))
+        for name in self.free:
+            if self.shared and np.ptp(found[name]) > 0:
+                raise ModelError(f"{name} of friction '{self.kind}' is shared by all joints and must be one number, "
+                                 f"got {found[name]}", code="shape-of-all-joints")
+        return np.concatenate([np.empty(0), *(found[name][:1 if self.shared else None] for name in self.free)])
+
+    def with_shape(self: Any, robot: Robot, values: Array) -> Any:
+        """Return the same term with other values of its free shape parameters."""
+        parts = np.split(np.asarray(values, dtype=float), max(len(self.free), 1))
+        return replace(self, **{name: part.copy() for name, part in zip(self.free, parts, strict=False)})

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model import shape_values
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
 from dynid.model.parameters import DRY, FRICTION, VISCOUS, Parameter
+from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Slopes
 from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
@@ -55,15 +55,9 @@ class PolynomialFriction:
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for n, j in enumerate(chosen(robot, self.joints)):
-            for k in range(self.degree + 1):
-                sign = self.sign(dq[:, j]) if k == 0 else np.sign(dq[:, j])
-                yield j, n * (self.degree + 1) + k, np.abs(dq[:, j]) ** k * sign
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for n, j in enumerate(chosen(robot, self.joints)):
-            yield j, n * (self.degree + 1), DQ, j, self.sign.slope(dq[:, j])
+            yield j, n * (self.degree + 1), self.sign(dq[:, j])
             for k in range(1, self.degree + 1):
-                yield j, n * (self.degree + 1) + k, DQ, j, k * np.abs(dq[:, j]) ** (k - 1)
+                yield j, n * (self.degree + 1) + k, np.abs(dq[:, j]) ** (k - 1) * dq[:, j]
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         for j, (dry, *rest) in zip(chosen(robot, self.joints), values.reshape(-1, self.degree + 1), strict=True):
@@ -79,13 +73,13 @@ def fall(q: float, dq: float, values: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class ExponentialStribeck:
+class ExponentialStribeck(ShapedFriction):
     """Stribeck friction (Fc + (Fs - Fc) exp(-(|dq| / vs)^power)) sign(dq) + Fv dq, which decreases from Fs at rest to
     Fc.
 
     See Olsson and others 1998, and Ardiani, s. 1.2.2. It is linear in Fc, Fs and Fv, all non-negative. The shape
-    parameters vs (rad/s or m/s) and power are fixed at the given values (one number, or one per joint), or estimated by
-    separable least squares if named in `free`; with `shared` all joints have the same shape.
+    parameters vs (rad/s or m/s) and power are one number or one per joint. Those named in `free` are estimated by
+    separable least squares, the others are fixed. With `shared` all joints have the same shape.
     """
 
     kind = "exponential-stribeck"
@@ -97,12 +91,6 @@ class ExponentialStribeck:
     sign: Sign = field(default_factory=Sign)
     SHAPES = ("vs", "power")
 
-    def __post_init__(self) -> None:
-        for name in self.free:
-            if name not in self.SHAPES:
-                raise ModelError(f"the shape of exponential Stribeck friction is {', '.join(self.SHAPES)}; there is no "
-                                 f"'{name}'")
-
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         parts = (("Fc", "N m", "N", DRY.unwritten()), ("Fs", "N m", "N", DRY.unwritten()),
                  ("Fv", "N m s/rad", "N s/m", VISCOUS.unwritten()))
@@ -110,12 +98,9 @@ class ExponentialStribeck:
                                              positive=True), bounds=_NOT_BELOW_ZERO)
                      for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
 
-    def _shape(self, name: str, count: int) -> Array:
-        return shape_values.per_joint(getattr(self, name), count, f"{name} of exponential Stribeck friction")
-
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         joints = chosen(robot, self.joints)
-        vs, power = (self._shape(name, len(joints)) for name in self.SHAPES)
+        vs, power = self.shapes(robot)
         for k, j in enumerate(joints):
             # The decreasing part is smooth at rest; only the remaining part uses the smooth sign.
             fallen = (1.0 - np.exp(-(np.abs(dq[:, j]) / vs[k]) ** power[k])) * np.sign(dq[:, j])
@@ -125,7 +110,7 @@ class ExponentialStribeck:
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         joints = chosen(robot, self.joints)
-        vs, power = (self._shape(name, len(joints)) for name in self.SHAPES)
+        vs, power = self.shapes(robot)
         for k, j in enumerate(joints):
             v = dq[:, j]
             share = np.maximum(np.abs(v), 1e-12) / vs[k]
@@ -136,23 +121,12 @@ class ExponentialStribeck:
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         n, joints = robot.dof, chosen(robot, self.joints)
-        vs, power = (self._shape(name, len(joints)) for name in self.SHAPES)
+        vs, power = self.shapes(robot)
         dry, static, viscous = values.reshape(-1, 3).T
         yield Linear(viscous=np.diag(on_joints(n, joints, viscous)))
         for k, j in enumerate(joints):
             yield Dry(axis(n, j), static[k], static[k], self.sign)
             yield Curve(axis(n, j), fall, (dry[k] - static[k], vs[k], power[k]))
-
-    def shape_names(self, robot: Robot) -> tuple[str, ...]:
-        return shape_values.names(self.free, chosen(robot, self.joints), self.shared)
-
-    def shape(self, robot: Robot) -> Array:
-        """Return the current values of the free shape parameters."""
-        return shape_values.values(self, len(chosen(robot, self.joints)), "exponential Stribeck friction")
-
-    def with_shape(self, robot: Robot, values: Array) -> ExponentialStribeck:
-        """Return the same term with other values of its free shape parameters."""
-        return replace(self, **shape_values.changes(self, values))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model.elements import Curve, axis, curve
 from dynid.model.parameters import SPRING, Kind, Parameter
-from dynid.model.term import Entries, Q, Slopes
+from dynid.model.term import Entries
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
@@ -51,11 +51,6 @@ class PolynomialSpring:
         j = robot.joint_index(self.joint)
         for k in range(1, self.degree + 1):
             yield j, k - 1, (q[:, j] - self.rest) ** k
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        j = robot.joint_index(self.joint)
-        for k in range(1, self.degree + 1):
-            yield j, k - 1, Q, j, k * (q[:, j] - self.rest) ** (k - 1)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
         yield Curve(axis(robot.dof, robot.joint_index(self.joint)), powers, [len(values), self.rest, *values])
@@ -212,13 +207,6 @@ class RippleTorque:
                 at = 2 * (k * len(self.orders) + c)
                 yield j, at, np.cos(rate * q[:, j])
                 yield j, at + 1, np.sin(rate * q[:, j])
-
-    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            for c, rate in enumerate(self._rates(robot, j)):
-                at = 2 * (k * len(self.orders) + c)
-                yield j, at, Q, j, -rate * np.sin(rate * q[:, j])
-                yield j, at + 1, Q, j, rate * np.cos(rate * q[:, j])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
         for j, own in zip(chosen(robot, self.joints), values.reshape(-1, len(self.orders), 2), strict=True):

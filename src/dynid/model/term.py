@@ -217,13 +217,13 @@ _Rule = Callable[..., Any]  # derivative by one argument, from the result and th
 _DERIVATIVE_RULES: dict[Any, tuple[_Rule, ...]] = {
     np.add: (lambda f, x, y: 1.0, lambda f, x, y: 1.0), np.subtract: (lambda f, x, y: 1.0, lambda f, x, y: -1.0),
     np.multiply: (lambda f, x, y: y, lambda f, x, y: x), np.divide: (lambda f, x, y: 1.0 / y, lambda f, x, y: -f / y),
-    np.power: (lambda f, x, y: np.where(np.equal(y, 0.0), 0.0, y * x ** (y - 1.0)), lambda f, x, y: f * np.log(x)),
+    np.power: (lambda f, x, y: y * x ** np.where(np.equal(y, 0.0), 1.0, y - 1.0), lambda f, x, y: f * np.log(x)),
     np.negative: (lambda f, x: -1.0,), np.positive: (lambda f, x: 1.0,), np.square: (lambda f, x: 2.0 * x,),
     np.sin: (lambda f, x: np.cos(x),), np.cos: (lambda f, x: -np.sin(x),), np.tanh: (lambda f, x: 1.0 - f * f,),
     np.arctan: (lambda f, x: 1.0 / (1.0 + x * x),), np.exp: (lambda f, x: f,), np.sqrt: (lambda f, x: 0.5 / f,),
     np.absolute: (lambda f, x: np.sign(x),), np.sign: (lambda f, x: 0.0,),
     np.maximum: (lambda f, x, y: np.greater_equal(x, y), lambda f, x, y: np.less(x, y)),
-    np.minimum: (lambda f, x, y: np.less_equal(x, y), lambda f, x, y: np.greater(x, y)),
+    np.minimum: (lambda f, x, y: np.less(x, y), lambda f, x, y: np.greater_equal(x, y)),
     np.arctan2: (lambda f, y, x: x / (x * x + y * y), lambda f, y, x: -y / (x * x + y * y))}
 
 

@@ -1,8 +1,8 @@
 """Causal preparation of raw positions and torques into rows of a regression, with a known delay.
 
-Positions are resampled to a uniform grid and filtered by kernels that give the motion. Entries of the regressor and
-torques along it are then filtered together, so that steps of dry friction are treated alike in both, and decimated
-(Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
+Positions are resampled to a uniform grid and filtered by kernels that give the motion. The entries of the regressor
+along this motion and the torques then pass the same filter, so that both treat steps of dry friction alike. They are
+decimated afterwards (Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
 
     low pass    position, velocity and acceleration; the regressor and the torques by the same low-pass
     momentum    position and velocity; momentum by g', force and torque by g: those of `FilteredEquations`
@@ -19,6 +19,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dynid.arrays import Array, Bools
 from dynid.recording.preparation.row_filter import RowFilter
+from dynid.signals import at_times
 
 _LOWPASS_PERIODS = 1.25  # periods of the cut-off: half the length of a low-pass kernel
 _ROWS_PER_CYCLE = 2.5  # rows kept per second and Hz of the cut-off
@@ -112,7 +113,7 @@ class Grid:
             return None
         at = self.start + np.arange(self._count, last + 1) / self.rate
         self._count = last + 1
-        return _interpolated(at, t, q), _interpolated(at, t, tau)
+        return at_times(at, t, q), at_times(at, t, tau)
 
 
 class CausalRows:
@@ -189,10 +190,6 @@ def _filtered(kernels: tuple[Array, ...], held: list[Array], start: int, reach: 
     for kernel, entries in zip(kernels[1:], held[1:], strict=True):
         row += kernel @ entries[start:start + reach + 1]
     return np.asarray(row)
-
-
-def _interpolated(at: Array, t: Array, x: Array) -> Array:
-    return np.column_stack([np.interp(at, t, column) for column in x.T])
 
 
 def convolved(x: Array, kernel: Array) -> Array:

@@ -1,10 +1,10 @@
 """Explanation of a change: the parameters, or a contact, that explain the data after a restart best.
 
 A change is a load on the last body, friction of one joint or of all (temperature), the gain of one joint's drive, or a
-contact. With R_j the factors of the data since the change and beta the estimate before it, the residuals R_j (., beta)
-in units of the earlier noise have a mean square rho_j of one if nothing changed. A change of parameters fits these
-residuals by a few columns A_j; its evidence is half the explained sum of squares. A contact on a body adds torques to
-the joints that carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 of each. Both are in units of the
+contact. Let R_j be the triangular factors of the data since the change, and beta the estimate before it. The residuals
+of beta in units of the earlier noise have a mean square rho_j of one if nothing changed. A change of parameters fits
+these residuals by a few columns A_j; its evidence is half the explained sum of squares. A contact on a body adds
+torques to the joints that carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 of each. Both are in units of the
 low-frequency noise, minus half the logarithm of the number of independent rows for each unknown (Schwarz).
 """
 
@@ -102,8 +102,8 @@ def _change(stretch: RestartSegment, recursion: Recursion, ended: bool) -> Chang
 
 def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joints: Sequence[str]
              ) -> list[Explanation]:
-    """Return the explanation by a contact, at the most probable link; None if no joint has larger residuals than
-    before.
+    """Return a list with the explanation by a contact at the most probable link; empty if no joint has larger residuals
+    than before.
 
     The contact torques on the joints that carry the link are assumed as large as their residuals.
     """

@@ -19,10 +19,11 @@ from dynid.recording.clean import ABSURD, ABSURD_TIME
 from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
+from dynid.signals import at_times
 
-_LEARNT_AFTER, _LEARNT_EARLIEST = 10.0, 4.0  # s after which rate and cut-off are determined; the second value if ...
-# ... there are so many samples by then; and smallest number of samples for a rate
-_SAMPLES_FOR_RATE, _MIN_SAMPLES_FOR_RATE = 1000, 20
+# s after which rate and cut-off are determined; the second value holds if `_SAMPLES_FOR_RATE` samples have arrived
+_LEARNT_AFTER, _LEARNT_EARLIEST = 10.0, 4.0
+_SAMPLES_FOR_RATE, _MIN_SAMPLES_FOR_RATE = 1000, 20  # the second is the smallest number from which a rate is computed
 # sample periods, or periods of the cut-off: the longest interpolated interval
 _BRIDGED_SAMPLE_PERIODS, _BRIDGED_CUTOFF_PERIODS = 5.0, 0.1
 _AT_ONCE = 4096  # raw samples prepared at a time
@@ -236,7 +237,7 @@ class Feed:
         rows = _longest_run(t, _RUN_GAP / self.rate)
         t, q = t[rows], q[rows]
         at = t[0] + np.arange(int((t[-1] - t[0]) * self.rate)) / self.rate
-        grid = np.column_stack([np.interp(at, t, column) for column in q.T])
+        grid = at_times(at, t, q)
         moving = moving_joints(grid)
         try:
             if not moving.any():

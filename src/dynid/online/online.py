@@ -22,7 +22,7 @@ from dynid.estimate.recursive.result import Limits, standard_limits
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.model import LinearModel, complete
-from dynid.model.held import held_values
+from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.online.causal import TimedRows
 from dynid.online.change_explanations import Change, changes
 from dynid.online.feed import Feed, FeedOptions
@@ -101,7 +101,7 @@ class Online(Streamed):
         options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted,
                                 standard_limits(model, limits))
         if base is None:
-            base, *_ = base_parameters(model).given(held_values(model))
+            base, *_ = base_parameters(model).given(fixed_inertia_values(model))
         self._stream = Stream(base, lambda own: Layout.of(model, own), self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
         feeding = FeedOptions() if feeding is None else feeding
@@ -136,11 +136,6 @@ class Online(Streamed):
     def restarts(self) -> tuple[int, ...]:
         """Sample counts at which earlier data were discarded."""
         return tuple(self._stream.recursion.restarts)
-
-    @property
-    def effective_samples(self) -> float:
-        """Return the number of current samples that carry the same information as all remembered data."""
-        return self._stream.recursion.memory.weight
 
     def __repr__(self) -> str:
         return (f"<Online by {self.method}: {self.samples} samples, {len(self.base)} base parameters, forgetting "

@@ -242,10 +242,5 @@ def parsed(line: str, dof: int, complain: Complain) -> Block | None:
     return Block(np.array([t]), q[None], tau[None], None if reference is None else reference[None])
 
 
-def standard_input(dof: int, complain: Complain) -> Iterator[Block]:
-    """Yield samples from standard input."""
-    return lines_of(sys.stdin, dof, complain)
-
-
 def _nothing(dof: int) -> Block:
     return Block(np.zeros(0), np.zeros((0, dof)), np.zeros((0, dof)))

@@ -66,14 +66,6 @@ def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any])
     return online
 
 
-def saved_about(path: str | Path) -> dict[str, Any]:
-    """Return the description of a saved stream (`Online.about`)."""
-    try:
-        return dict(json.loads(str(load_arrays(path)["facts"])).get("about", {}))
-    except (OSError, KeyError, ValueError, EOFError, TypeError):
-        raise RecordingError(f"{path} is not a saved stream") from None
-
-
 class Record:
     """The record of a stream in a folder, which is created."""
 
@@ -91,7 +83,10 @@ class Record:
     def about(self) -> dict[str, Any] | None:
         """Return the description of the recorded stream (`Online.about`); None if nothing is recorded."""
         path = self.folder / STATE
-        return saved_about(path) if path.exists() else None
+        try:
+            return dict(json.loads(str(load_arrays(path)["facts"])).get("about", {})) if path.exists() else None
+        except (OSError, KeyError, ValueError, EOFError, TypeError):
+            raise RecordingError(f"{path} is not a saved stream") from None
 
     def write(self, online: Online, estimate: Estimate | None) -> None:
         """Write the state of the stream, and a line of the history if there is an estimate."""

@@ -36,7 +36,7 @@ class ParameterVerdict:
 
 
 def verdicts(stream: Stream) -> tuple[ParameterVerdict, ...]:
-    """Return one verdict for each base parameter, from the diagonal of the live factor and its columns."""
+    """Return one verdict for each base parameter, from the triangular factor of the current estimate."""
     recursion, names = stream.recursion, stream.base.names
     b = len(names)
     columns = recursion.r[:, b:2 * b] if stream.method in INSTRUMENTAL else recursion.r[:, :b]
@@ -44,7 +44,7 @@ def verdicts(stream: Stream) -> tuple[ParameterVerdict, ...]:
     if not norms.any():
         return tuple(ParameterVerdict(name, "not-excited", 0.0) for name in names)
     if stream.method == "mrls":
-        judged = stream.judged()
+        judged = stream.assessment()
         share = np.sqrt(judged.added / np.where(judged.norms > 0.0, judged.norms, 1.0))
         status: list[Status] = ["identified" if s == IDENTIFIED else "dependent" if s == DEPENDENT else "not-excited"
                                 for s in judged.status]

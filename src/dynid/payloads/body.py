@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.consistency import Consistency, fit
-from dynid.consistency.central import fill
+from dynid.consistency.central import fill_by_barrier
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Parameters
 from dynid.model.terms import body_parameters
@@ -66,7 +66,8 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     stacked = Stacked.of(np.column_stack([half, half @ np.where(measured, theta, 0.0)]), 10)
     best = fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
     try:  # a body inside the cone, within the noise, instead of one of zero thickness
-        return consistency.with_known(fill(consistency, stacked.r, stacked.rho, best, tolerance=_SHAPE_ALLOWANCE))
+        theta, _ = fill_by_barrier(consistency, stacked.r, stacked.rho, best, tolerance=_SHAPE_ALLOWANCE)
+        return consistency.with_known(theta)
     except NotPossibleError:
         return best
 

@@ -16,6 +16,7 @@ from dynid.errors import ModelError
 from dynid.output_fields import output_fields
 from dynid.payloads.result import PayloadEstimate
 from dynid.robot import inertia as ten
+from dynid.robot.pose import quaternion, to_rpy
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def _universal_robots(mass: float, centre: Array, inertia: Array) -> Entry:
     six = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
     return Entry(
         "ur", f"set_target_payload({_text(mass)}, {_list(centre)}, {_list(six)})",
-        {"m": mass, "cog": _plain(centre), "inertia": _plain(six)},
+        {"m": mass, "cog": centre.tolist(), "inertia": six.tolist()},
         {"m": "kg", "cog": "m", "inertia": "kg m^2: Ixx Iyy Izz Ixy Ixz Iyz about the centre of mass"},
         "tool flange", "whether Ixy, Ixz, Iyz are entries of the matrix, as written here, or have the other sign")
 
@@ -75,7 +76,7 @@ def _franka(mass: float, centre: Array, inertia: Array) -> Entry:
     column = inertia.T.ravel()  # in column-major order
     return Entry(
         "franka", f"robot.setLoad({_text(mass)}, {{{_list(centre)[1:-1]}}}, {{{_list(column)[1:-1]}}});",
-        {"load_mass": mass, "F_x_Cload": _plain(centre), "load_inertia": _plain(column)},
+        {"load_mass": mass, "F_x_Cload": centre.tolist(), "load_inertia": column.tolist()},
         {"load_mass": "kg", "F_x_Cload": "m", "load_inertia": "kg m^2, 3 x 3 column by column, about the centre of "
                                                               "mass"},
         "flange F", "that the axes of load_inertia are parallel to the flange's, as written here")
@@ -83,8 +84,7 @@ def _franka(mass: float, centre: Array, inertia: Array) -> Entry:
 
 def _kuka(mass: float, centre: Array, inertia: Array) -> Entry:
     moments, axes = principal(inertia)
-    a, b, c = zyx_angles(axes)
-    place = dict(zip("XYZABC", (*(1e3 * centre), *np.degrees([a, b, c])), strict=True))
+    place = dict(zip("XYZABC", (*(1e3 * centre), *np.degrees(to_rpy(axes)[::-1])), strict=True))
     turning = dict(zip("XYZ", moments, strict=True))
     return Entry(
         "kuka", f"{{M {_text(mass)},CM {{{_fields(place)}}},J {{{_fields(turning)}}}}}",
@@ -99,7 +99,7 @@ def _abb(mass: float, centre: Array, inertia: Array) -> Entry:
     q = quaternion(axes)
     return Entry(
         "abb", f"[{_text(mass)},{_list(1e3 * centre)},{_list(q)},{','.join(map(_text, moments))}]",
-        {"mass": mass, "cog": _plain(1e3 * centre), "aom": _plain(q), "ix": float(moments[0]),
+        {"mass": mass, "cog": (1e3 * centre).tolist(), "aom": q.tolist(), "ix": float(moments[0]),
          "iy": float(moments[1]), "iz": float(moments[2])},
         {"mass": "kg", "cog": "mm", "aom": "quaternion, scalar first: the principal axes",
          "ix": "kg m^2, principal, about the centre of mass", "iy": "kg m^2", "iz": "kg m^2"},
@@ -126,30 +126,6 @@ def principal(inertia: Array) -> tuple[Array, Array]:
     return moments[order], axes
 
 
-def zyx_angles(rotation: Array) -> tuple[float, float, float]:
-    """Return A, B, C (rad) with rotation = Rz(A) Ry(B) Rx(C)."""
-    b = float(np.arctan2(-rotation[2, 0], np.hypot(rotation[0, 0], rotation[1, 0])))
-    if np.hypot(rotation[0, 0], rotation[1, 0]) < 1e-9:
-        return float(np.arctan2(-rotation[0, 1], rotation[1, 1])), b, 0.0
-    return (float(np.arctan2(rotation[1, 0], rotation[0, 0])), b, float(np.arctan2(rotation[2, 1], rotation[2, 2])))
-
-
-def quaternion(rotation: Array) -> Array:
-    """Return the unit quaternion (4,), scalar first and not negative."""
-    trace = np.array([rotation[0, 0] + rotation[1, 1] + rotation[2, 2], *np.diag(rotation)])
-    k = int(np.argmax(trace))
-    off = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
-    if k == 0:
-        q = np.append(1.0 + trace[0], off)
-    else:
-        q = np.empty(4)
-        row = rotation[k - 1] + rotation[:, k - 1]
-        q[0], q[1:] = off[k - 1], row
-        q[k] = 1.0 + 2.0 * rotation[k - 1, k - 1] - trace[0]
-    q /= np.linalg.norm(q)
-    return -q if q[0] < 0 else q
-
-
 def _text(x: float) -> str:
     return f"{x:.6g}" if abs(x) >= 5e-10 else "0"
 
@@ -160,7 +136,3 @@ def _list(values: Array) -> str:
 
 def _fields(values: dict[str, float]) -> str:
     return ",".join(f"{key} {_text(float(value))}" for key, value in values.items())
-
-
-def _plain(values: Array) -> list[float]:
-    return [float(x) for x in values]

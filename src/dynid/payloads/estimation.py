@@ -18,15 +18,14 @@ from dynid.payloads.body import nearest_body, weighed
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged
 from dynid.payloads.load_recursion import load_lever
-from dynid.payloads.result import PayloadEstimate, changing_friction, covariances
-from dynid.payloads.ways import (
+from dynid.payloads.payload_methods import (
     LABEL,
-    WAYS,
+    PAYLOAD_METHODS,
     LinearPayloadFit,
     LoadedEquations,
     Nuisance,
+    PayloadMethod,
     Unloaded,
-    Way,
     change_by_load,
     difference,
     loaded,
@@ -35,6 +34,7 @@ from dynid.payloads.ways import (
     together_fit,
     with_torques,
 )
+from dynid.payloads.result import PayloadEstimate, changing_friction, covariances
 from dynid.recording import Samples
 from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression, fold
@@ -47,8 +47,8 @@ UnloadedData = Problem | Regression | Samples | Sequence[Samples]
 
 
 def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | None = None, *,
-            way: Way | None = None, unloaded: UnloadedData | None = None, pose: ArrayLike | None = None,
-            mass: float | tuple[float, float] | None = None, gain_deviation: ArrayLike | None = None,
+            method: PayloadMethod | None = None, unloaded: UnloadedData | None = None, pose: ArrayLike | None = None,
+            mass: float | tuple[float, float] | None = None, gain_std: ArrayLike | None = None,
             consistent: bool = True, friction: bool = True, label: str = "payload",
             threads: int | None = None) -> PayloadEstimate:
     """Estimate the inertial parameters of a payload with their covariance.
@@ -57,12 +57,12 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         estimate: the robot, identified without the load.
         logs: samples with the load, prepared like those of the robot.
         frame: default: the flange, see `mounting_frame`.
-        way: method: "residual", "difference", "same-motion" or "together" (Ardiani, eq. 4.2-4.5). Default: "together".
+        method: "residual", "difference", "same-motion" or "together" (Ardiani, eq. 4.2-4.5). Default: "together".
         unloaded: data without load, as a problem, a regression or samples; "same-motion" needs samples. Default: the
             covariance of the estimate.
         pose: pose of the frame of the load in `frame` (4, 4).
         mass: mass from a scale, kg, alone or with its standard deviation.
-        gain_deviation: relative standard deviation of the drive gains: a number, one per joint, or a covariance (dof,
+        gain_std: relative standard deviation of the drive gains: a number, one per joint, or a covariance (dof,
             dof). Default: as the logs state, or 8 %, with half of that variance common to all joints.
         consistent: whether the body must be physically consistent.
         friction: whether friction may differ under load.
@@ -83,20 +83,20 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     1.0
     """
     parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
-    chosen = _way(way, estimate, parts)
+    chosen = _checked_method(method, estimate, parts)
     machine = required_robot_model(estimate.model, "an estimate of a payload").robot
     name = mounting_frame(machine, frame)
     term = Payload(name, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
     robot = known_robot(estimate, unloaded, threads)
     facts: dict[str, Any] = {}
     if chosen == "same-motion":
-        parts, facts["apart_s"] = _with_same_motion(estimate, parts, unloaded)
+        parts, facts["start_difference_s"] = _with_same_motion(estimate, parts, unloaded)
     made, fit = _fitted(estimate, parts, term, robot, chosen, friction, threads)
-    stated = [log.gain_deviation for log in parts if log.gain_deviation is not None]
-    if gain_deviation is None and len(stated) == len(parts):
-        gain_deviation = np.mean(stated, axis=0)
+    stated = [log.gain_covariance for log in parts if log.gain_covariance is not None]
+    if gain_std is None and len(stated) == len(parts):
+        gain_std = np.mean(stated, axis=0)
     known = None if mass is None else (float(mass), 0.0) if isinstance(mass, int | float) else mass
-    gains = gain_covariance(gain_deviation, estimate.model.dof)
+    gains = gain_covariance(gain_std, estimate.model.dof)
     theta, (covariance, freedom) = fit.theta, covariances(made, robot, fit, gains, threads)
     if known is not None:
         theta, covariance = weighed(theta, covariance, known)
@@ -111,12 +111,13 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
         tuple(log.source for log in parts), label, facts=facts, freedom=freedom,
         lever=lever)
-    return judged(found, estimate, made, fit, robot, weighed=known is not None, given=gain_deviation is not None)
+    return judged(found, estimate, weighed=known is not None, given=gain_std is not None,
+                  log=(made, fit, robot))
 
 
-def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
-    if way is not None and way not in WAYS:
-        raise ModelError(f"there is no payload method '{way}'; there are {', '.join(WAYS)}",
+def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequence[Samples]) -> PayloadMethod:
+    if method is not None and method not in PAYLOAD_METHODS:
+        raise ModelError(f"there is no payload method '{method}'; there are {', '.join(PAYLOAD_METHODS)}",
                          code="unknown-payload-method")
     required_robot_model(estimate.model, "an estimate of a payload")
     if not logs or not any(len(log) for log in logs):
@@ -126,14 +127,13 @@ def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
             raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified "
                              f"without load has {estimate.model.dof}", "check whether it is another robot",
                              code="other-robot")
-    return way or "together"
+    return method or "together"
 
 
 def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | None = None) -> Unloaded:
     """Return the parameters of the robot without load, from its data if available."""
-    regression = data.regression if isinstance(data, Problem) else data
-    if isinstance(regression, Samples) or (regression is not None and not isinstance(regression, Regression)):
-        logs = (regression,) if isinstance(regression, Samples) else tuple(regression)
+    regression = data.regression if isinstance(data, Problem) else data if isinstance(data, Regression) else None
+    if regression is None and (logs := _logs_of(data)):
         regression = fold(torque_equations(estimate.model, logs, estimate.base), threads=threads)
     same = regression is not None and np.array_equal(regression.base.independent, estimate.base.independent)
     if regression is not None and same:
@@ -149,21 +149,21 @@ def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | No
     return Unloaded(estimate.values, estimate.covariance, (vectors[:, kept] / np.sqrt(values[kept])).T)
 
 
+def _logs_of(data: UnloadedData | None) -> tuple[Samples, ...]:
+    """Return the samples without load; none for a regression, which does not contain them."""
+    if data is None or isinstance(data, Regression):
+        return ()
+    return data.data if isinstance(data, Problem) else (data,) if isinstance(data, Samples) else tuple(data)
+
+
 def _with_same_motion(estimate: Estimate, logs: Sequence[Samples],
                       data: UnloadedData | None) -> tuple[tuple[Samples, ...], list[float]]:
-    others: tuple[Samples, ...] = ()
-    if isinstance(data, Problem):
-        others = data.data
-    elif isinstance(data, Samples):
-        others = (data,)
-    elif data is not None and not isinstance(data, Regression):
-        others = tuple(data)
-    found = [same_motion_torques(estimate, log, others) for log in logs]
+    found = [same_motion_torques(estimate, log, _logs_of(data)) for log in logs]
     return with_torques(logs, [tau for tau, _ in found]), [apart for _, apart in found]
 
 
-def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: Unloaded, way: Way, friction: bool,
-            threads: int | None) -> tuple[LoadedEquations, LinearPayloadFit]:
+def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: Unloaded, method: PayloadMethod,
+            friction: bool, threads: int | None) -> tuple[LoadedEquations, LinearPayloadFit]:
     """Return the linear fit by a method, computed twice, because load friction depends on the estimated load."""
     numbers: Array | None = None
     for _ in range(2 if friction else 1):
@@ -171,9 +171,9 @@ def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: U
         nuisance = changing_friction(made, robot)
         if not friction:
             nuisance = Nuisance.none()
-        fit = (together_fit if way in ("together", "difference") else residual_fit)(made, robot, nuisance)
+        fit = (together_fit if method in ("together", "difference") else residual_fit)(made, robot, nuisance)
         numbers = fit.theta
-    if way == "difference":
+    if method == "difference":
         x = fit.x.copy()
         x[fit.load] = difference(made, robot, nuisance, change_by_load(estimate, term))
         fit = replace(fit, x=x)

@@ -12,8 +12,8 @@ from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.model import required_robot_model
 from dynid.payloads.body import distance
+from dynid.payloads.payload_methods import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded, residual_fit
 from dynid.payloads.result import PayloadEstimate
-from dynid.payloads.ways import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded, residual_fit
 from dynid.regression import Regression
 from dynid.robot import inertia as ten
 
@@ -31,32 +31,23 @@ _MIN_ERROR_PERCENT = 10.0  # percent: smallest such error
 _UNEXPLAINED_PERCENT = 50.0  # percent: nearly nothing is explained
 
 
-def judged(
-        found: PayloadEstimate, estimate: Estimate, loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded,
-        *, weighed: bool, given: bool) -> PayloadEstimate:
-    """Return a payload with its findings, the worst first. weighed: whether its mass is from a scale. given: whether
-    standard deviations of the gains were given."""
-    return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
-                         *_alone(found, estimate, weighed, given), *_gears(found, loaded, fit)])
+def judged(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool,
+           log: tuple[LoadedEquations, LinearPayloadFit, Unloaded] | None = None) -> PayloadEstimate:
+    """Return a payload with its findings, the worst first.
 
-
-def judged_alone(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool) -> PayloadEstimate:
-    """Return a payload with the findings that do not need a log."""
-    return _with(found, [*_unexplained(found, estimate), *(one for one in _alone(found, estimate, weighed, given)
-                                                           if found.consistent or one.code != "payload-cannot-exist")])
-
-
-def _with(found: PayloadEstimate, findings: list[Finding]) -> PayloadEstimate:
+    Args:
+        found: the payload.
+        estimate: the robot without load.
+        weighed: whether the mass of the payload is from a scale.
+        given: whether standard deviations of the drive gains were given.
+        log: equations of the loaded logs, their fit and the robot without load; None for a stream of samples.
+    """
+    findings = [*_unexplained(found, estimate), *(() if log is None else _changed(found, *log)),
+                *(_impossible(found) if log is not None or found.consistent else ()), *_not_seen(found),
+                *_gains(found, weighed, given), *_unidentified(found), *_too_much(found, estimate),
+                *(() if log is None else _gears(found, *log[:2]))]
     worst = sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity))
     return replace(found, findings=tuple(worst))
-
-
-def _alone(found: PayloadEstimate, estimate: Estimate, weighed: bool, given: bool) -> Iterator[Finding]:
-    yield from _impossible(found)
-    yield from _not_seen(found)
-    yield from _gains(found, weighed, given)
-    yield from _unidentified(found)
-    yield from _too_much(found, estimate)
 
 
 def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
@@ -102,7 +93,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
             yield Finding("payload-cannot-exist", "suspicious", "warning",
                           f"These inertial parameters are not physically consistent: {faults[0].message}; request a "
                           "consistent payload.",
-                          "payload not physically consistent", evidence={"amount": faults[0].amount})
+                          "payload not physically consistent", evidence={"amount": faults[0].violation})
         return
     without = found.covariance - found.parts.get("gains", 0.0)
     away = distance(found.free, found.numbers, without)
@@ -113,7 +104,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
             f"nearest consistent one differs by {away:.1f} standard deviations: check the "
             "frame, signs, drive gains, and whether the load is rigid.", "payload not physically "
                                                                                       "consistent",
-            evidence={"deviations": away, "free_mass": float(found.free[9])})
+            evidence={"standard_errors": away, "free_mass": float(found.free[9])})
 
 
 def _not_seen(found: PayloadEstimate) -> Iterator[Finding]:
@@ -147,7 +138,7 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
     yield Finding(
         "gains-decide", "suspicious", "warning" if large else "info",
         f"Drive gains dominate the uncertainty: {100 * np.sqrt(share):.0f} % of the standard error of the mass, "
-        f"{found.mass_std_from('gains'):.2g} kg, comes from the gains ({100 * found.gain_deviation.max():.1f} %, "
+        f"{found.mass_std_from('gains'):.2g} kg, comes from the gains ({100 * found.gain_std.max():.1f} %, "
         f"{whose}). Weigh the load and add `--mass KG`{advice}.", "gains decide",
         evidence={"share": float(share), "mass_std": found.mass_std, "from_gains": found.mass_std_from("gains")})
 

@@ -39,11 +39,11 @@ class KnownLoad:
 
     frame: str
     numbers: tuple[float, ...]
-    deviation: float = 0.0
+    std: float = 0.0
 
     @staticmethod
     def of(frame: str, mass: float, centre: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None,
-           deviation: float = 0.0) -> KnownLoad:
+           std: float = 0.0) -> KnownLoad:
         """Return a load from mass (kg), centre of mass in the frame (m) and inertia about it.
 
         The inertia is 3 x 3 or six entries XX XY XZ YY YZ ZZ, kg m^2; zero for a point mass.
@@ -56,7 +56,7 @@ class KnownLoad:
         if not ten.can_exist(numbers):
             raise ModelError(f"a known load of {mass:g} kg with this inertia is not physically consistent",
                              "give its inertia about its centre of mass, in kg m^2", code="load-not-consistent")
-        return KnownLoad(frame, tuple(float(x) for x in numbers), deviation)
+        return KnownLoad(frame, tuple(float(x) for x in numbers), std)
 
 
 def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Sequence[Samples],
@@ -83,7 +83,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     each = np.array([_likeliest(_sum(blocks[:k] + blocks[k + 1:]), noise, found) for k in range(len(blocks))])
     gains, n = 1.0 / found, len(blocks)
     moved = (1.0 / each - gains) / gains
-    covariance = (n - 1) / n * moved.T @ moved + load.deviation ** 2
+    covariance = (n - 1) / n * moved.T @ moved + load.std ** 2
     relative = np.sqrt(np.diag(covariance))
     known = carries & (relative < MAX_GAIN_UNCERTAINTY)
     reasons = {name: f"its uncertainty from the logs is {100 * share:.0f} %" if loaded_ else

@@ -18,11 +18,12 @@ from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples
 from dynid.online.streamed import Streamed
 from dynid.payloads.body import Parts, nearest_body
 from dynid.payloads.frames import mounting_frame
-from dynid.payloads.judgement import judged_alone
+from dynid.payloads.judgement import judged
 from dynid.payloads.load_recursion import LoadRecursion, Unknowns, largest_load, load_lever
+from dynid.payloads.payload_methods import LABEL, LoadedModel
 from dynid.payloads.result import PayloadEstimate
-from dynid.payloads.ways import LABEL, LoadedModel
 from dynid.recording.drive_gains import gain_covariance
+from dynid.recording.preparation.selection import true_ranges
 from dynid.regression import Regression
 from dynid.regression.equations import Layout
 
@@ -50,7 +51,7 @@ class LivePayload(Streamed):
             Without new information the estimate returns to no load.
         window, threshold: number of rows, and their mean squared innovation, above which the load has changed and
             earlier data are discarded.
-        gain_deviation: as in `dynid.payload`.
+        gain_std: as in `dynid.payload`.
         slow: speed below which the row of a joint is left out, rad/s or m/s, if dry friction is modelled. Default: one
             hundredth of its top speed.
         feeding: how `feed` prepares raw samples. A good cut-off is that of the data of the robot.
@@ -58,7 +59,7 @@ class LivePayload(Streamed):
 
     def __init__(self, estimate: Estimate, frame: str | None = None, *, pose: ArrayLike | None = None,
                  largest: tuple[float, float] | None = None, memory: float = 250.0, window: int = 25,
-                 threshold: float = 4.0, gain_deviation: ArrayLike | None = None, slow: float | None = None,
+                 threshold: float = 4.0, gain_std: ArrayLike | None = None, slow: float | None = None,
                  feeding: FeedOptions | None = None) -> None:
         robot = required_robot_model(estimate.model, "an estimate of a payload").robot
         feeding = FeedOptions() if feeding is None else feeding
@@ -69,11 +70,11 @@ class LivePayload(Streamed):
         self._layout = Layout.of(self._made.model, self._made.base)
         self._entries, self.joint_names = RowEntries(self._layout, feeding.equations), self._made.model.joint_names
         unknowns = Unknowns.of(estimate, self._made, largest_load(estimate, robot, self.frame, largest))
-        noise = np.array(estimate.diagnostics.residual_deviation_per_joint, dtype=float)
+        noise = np.array(estimate.diagnostics.residual_std_per_joint, dtype=float)
         if not (noise > 0.0).any():
             raise NotPossibleError("the estimate without load has no torque error, so "
                                    "the rows of a live payload cannot be weighted", "identify the robot from logs")
-        self._gains, self._given = gain_covariance(gain_deviation, robot.dof), gain_deviation is not None
+        self._gains, self._given = gain_covariance(gain_std, robot.dof), gain_std is not None
         self._load = LoadRecursion(self._layout, self.joint_names, unknowns, noise, memory, window, threshold,
                                    np.diag(self._gains))
         self._dry = bool(dry_columns(estimate.model, estimate.base).any())
@@ -105,8 +106,7 @@ class LivePayload(Streamed):
             self._paused = True
             return
         before, mass = len(self.restarts), self.mass
-        ends = np.flatnonzero(np.diff(used.astype(np.int8), prepend=0, append=0))
-        for start, stop in ends.reshape(-1, 2):
+        for start, stop in true_ranges(used):
             if start > 0 or self._paused:
                 self._load.pause()
             self._load.add(np.ascontiguousarray(rows[:, start:stop]), keep[start:stop])
@@ -153,7 +153,7 @@ class LivePayload(Streamed):
             data.relative_error(recursion.beta), data.relative_error(unknowns.known),
             np.sqrt(np.diag(self._gains)), ("stream",), freedom=max(freedom, 3.0), lever=lever,
             facts={"samples": self.samples, "restarts": list(self.restarts)})
-        return judged_alone(found, self.robot_estimate, weighed=False, given=self._given)
+        return judged(found, self.robot_estimate, weighed=False, given=self._given)
 
     def _fading(self, recursion: Recursion) -> float:
         """Return the sum of the squared weights of the stored samples over the sum of the weights."""

@@ -35,8 +35,8 @@ from dynid.estimate import Estimate
 from dynid.estimate.recursive import Exponential, Recursion
 from dynid.estimate.recursive.watchers import log_evidence, low_power
 from dynid.lapack import solve_triangular
-from dynid.payloads.result import FRICTION_DEVIATION, LEAST_FRICTION, LOAD_FRICTION_DEVIATION
-from dynid.payloads.ways import LoadedModel
+from dynid.payloads.payload_methods import LoadedModel
+from dynid.payloads.result import FRICTION_STD, LEAST_FRICTION, LOAD_FRICTION_STD
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
 from dynid.regression.known import Prior
@@ -315,7 +315,7 @@ class Unknowns:
         largest: standard deviations of mass (kg) and of the distance of a load from its frame (m).
         """
         count = len(made.base)
-        more = _friction_deviations(estimate, made)
+        more = _friction_std(estimate, made)
         whole = estimate.covariance + np.diag(more ** 2)
         size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
         values, vectors = np.linalg.eigh(whole / np.outer(size, size))
@@ -324,14 +324,14 @@ class Unknowns:
         sizes = mass * np.array([length ** 2] * 6 + [length] * 3 + [1.0])
         rows, known = np.zeros((count, count)), np.zeros(count)
         rows[np.ix_(made.robot, made.robot)] = back = (vectors / root).T / size
-        rows[made.friction, made.friction] = 1.0 / LOAD_FRICTION_DEVIATION
+        rows[made.friction, made.friction] = 1.0 / LOAD_FRICTION_STD
         rows[made.load, made.load] = 1.0 / sizes
         known[made.robot] = estimate.values
         return Unknowns(Prior(rows, rows @ known, {}), known, made.robot, made.friction, made.load,
                         back @ estimate.covariance @ back.T, sizes)
 
 
-def _friction_deviations(estimate: Estimate, made: LoadedModel) -> Array:
+def _friction_std(estimate: Estimate, made: LoadedModel) -> Array:
     """Return the standard deviations of changes of each base parameter under load (b,): friction and offsets by a
     fifth, and torques by at least a fiftieth of the joint's torque during identification."""
     base, torque = estimate.base, training_torques(estimate)
@@ -341,14 +341,14 @@ def _friction_deviations(estimate: Estimate, made: LoadedModel) -> Array:
         one = base.parameters.items[place]
         if alone[k] and one.kind.group in ("friction", "offset") and base.ridge[k] == 0:
             least = LEAST_FRICTION * torque[one.owner] if one.unit in ("N m", "N") else 0.0
-            found[k] = max(FRICTION_DEVIATION * abs(float(estimate.values[k])), least)
+            found[k] = max(FRICTION_STD * abs(float(estimate.values[k])), least)
     return found
 
 
 def training_torques(estimate: Estimate) -> Array:
     """Return the RMS torque of each joint (dof,) in the data of the robot's identification, N m or N."""
     error = np.array(estimate.diagnostics.relative_error_per_joint, dtype=float)
-    left = np.array(estimate.diagnostics.residual_deviation_per_joint, dtype=float)
+    left = np.array(estimate.diagnostics.residual_std_per_joint, dtype=float)
     return np.where(error > 0.0, 100.0 * left / np.where(error > 0.0, error, 1.0), 0.0)
 
 

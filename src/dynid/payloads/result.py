@@ -14,7 +14,7 @@ from dynid.errors import ModelError
 from dynid.estimate.covariance import correlated_noise_matrix
 from dynid.findings import Finding
 from dynid.output_fields import array_of, map_of, output_fields, record
-from dynid.payloads.ways import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded
+from dynid.payloads.payload_methods import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded
 from dynid.plain import finite
 from dynid.regression.autocorrelation import correlation
 from dynid.robot import inertia as ten
@@ -31,11 +31,11 @@ _INTERVAL = record("Interval", value=float | None, std=float | None, low=float |
 _MASS = record("PayloadMass", _INTERVAL, determined=bool, at_least=float | None, at_most=float | None,
                std_from=dict[str, float | None])
 _NUMBER = record("PayloadNumber", value=float | None, std=float | None, free=float | None, unit=str, identified=bool)
-FRICTION_DEVIATION = 0.2  # relative: friction changes with temperature and load
+FRICTION_STD = 0.2  # relative: friction changes with temperature and load
 LEAST_FRICTION = 0.02  # share of a joint's RMS torque: smallest change of friction and offset
 _UNLIKELY_STD = 3.0  # standard deviations of gains, above which another cause is likely
 MIN_DEGREES_OF_FREEDOM = 3.0  # below which a standard deviation is not informative
-LOAD_FRICTION_DEVIATION = 0.05  # share of the torque that a gear transmits
+LOAD_FRICTION_STD = 0.05  # share of the torque that a gear transmits
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class PayloadEstimate:
     """Estimated payload: a body on a frame, with ten inertial parameters XX XY XZ YY YZ ZZ MX MY MZ M about its origin.
 
     Attributes:
-        frame, way, logs, label: mounting frame, method, names of the logs, and name of the load.
+        frame, method, logs, label: mounting frame, method, names of the logs, and name of the load.
         numbers: (10,), inertial parameters in that frame, SI units.
         free: (10,), the same without the constraint of physical consistency.
         covariance: (10, 10), of `free`.
@@ -52,14 +52,14 @@ class PayloadEstimate:
         identified: (10,), which parameters the data determine.
         consistent: whether physical consistency was enforced.
         relative_error, unloaded_error: error of the loaded torques with and without the load, percent.
-        gain_deviation: (dof,), relative standard deviation of the drive gains.
+        gain_std: (dof,), relative standard deviation of the drive gains.
         findings, facts: problems and remarks, and plain data for JSON.
         freedom: degrees of freedom of Student's t.
         lever: assumed largest distance of the centre of mass from the frame, m, for a bound on the mass.
     """
 
     frame: str
-    way: str
+    method: str
     numbers: Array
     free: Array
     covariance: Array
@@ -68,7 +68,7 @@ class PayloadEstimate:
     consistent: bool
     relative_error: float
     unloaded_error: float
-    gain_deviation: Array
+    gain_std: Array
     logs: tuple[str, ...] = ()
     label: str = "payload"
     findings: tuple[Finding, ...] = ()
@@ -206,21 +206,21 @@ class PayloadEstimate:
         return " and ".join(part for part in (least, most) if part) or "not determined"
 
     def __repr__(self) -> str:
-        return (f"<PayloadEstimate on {self.frame} by {self.way}: mass {self.mass_text}, relative error "
+        return (f"<PayloadEstimate on {self.frame} by {self.method}: mass {self.mass_text}, relative error "
                 f"{self.unloaded_error:.3g} % without it, {self.relative_error:.3g} % with it>")
 
-    @output_fields(optional=("samples", "restarts"), frame=str, way=str, label=str, logs=list[str], mass=_MASS,
+    @output_fields(optional=("samples", "restarts"), frame=str, method=str, label=str, logs=list[str], mass=_MASS,
                    moment=array_of(_INTERVAL), centre=array_of(_INTERVAL),
                    inertia_about_centre=list[list[float | None]] | None, numbers=map_of(_NUMBER), consistent=bool,
                    seen=bool, chance=float, relative_error=float | None, unloaded_relative_error=float | None,
-                   gain_deviation=list[float], findings=list[Finding], samples=int, restarts=list[Any])
+                   gain_std=list[float], findings=list[Finding], samples=int, restarts=list[Any])
     def to_dict(self) -> dict[str, Any]:
         """Return the payload as plain data for JSON; None for a number that is not finite."""
         low, high = self.conf_int().T
         least, most = self.mass_bounds()
         number, has_value = finite, np.isfinite(self.mass_std)
         return {
-            "frame": self.frame, "way": self.way, "label": self.label, "logs": list(self.logs),
+            "frame": self.frame, "method": self.method, "label": self.label, "logs": list(self.logs),
             "mass": {"value": self.mass if has_value else None, "determined": self.has_mass, "at_least": least,
                      "at_most": number(most), "std": number(self.mass_std), "low": number(low[0]),
                      "high": number(high[0]),
@@ -241,7 +241,7 @@ class PayloadEstimate:
             "consistent": self.consistent, "seen": self.seen, "chance": self.chance,
             "relative_error": self.relative_error,
             "unloaded_relative_error": self.unloaded_error,
-            "gain_deviation": [float(x) for x in self.gain_deviation],
+            "gain_std": [float(x) for x in self.gain_std],
             "findings": [finding.to_dict() for finding in self.findings], **self.facts}
 
 
@@ -256,12 +256,12 @@ def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
     for k in places:
         size = max((math.sqrt(f.power) / max(float(np.linalg.norm(f.r[:, list(f.columns).index(k)])), 1e-300)
                     for f in regression.factors if k in f.columns and f.rows), default=0.0)
-        deviations.append(max(FRICTION_DEVIATION * abs(float(unloaded.values[k])), LEAST_FRICTION * min(size, 1e6)))
+        deviations.append(max(FRICTION_STD * abs(float(unloaded.values[k])), LEAST_FRICTION * min(size, 1e6)))
     held = [d > 0 for d in deviations]
     places = [k for k, yes in zip(places, held, strict=True) if yes]
     return Nuisance(np.array([*places, *loaded.friction], dtype=np.int64),
                     np.array([*(d for d in deviations if d > 0),
-                              *np.full(len(loaded.friction), LOAD_FRICTION_DEVIATION)]))
+                              *np.full(len(loaded.friction), LOAD_FRICTION_STD)]))
 
 
 def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Array) -> Array:

@@ -67,6 +67,8 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
         straight: whether the sensor's axes are the frame's; by default this is estimated.
         consistent: whether the body must be physically consistent.
     """
+    from scipy.spatial.transform import Rotation
+
     parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
     name = mounting_frame(robot, frame)
     for log in parts:
@@ -80,29 +82,25 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
     rotation = np.eye(3) if straight else rotation
     fit = _gauss_newton(columns, measured, rotation, sign, turning=not straight)
     if straight is None:
-        angles = rotation_vector(fit.rotation)
+        angles = Rotation.from_matrix(fit.rotation).as_rotvec()
         std = np.sqrt(np.diag(fit.covariance)[16:])
         if np.all(np.abs(angles) < np.maximum(_ALIGNED_STANDARD_ERRORS * std, _SMALL_ANGLE)):
             fit = _gauss_newton(columns, measured, np.eye(3), sign, turning=False)
     found = fit.covariance[:10, :10]
     numbers = nearest_body(fit.theta, found, np.ones(10, dtype=bool)) if consistent else fit.theta
-    mounting = Mounting(fit.rotation, rotation_vector(fit.rotation), np.sqrt(np.diag(fit.covariance)[16:])
-                        if fit.turning else np.zeros(3), sign, fit.bias, not fit.turning)
+    mounting = Mounting(fit.rotation, Rotation.from_matrix(fit.rotation).as_rotvec(), np.sqrt(
+        np.diag(fit.covariance)[16:]) if fit.turning else np.zeros(3), sign, fit.bias, not fit.turning)
     size, rest = float(np.sum(measured ** 2)), float(np.sum(fit.residual ** 2))
     bias_only = float(np.sum((measured - measured.mean(axis=0)) ** 2))
     estimate = PayloadEstimate(
         name, "sensor", numbers, fit.theta, found, {"noise": found}, np.ones(10, dtype=bool), consistent,
         100.0 * np.sqrt(rest / size), 100.0 * np.sqrt(bias_only / size), np.zeros(robot.dof),
         tuple(log.source for log in parts), label, tuple(_findings(fit.theta, numbers, found, consistent)),
-        {"sensor": mounting_facts(mounting)})
-    return estimate, mounting
-
-
-def mounting_facts(mounting: Mounting) -> dict[str, object]:
-    """Return the mounting of a force-torque sensor as plain data for JSON."""
-    return {"bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
+        {"sensor": {
+            "bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
             "angles_deg": np.degrees(mounting.angles).tolist(), "angles_std_deg": np.degrees(mounting.std).tolist(),
-            "straight": mounting.straight}
+            "straight": mounting.straight}})
+    return estimate, mounting
 
 
 def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool) -> list[Finding]:
@@ -114,7 +112,7 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
                     "physically consistent; the nearest consistent one "
                     f"differs by {away:.1f} standard deviations: check "
                     "units and frame.", "payload not physically "
-                                                           "consistent", evidence={"deviations": away})]
+                                                           "consistent", evidence={"standard_errors": away})]
 
 
 def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
@@ -161,6 +159,8 @@ class _Fit:
 
 def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float, *, turning: bool) -> _Fit:
     """Return the least-squares theta, bias and rotation, each channel weighted by its own noise."""
+    from scipy.spatial.transform import Rotation
+
     n, weights = len(measured), np.ones(6)
     theta, bias = np.zeros(10), np.zeros(6)
     for step in range(_GAUSS_NEWTON_STEPS):
@@ -180,7 +180,7 @@ def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float,
         moved[used] = np.linalg.lstsq(rows[:, used], (target * weights).reshape(-1), rcond=None)[0]
         theta, bias = theta + moved[:10], bias + moved[10:16]
         if turning:
-            rotation = rotation @ exponential(moved[16:])
+            rotation = rotation @ Rotation.from_rotvec(moved[16:]).as_matrix()
         residual = target - jacobian @ moved
         weights = 1.0 / np.maximum(residual.std(axis=0), 1e-9 * np.abs(measured).max())
         if step > 2 and np.abs(moved[16:]).max(initial=0.0) < 1e-10:
@@ -190,27 +190,6 @@ def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float,
     middle = np.sum([weights[k] ** 4 * noise_matrix(np.ascontiguousarray(jacobian[:, k].T), every,
                                                     autocovariance(residual[:, k], every)) for k in range(6)], axis=0)
     return _Fit(theta, bias, rotation, inverse @ middle @ inverse, residual, turning)
-
-
-def exponential(vector: Array) -> Array:
-    """Return the rotation (3, 3) of a rotation vector (3,), rad."""
-    angle = float(np.linalg.norm(vector))
-    if angle < 1e-12:
-        return np.eye(3) + ten.skew(vector)
-    cross = ten.skew(vector / angle)
-    return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross
-
-
-def rotation_vector(rotation: Array) -> Array:
-    """Return the rotation vector (3,), rad, of a rotation (3, 3)."""
-    off = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
-    angle = float(np.arctan2(0.5 * np.linalg.norm(off), 0.5 * (np.trace(rotation) - 1.0)))
-    if angle < 1e-9:
-        return 0.5 * off
-    if np.pi - angle > 1e-6:
-        return off * angle / np.linalg.norm(off)
-    values, vectors = np.linalg.eigh(0.5 * (rotation + rotation.T))
-    return angle * vectors[:, int(np.argmax(values))]
 
 
 def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
@@ -227,8 +206,8 @@ def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
     total = np.sum(list(parts.values()), axis=0)
     numbers = nearest_body(theta, total - parts.get("gains", np.zeros((10, 10))), np.ones(10, dtype=bool)) \
         if first.consistent else theta
-    return PayloadEstimate(first.frame, f"{first.way} and {second.way}", numbers, theta, total, parts,
+    return PayloadEstimate(first.frame, f"{first.method} and {second.method}", numbers, theta, total, parts,
                            first.identified | second.identified, first.consistent, first.relative_error,
-                           first.unloaded_error, first.gain_deviation,
+                           first.unloaded_error, first.gain_std,
                            tuple(dict.fromkeys((*first.logs, *second.logs))), first.label,
                            (*first.findings, *second.findings), {**first.facts, **second.facts})

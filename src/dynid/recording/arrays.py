@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.mat_structure import Hdf5Dataset, datasets_of, plain_variables
-from dynid.recording.source import FileRows, Values, check_fields, need, reason
+from dynid.recording.source import FileRows, Source, Values, check_fields, need, reason
 from dynid.recording.unpacking import Measure, check_size
 
 _ROWS_AT_ONCE = 65_536  # rows read at once when the caller asks for smaller pieces
@@ -23,7 +23,7 @@ _MOST_WORDS = 1 << 20  # bytes of a text field, such as joint names
 _MOST_LONG_WORDS = 1000  # texts of a field that are stored elsewhere in the file, each of any length
 
 
-class Arrays:
+class Arrays(Source):
     """Named arrays, in memory or sliced from disk: objects with shape, dtype and slicing.
 
     The axis of the samples is the one whose length equals the number of samples. `rows_last` gives the preferred axis
@@ -31,13 +31,10 @@ class Arrays:
     """
 
     row = "sample"
-    lines = 0
-    defaults: Mapping[str, str] = {}
 
     def __init__(self, path: Path, arrays: Mapping[str, Any], *, rows_last: bool = False,
                  close: Callable[[], None] | None = None) -> None:
-        self.path = path
-        self.notes: list[str] = []
+        super().__init__(path)
         self.arrays = {name: array for name, array in arrays.items() if np.dtype(array.dtype).kind in "fiubM"}
         self.words = {name: array for name, array in arrays.items() if np.dtype(array.dtype).kind in "USO"}
         self.rows_last = rows_last

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 from dynid.order_statistics import distinct, median, quantile
 from dynid.quantities import RATE, check_quantity, percent_text
 from dynid.recording.mapping import SECONDS
+from dynid.recording.preparation.selection import encoder_count, equal_ranges
 from dynid.robot import Robot
 
 _MIN_USUAL_RATE = 2.0  # Hz: logs at 1 kHz with time stamps in ms look like 1 Hz
@@ -207,11 +208,10 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
     found = []
     for j in range(q.shape[1]):
         column = q[:, j]
-        runs = _equal(column, least)
+        runs = equal_ranges(column, least)
         if not len(runs):
             continue
-        size = np.abs(np.diff(column))
-        count = float(quantile(size[size > 0], 0.1)) if np.any(size > 0) else 0.0
+        count = encoder_count(column)
         usual = _usual_change(column, runs, width)
         for start, stop in runs:
             before = _speed(column, start - width, start) if start >= width else 0.0
@@ -222,21 +222,12 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
     return tuple(found)
 
 
-def _equal(column: Array, least: int) -> Array:
-    """Return the row ranges (k, 2) over which a column is constant for at least `least` rows."""
-    same = np.concatenate([[False], np.diff(column) == 0.0, [False]])
-    starts = np.flatnonzero(~same[:-1] & same[1:])
-    stops = np.flatnonzero(same[:-1] & ~same[1:]) + 1
-    long = stops - starts >= least
-    return np.column_stack([starts[long], stops[long]])
-
-
 def _speed(column: Array, low: int, high: int) -> float:
     """Return the mean change of a position per row, as a speed."""
     return float(column[high] - column[low]) / (high - low)
 
 
-def _usual_change(column: Array, runs: Array, width: int) -> float:
+def _usual_change(column: Array, runs: Ints, width: int) -> float:
     """Return the largest change of speed (per row) between neighbouring windows, away from constant intervals."""
     speed = (column[width:] - column[:-width]) / width
     change = np.abs(speed[width:] - speed[:-width])

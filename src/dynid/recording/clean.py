@@ -32,11 +32,6 @@ ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "re
           **dict.fromkeys(WHOLE_BODY_SIGNALS, 1e9)}
 ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position", "torque"))
-# Signal -> method that converts it to joint-side units, unless it is that of torques
-_CONVERSIONS = {"position": "position", "reference": "position", "velocity": "velocity",
-                "reference_velocity": "velocity", "motor_position": "motor_position", "sensed_torque": "sensed_torque",
-                "target_torque": "joint_torque", "external_torque": "joint_torque", "motor_current": "joint_torque",
-                "duty": "joint_torque"}
 MAX_BAD_ROWS_SHOWN = 3  # bad rows shown in a note
 LISTED = 100  # bad rows listed in a recording
 _STAMP_ROUNDING = 1e-9  # s: tolerance of time stamps at the ends of a window
@@ -238,13 +233,14 @@ def _values(blocks: Sequence[FileRows], column: Column) -> Values:
 
 
 def _convert(current: LogLayout, signal: str, array: Array) -> Array:
-    array = current.conversion.scaled(signal, array)
+    factor = current.conversion.factors.get(signal)
+    array = array if factor is None else array * factor[:array.shape[1]]  # a single column has that of the first joint
     if signal in ("temperature", "supply_voltage"):
         return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
             :, list(current.conversion.order)])
     if signal in WITHOUT_JOINTS:
         return array
-    return np.asarray(getattr(current.conversion, _CONVERSIONS.get(signal, "torque"))(array))
+    return current.conversion.joint_side(signal, array)
 
 
 def _faults(current: LogLayout, blocks: Sequence[FileRows], raw: dict[str, Array], signals: dict[str, Array],

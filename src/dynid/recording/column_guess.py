@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from dynid.errors import RecordingError
 from dynid.recording.columns import Match, by_name, by_number, column_option, listed, listed_columns
 from dynid.recording.presets import no_torque
+from dynid.recording.recording import COLUMN_STEMS
 from dynid.recording.source import Source
 from dynid.recording.tabular import Text
+from dynid.recording.whole_body import words_of
 
 _SIGNAL_WORDS = {
     "time": "t time times stamp stamps timestamp timestamps clock",
@@ -103,7 +105,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                                      f"torque with {column_option(signal, _unread(known, found, count), count)}",
                                      code="no-torque", where="log.torque")
             likely = _unread(known, found, count)
-            commanded = signal == "torque" and any(_REFERENCE & set(_words(name)) for name in likely)
+            commanded = signal == "torque" and any(_REFERENCE & set(words_of(name)) for name in likely)
             raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
                                  f"{listed_columns(known)}. Map them with {column_option(signal, likely, count)}"
                                  f"{' (these are commanded, not measured)' if commanded else ''}; or, where another "
@@ -126,16 +128,11 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
 
     Joints may have any name. Encoders may be on other joints of the robot than motors.
     """
-    prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
-                "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature",
-                "motor_position_": "motor_position", "sensed_torque_": "sensed_torque",
-                "target_torque_": "target_torque", "external_torque_": "external_torque",
-                "motor_current_": "motor_current", "supply_voltage_": "supply_voltage", "duty_": "duty"}
     groups: _Groups = {}
     for name in known:
-        for prefix, signal in prefixes.items():
-            if name.startswith(prefix):
-                reading = _Reading(signal, name.removeprefix(prefix), (), None)
+        for signal, stem in COLUMN_STEMS.items():
+            if name.startswith(f"{stem}_"):
+                reading = _Reading(signal, name.removeprefix(f"{stem}_"), (), None)
                 groups.setdefault(signal, {}).setdefault((), []).append((reading, name))
                 break
     joints = {signal: [reading.joint for reading, _ in group[()]] for signal, group in groups.items()}
@@ -202,12 +199,8 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
     return _Reading(reading.signal, "_".join(strange), tuple(w for w in reading.rest if w not in strange), reading.unit)
 
 
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name.translate(_GREEK))]
-
-
 def _classify(name: str) -> _Reading | None:
-    words = _words(name)
+    words = words_of(name.translate(_GREEK))
     kinds = {_KIND[word] for word in words if word in _KIND}
     if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # converted to a torque by the recorder
         kinds, words = {"torque"}, [word for word in words if word not in ("current", "as")]

@@ -22,6 +22,8 @@ from dynid.robot import Robot
 TICKS, NORMALISED = "ticks", "normalised"  # units of positions that depend on the servo
 DEFAULT_TICKS_PER_TURN = 4096.0  # of Feetech STS and SMS, and of Dynamixel X and MX
 _HALF_RANGE = 100.0  # LeRobot writes -100 to 100 for a joint, 0 to 100 for a gripper
+# Signals that are converted like another one.
+_CONVERTED_LIKE = {"reference": "position", "reference_velocity": "velocity", "target_current": "torque"}
 _GRIPPER = "gripper"  # joint that LeRobot writes as 0 to 100
 
 
@@ -38,7 +40,7 @@ class Conversion:
         order, joints: the columns to keep, and their joints.
         motor_scale, motor_inverse: units (k,) and R^-1 of motor positions that are logged in addition to those of the
             links.
-        factors: (k,) by signal, multiplied with the logged numbers first.
+        factors: (k,) by signal, multiplied with the logged numbers before `joint_side`.
     """
 
     position_scale: Array
@@ -55,37 +57,18 @@ class Conversion:
     motor_inverse: Array | None
     factors: Dictionary[str, Array]
 
-    def scaled(self, signal: str, raw: Array) -> Array:
-        """Return a signal (samples, k) times its factor; a single column uses that of the first joint."""
-        factor = self.factors.get(signal)
-        return raw if factor is None else raw * factor[:raw.shape[1]]
-
-    def position(self, raw: Array) -> Array:
-        scaled = raw * self.position_scale
-        joint = scaled if self.inverse is None else scaled @ self.inverse.T
-        return (joint * self.sign + self.offset)[:, self.order]
-
-    def velocity(self, raw: Array) -> Array:
-        scaled = raw * self.velocity_scale
-        joint = scaled if self.inverse is None else scaled @ self.inverse.T
-        return (joint * self.sign)[:, self.order]
-
-    def motor_position(self, raw: Array) -> Array:
-        scaled = raw * self.motor_scale
-        joint = scaled if self.motor_inverse is None else scaled @ self.motor_inverse.T
-        return (joint * self.sign + self.offset)[:, self.order]
-
-    def sensed_torque(self, raw: Array) -> Array:
-        return (raw * self.sign)[:, self.order]
-
-    def torque(self, raw: Array) -> Array:
-        scaled = raw * self.torque_scale
-        joint = scaled if self.gears is None else scaled @ self.gears
-        return (joint * self.torque_sign)[:, self.order]
-
-    def joint_torque(self, raw: Array) -> Array:
-        """Return torques of a controller, converted to the joint side."""
-        return (raw * self.torque_sign)[:, self.order]
+    def joint_side(self, signal: str, raw: Array) -> Array:
+        """Return a signal of the log (samples, k) on the joint side, in SI units: (samples, dof)."""
+        rules: dict[str, tuple[Array | float, Array | None, Array, Array | float]] = {
+            "position": (self.position_scale, self.inverse, self.sign, self.offset),
+            "velocity": (self.velocity_scale, self.inverse, self.sign, 0.0),
+            "motor_position": (self.motor_scale, self.motor_inverse, self.sign, self.offset),
+            "sensed_torque": (1.0, None, self.sign, 0.0),
+            "torque": (self.torque_scale, None if self.gears is None else self.gears.T, self.torque_sign, 0.0)}
+        # Torques of a controller are on the joint side already.
+        unit, matrix, sign, offset = rules.get(_CONVERTED_LIKE.get(signal, signal), (1.0, None, self.torque_sign, 0.0))
+        joint = raw * unit if matrix is None else (raw * unit) @ matrix.T
+        return np.asarray((joint * sign + offset)[:, self.order])
 
 
 def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot: Robot | None,

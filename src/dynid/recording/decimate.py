@@ -46,7 +46,7 @@ def decimate_columns(x: Array, decimation: Decimation, segments: Ints) -> Array:
     Near the border of a segment the weights outside are omitted and the others scaled to sum 1.
     """
     flat = np.ascontiguousarray(x, dtype=float).reshape(len(x), -1)
-    out = np.empty((sum(_count(a, b, decimation.total) for a, b in segments), flat.shape[1]))
+    out = np.empty((len(decimated_rows(segments, decimation)), flat.shape[1]))
     done = 0
     for start, stop in segments:
         rows = np.arange(start, stop, decimation.total, dtype=np.int64)
@@ -111,10 +111,6 @@ def low_passed(x: Array, decimation: Decimation) -> Array:
         return np.asarray(spread[half:half + len(x)], dtype=float)
 
     return passed(x) / passed(np.ones((len(x), 1)))
-
-
-def _count(start: int, stop: int, step: int) -> int:
-    return len(range(int(start), int(stop), step))
 
 
 @lru_cache(maxsize=16)

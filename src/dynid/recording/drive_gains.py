@@ -19,14 +19,14 @@ from dynid.robot import numbered_joints
 
 # Uncertainty of torques without a calibration by weights: published gains of one robot give masses from 17 % too small
 # to 10 % too large. Half of the variance is common to all joints, as of one data sheet.
-GAIN_DEVIATION = 0.08
+GAIN_STD = 0.08
 _GAIN_BLOCKS = 10  # blocks of time for cross-validation
 MAX_GAIN_UNCERTAINTY = 0.1  # relative standard error above which a gain is not identified
 _AT_REST = 0.02  # share of a joint's top speed below which the sign of friction is unknown
 _ZERO_TORQUE_SHARE = 1e-6  # share of the largest torque that is a rounding error
 _REST_SPEED = 1e-4  # rad/s or m/s: a slower joint is at rest
-_MOST_DEVIATION = 100.0  # relative: with a larger standard error a gain is unknown
-LEAST_DEVIATION = 0.005  # relative: smallest error of a controller's drive model
+_MAX_GAIN_STD = 100.0  # relative: with a larger standard error a gain is unknown
+MIN_GAIN_STD = 0.005  # relative: smallest error of a controller's drive model
 
 
 _JOINT_GAIN = record("DriveGain", joint=str, gain=float | None, std=float | None, relative_std=float | None,
@@ -40,7 +40,7 @@ class DriveGains:
     Attributes:
         joints: names of the joints.
         values, std: (joints,), nan and infinite for a gain that the data do not determine.
-        way: method.
+        method: how they were estimated.
         reasons: why a joint has no gain, by name.
         covariance: (joints, joints), of the relative errors if they are correlated.
     """
@@ -48,7 +48,7 @@ class DriveGains:
     joints: tuple[str, ...]
     values: Array
     std: Array
-    way: str
+    method: str
     reasons: dict[str, str]
     covariance: Array | None = None
 
@@ -72,9 +72,9 @@ class DriveGains:
             raise NotPossibleError(f"{recording.source}: no drive gain is identifiable: {sure}", "give drive_gain")
         silent = [name for name, yes in zip(self.joints, known, strict=True) if not yes]
         return replace(recording, tau=recording.tau * np.where(known, self.values, 0.0), unscaled=False,
-                       gain_deviation=self.relative_covariance, joints=self.joints,
+                       gain_covariance=self.relative_covariance, joints=self.joints,
                        unmeasured=tuple(dict.fromkeys((*recording.unmeasured, *silent))),
-                       notes=(*recording.notes, f"drive gains {self.way}: {sure}"))
+                       notes=(*recording.notes, f"drive gains {self.method}: {sure}"))
 
     @property
     def relative_covariance(self) -> Array:
@@ -83,23 +83,23 @@ class DriveGains:
         found = np.diag(np.where(known, self.relative_std, 0.0) ** 2) if self.covariance is None else self.covariance
         return np.where(np.outer(known, known), found, 0.0)
 
-    @output_fields(way=str, joints=array_of(_JOINT_GAIN))
+    @output_fields(method=str, joints=array_of(_JOINT_GAIN))
     def to_dict(self) -> dict[str, Any]:
         """Return the drive gains as plain data for JSON; None for a joint without a gain."""
-        return {"way": self.way, "joints": [
+        return {"method": self.method, "joints": [
             {"joint": name, "gain": finite(value), "std": finite(std), "relative_std": finite(share),
              "identified": bool(known), "reason": self.reasons.get(name, "")}
             for name, value, std, share, known in zip(self.joints, self.values, self.std, self.relative_std,
                                                       self.identified, strict=True)]}
 
 
-def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
-    """Return the covariance (dof, dof) of relative drive gains; deviation: None for the default, the covariance itself,
+def gain_covariance(std: ArrayLike | None, dof: int) -> Array:
+    """Return the covariance (dof, dof) of relative drive gains; std: None for the default, the covariance itself,
     independent standard deviations (dof,), or one for all joints, of which half of the variance is common."""
-    given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
-    if not np.all(np.abs(given) <= _MOST_DEVIATION) or (given.ndim < 2 and (given < 0).any()):
+    given = np.asarray(GAIN_STD if std is None else std, dtype=float)
+    if not np.all(np.abs(given) <= _MAX_GAIN_STD) or (given.ndim < 2 and (given < 0).any()):
         raise RecordingError("standard deviations of drive gains must be finite and not negative, shares of at most "
-                             f"{_MOST_DEVIATION:g}, got {given.tolist()}", code="bad-gain-deviation")
+                             f"{_MAX_GAIN_STD:g}, got {given.tolist()}", code="bad-gain-std")
     if given.ndim == 0:
         return 0.5 * float(given) ** 2 * (np.eye(dof) + 1.0)
     if given.shape == (dof,):
@@ -132,11 +132,11 @@ def gains_from_log(recording: Recording) -> DriveGains:
     for j, name in enumerate(names):
         felt = np.where(np.abs(torque[:, j]) > nothing, torque[:, j], 0.0)
         columns = _columns(felt, speed[:, j], recording.t)
-        slope, deviation, why = _slope(columns, current[:, j])
+        slope, spread, why = _slope(columns, current[:, j])
         if why:
             reasons[name] = why
         else:
-            values[j], std[j] = 1.0 / slope, max(deviation, LEAST_DEVIATION * abs(slope)) / slope ** 2
+            values[j], std[j] = 1.0 / slope, max(spread, MIN_GAIN_STD * abs(slope)) / slope ** 2
     return DriveGains(names, values, std, "from the controller's target torque and target current", reasons)
 
 
@@ -165,11 +165,11 @@ def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
     found = [_solve(gram - one, side - other) for one, other in zip(grams, sides, strict=True)]
     slopes = np.array(found) / size[0]
     slope, n = whole / size[0], len(rows)
-    deviation = math.sqrt((n - 1) / n * float(np.sum((slopes - slopes.mean()) ** 2)))
-    if not slope > 0 or deviation > MAX_GAIN_UNCERTAINTY * slope:
+    std = math.sqrt((n - 1) / n * float(np.sum((slopes - slopes.mean()) ** 2)))
+    if not slope > 0 or std > MAX_GAIN_UNCERTAINTY * slope:
         return 0.0, np.inf, ("its target torque can hardly be distinguished from friction and acceleration, as on a "
                              "vertical axis, which carries no weight")
-    return slope, deviation, ""
+    return slope, std, ""
 
 
 def _solve(gram: Array, side: Array) -> float:

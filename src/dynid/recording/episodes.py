@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.columns import listed
 from dynid.recording.lerobot import EPISODE_COLUMN, LeRobotDataset
@@ -48,7 +48,7 @@ def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows
         kept = np.flatnonzero(np.asarray(block.values[switch], dtype=float) > 0.5)
         switched_off += len(block) - len(kept)
         if len(kept):
-            yield _some(block, kept)
+            yield block.take(kept)
     if switched_off:
         source.notes.append(f"{switched_off} rows with the drive switched off ('{switch}' is zero) are ignored")
 
@@ -70,20 +70,13 @@ def _one_episode(source: Source, names: Sequence[str], samples: int | None, rows
         seen.update(np.unique(values[np.isfinite(values)]).astype(int).tolist())
         kept = np.flatnonzero(values == number)
         if len(kept):
-            yield _some(block, kept)
+            yield block.take(kept)
     if number not in seen:
         is_short = bool(seen) and max(seen) - min(seen) < MAX_EPISODES
         lost = [str(k) for k in range(min(seen), max(seen)) if k not in seen] if is_short else []
         gaps = f", without {listed(lost, 8)}" if lost else ""
         raise RecordingError(f"{source.path}: has no episode {number} in '{column}'; it has "
                              + (f"{min(seen)} to {max(seen)}{gaps}" if seen else "none"), where="log.episode")
-
-
-def _some(block: FileRows, kept: Ints) -> FileRows:
-    """Return the rows of a block with the given indices."""
-    place = {int(row): i for i, row in enumerate(kept)}
-    return FileRows({name: array[kept] for name, array in block.values.items()}, block.rows[kept],
-                    {place[row]: fault for row, fault in block.faults.items() if row in place})
 
 
 def measurable(array: Array) -> Array:

@@ -37,15 +37,8 @@ def excerpt(samples: Sequence[Samples], rows: int) -> tuple[Samples, ...]:
         The unchanged logs if they have no more rows. Otherwise the logs in the same order with the rows of their
         intervals, one segment each; a log without an interval is omitted.
     """
-    return tuple(excerpt_by_place(samples, rows).values())
-
-
-def excerpt_by_place(samples: Sequence[Samples], rows: int) -> dict[int, Samples]:
-    """Return the logs of an `excerpt` by their indices among all logs."""
     chosen = stretches(samples, rows)
-    if chosen is None:
-        return dict(enumerate(samples))
-    return {k: samples[k].select(own) for k, own in enumerate(chosen) if own}
+    return tuple(samples) if chosen is None else tuple(samples[k].select(own) for k, own in enumerate(chosen) if own)
 
 
 def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recording, ...]:

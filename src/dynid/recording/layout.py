@@ -85,10 +85,7 @@ class _Files:
         name = None if place.file is None else place.file.replace("{stem}", stem_of(self.path))
         key = (self.path if name is None else folder / name, place.width)
         if key not in self.opened:
-            said = self.mapping
-            self.opened[key] = open_source(key[0], topic=said.main_topic, delimiter=said.delimiter,
-                                           decimal=said.decimal, header=said.header, skip=said.skip,
-                                           width=place.width, array=said.array, axis=said.axis)
+            self.opened[key] = open_source(key[0], self.mapping, place.width)
             long = next((name for name in self.opened[key].fields if len(name) > _LONGEST_NAME), None)
             if long is not None:
                 raise RecordingError(f"{key[0]}: has a column called '{long[:40]}...', {len(long)} characters long; "

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from dynid.errors import RecordingError
 from dynid.files import read_small
 from dynid.recording.parquet import Parquet
-from dynid.recording.source import FileRows, Values, rows_of
+from dynid.recording.source import FileRows, Source, Values, rows_of
 
 MAX_DATASET_FILES = 100_000  # data files of one dataset
 EPISODE_COLUMN = "episode_index"
@@ -27,7 +29,7 @@ def is_dataset(path: Path) -> bool:
     return os.path.isfile(path / "meta" / "info.json")  # also False for invalid file names
 
 
-class LeRobotDataset:
+class LeRobotDataset(Source):
     """The data files of a dataset as one table, in the order of their names.
 
     Attributes:
@@ -36,13 +38,10 @@ class LeRobotDataset:
         texts: names of the columns of each array, such as shoulder_pan.pos.
     """
 
-    row = "row"
-    lines = 0
-    defaults: Mapping[str, str] = {}
+    texts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.notes: list[str] = []
+        super().__init__(path)
         about = path / "meta" / "info.json"
         try:
             info = json.loads(read_small(about))
@@ -63,12 +62,8 @@ class LeRobotDataset:
             raise RecordingError(f"{path}: {outside.name} is a link to a file outside of the dataset, which is not "
                                  "read", "copy the files into the dataset")
         self._files = files
-        first = Parquet(files[0])
-        try:
-            self.texts = first.texts
-            self._widths = first.fields
-        finally:
-            first.close()
+        with closing(Parquet(files[0])) as first:
+            self.texts, self._widths = first.texts, first.fields
 
     @property
     def fields(self) -> dict[str, tuple[int, ...]]:
@@ -77,22 +72,16 @@ class LeRobotDataset:
     def value(self, name: str) -> Values:
         raise RecordingError(f"{self.path}: '{name}' is a column of the dataset, not a single value")
 
-    def close(self) -> None:
-        """Do nothing: no file is open between blocks."""
-
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         start = 0
         for path in self._files:
-            file = Parquet(path)
-            try:
+            with closing(Parquet(path)) as file:
                 missing = [name for name in names if name not in file.fields]
                 if missing:
                     raise RecordingError(f"{path}: has no column '{missing[0]}', which {self._files[0].name} has")
                 for block in file.blocks(names, samples, rows):
                     yield FileRows(block.values, block.rows + start, block.faults)
                 start += file.fields[names[0]][0]
-            finally:
-                file.close()
 
     def episodes(self) -> dict[int, tuple[Path, ...]]:
         """Return the existing episodes, with the files that contain their rows."""
@@ -129,15 +118,12 @@ def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, .
     """Return files by episode; a changed modification time shows that a file has to be read again."""
     found: dict[int, tuple[Path, ...]] = {}
     for path, _ in files:
-        file = Parquet(path)
-        try:
+        with closing(Parquet(path)) as file:
             for block in rows_of(file, [EPISODE_COLUMN], None, None):
                 values = np.asarray(block.values[EPISODE_COLUMN], dtype=float)
                 for number in np.unique(values[np.isfinite(values)]).astype(int).tolist():
                     if found.get(number, ())[-1:] != (path,):
                         found[number] = (*found.get(number, ()), path)
-        finally:
-            file.close()
     return dict(sorted(found.items()))
 
 

@@ -83,12 +83,12 @@ def content_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tuple[LogFile, ...]:
+def find_logs(sources: str | Path | Sequence[str | Path]) -> tuple[LogFile, ...]:
     """Return the logs of some sources, sorted by name, without repetition.
 
     A source is a file; a folder, with all files below it that have a log's extension, such as a Parquet dataset; a
-    pattern ("logs/2026-*/**/*.csv"); or an address of an object store if fsspec is installed. Folders named robot=NAME
-    (default `robot`), date=DATE and motion=NAME apply to the logs below; a date may also be in a file name.
+    pattern ("logs/2026-*/**/*.csv"); or an address of an object store if fsspec is installed. Folders named robot=NAME,
+    date=DATE and motion=NAME apply to the logs below; a date may also be in a file name.
     """
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     found: dict[str, LogFile] = {}
@@ -100,11 +100,11 @@ def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tu
         for name in names:
             # Absolute, so that a log is recognised from any working folder.
             place = name if "://" in name else os.path.abspath(name)
-            found.setdefault(place, _described(place, robot))
+            found.setdefault(place, _described(place))
     return tuple(found.values())
 
 
-def _described(name: str, robot: str) -> LogFile:
+def _described(name: str) -> LogFile:
     said = dict(part.split("=", 1) for part in re.split(r"[/\\]", name) if part.count("=") == 1)
     dated = _DATE.search(said.get("date", "")) or _DATE.search(Path(name).name)
     date = ""
@@ -112,7 +112,7 @@ def _described(name: str, robot: str) -> LogFile:
         year, month, day, hour, minute, second = dated.groups()
         if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
             date = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}" if hour else "")
-    return LogFile(name, said.get("robot", robot), date, said.get("motion", ""))
+    return LogFile(name, said.get("robot", ""), date, said.get("motion", ""))
 
 
 def with_robot(logs: Sequence[LogFile], robot: str) -> tuple[LogFile, ...]:

@@ -55,7 +55,10 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     if at_once is not None and at_once < 1:
         raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}",
                              code="bad-block-size")
-    paths, rules = paths_of(path), mapping_of(mapping, overrides)
+    paths = [Path(one) for one in ([path] if isinstance(path, str | Path) else path)]
+    rules = mapping_of(mapping, overrides)
+    if not paths:
+        raise RecordingError("the list of paths contains no file to read")
     shared_file(paths, rules)
     collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
     time, signals, notes = collect(), dict[str, _Collected | Spool](), list[str]()
@@ -109,12 +112,12 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         check_commands(found)
         check_duty(found)
     found = replace(found, notes=(*found.notes, f"the log contains {', '.join(found.signals)}"))
-    if rules.gain_deviation is not None:
-        given = rules.gain_deviation
+    if rules.gain_std is not None:
+        given = rules.gain_std
         is_covariance = isinstance(given, list) and any(isinstance(row, list) for row in given)
         each: Any = given if is_covariance or isinstance(given, int | float) else per_joint(
-            given, rules.joints or found.joints or None, found.dof, "gain_deviation", str(paths[0]))
-        found = replace(found, gain_deviation=gain_covariance(each, found.dof))
+            given, rules.joints or found.joints or None, found.dof, "gain_std", str(paths[0]))
+        found = replace(found, gain_covariance=gain_covariance(each, found.dof))
     if rules.commanded:
         return commanded(found)
     if rules.drive_gain == FROM_LOG:
@@ -153,14 +156,6 @@ def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str
                      notes=tuple(dict.fromkeys(notes)), **arrays)
 
 
-def paths_of(path: Paths) -> list[Path]:
-    """Return one or several paths as a list; raise an error if it is empty."""
-    paths = [Path(path)] if isinstance(path, str | Path) else [Path(item) for item in path]
-    if not paths:
-        raise RecordingError("the list of paths contains no file to read")
-    return paths
-
-
 def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:
     """Return the Mapping of a table, a file or None, with some settings changed."""
     if mapping is None:
@@ -187,7 +182,7 @@ def commanded(recording: Recording) -> Recording:
     return replace(recording, q=positions, dq=recording.reference_velocity, tau=torques, reference=None,
                    reference_velocity=None, target_torque=None, target_current=None, external_torque=None,
                    current=None, voltage=None, duty=None,
-                   motor_position=None, sensed_torque=None, gain_deviation=None, unscaled=False, unmeasured=(),
+                   motor_position=None, sensed_torque=None, gain_covariance=None, unscaled=False, unmeasured=(),
                    notes=(*recording.notes, "commanded positions and torques are used instead of the measured ones"))
 
 

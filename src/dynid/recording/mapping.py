@@ -48,7 +48,7 @@ class SignalPlace(BaseModel):
         topic: topic of the bag, if it differs from that of the positions.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
 
     columns: Names | None = None
     file: str | None = None
@@ -107,7 +107,7 @@ class Mapping(BaseModel):
             for an estimate from target_torque and target_current, or "known-load" for logs with and without a known
             load.
         torque_scale: N m (or N) per unit of `torque`, such as 1e-3 for mN m.
-        gain_deviation: relative standard deviation of drive gains or torque sensors, for the uncertainty of payloads:
+        gain_std: relative standard deviation of drive gains or torque sensors, for the uncertainty of payloads:
             one number, one per joint, or a covariance as a list of rows.
         unit, velocity_unit: units of positions and velocities; one for all, or one per joint. Positions of servos may
             also be in "ticks" of their encoders or "normalised" to -100..100 as LeRobot does it.
@@ -141,7 +141,7 @@ class Mapping(BaseModel):
         bad_rows: "drop" leaves out unusable rows and states which; "error" stops at the first.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid", allow_inf_nan=False)
 
     preset: str | None = None
     time: Names | SignalPlace | None = None
@@ -153,7 +153,7 @@ class Mapping(BaseModel):
     torque_scale: PerJoint | None = None
     current: Names | SignalPlace | None = None
     drive_gain: str | PerJoint | None = None
-    gain_deviation: PerJoint | list[list[float]] | None = None
+    gain_std: PerJoint | list[list[float]] | None = None
     reference: Names | SignalPlace | None = None
     reference_velocity: Names | SignalPlace | None = None
     wrench: Names | SignalPlace | None = None

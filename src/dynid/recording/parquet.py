@@ -5,30 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from dynid.errors import RecordingError
 from dynid.files import read_small
-from dynid.recording.source import Fault, FileRows, Values, need
+from dynid.recording.source import Fault, FileRows, Source, Values, need
 from dynid.recording.unpacking import Measure, check_size
 
 _ROWS_AT_ONCE = 65_536
 
 
-class Parquet:
+class Parquet(Source):
     """A Parquet file. A column of lists counts as an array (samples, length of the lists)."""
 
-    row = "row"
-    lines = 0
-    defaults: Mapping[str, str] = {}
+    texts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, path: Path) -> None:
         parquet = need("pyarrow.parquet", "Parquet files", path)
         self._arrow = need("pyarrow", "Parquet files", path)
-        self.path = path
-        self.notes: list[str] = []
+        super().__init__(path)
         try:
             self._file = parquet.ParquetFile(path)
         except (self._arrow.ArrowInvalid, OSError) as problem:
@@ -66,9 +64,6 @@ class Parquet:
     def fields(self) -> dict[str, tuple[int, ...]]:
         rows = self._file.metadata.num_rows
         return {name: (rows, width) if width else (rows,) for name, width in self._widths.items()}
-
-    def value(self, name: str) -> Values:
-        return np.concatenate([block.values[name].ravel() for block in self.blocks([name], None, None)])
 
     def close(self) -> None:
         self._file.close()

@@ -20,8 +20,10 @@ SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "refere
                      "target_torque": "target_torque", "target_current": "target_current",
                      "external_torque": "external_torque", "motor_current": "current", "supply_voltage": "voltage",
                      "duty": "duty"}
-_JOINT_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
-            "target_torque", "target_current", "external_torque", "current", "voltage", "duty")
+_JOINT_SIGNALS = tuple(attribute for attribute in SIGNAL_ATTRIBUTES.values() if attribute != "wrench")
+# Beginning of the column names of a signal in files that dynid writes: position_<joint> and so on.
+COLUMN_STEMS = {name: "reference_position" if name == "reference" else name for name in SIGNAL_ATTRIBUTES
+                if name not in ("wrench", "target_current")}
 _CARD_HEADER = ("joint", "lowest, rad or m", "highest", "torque RMS, N m or N", "largest")
 
 
@@ -54,7 +56,7 @@ class Recording:
         current: measured motor currents (samples, joints), A, or None. A log may also contain torques.
         voltage: supply voltages of the drives (samples, joints), V, or None.
         duty: PWM duty cycles (samples, joints), -1 to 1, or None.
-        gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
+        gain_covariance: relative covariance (joints, joints) of the drive gains, if they were estimated.
         unscaled: whether `tau` still holds currents whose drive gains are not known.
         unmeasured: joints whose torque is not known. It is zero in `tau` and gives no equation.
         measured: names of the joints with encoders, if these are not the robot's own joints.
@@ -90,7 +92,7 @@ class Recording:
     current: Array | None = field(default=None, kw_only=True)
     voltage: Array | None = field(default=None, kw_only=True)
     duty: Array | None = field(default=None, kw_only=True)
-    gain_deviation: Array | None = field(default=None, kw_only=True)
+    gain_covariance: Array | None = field(default=None, kw_only=True)
     unscaled: bool = field(default=False, kw_only=True)
     joints: tuple[str, ...] = ()
     source: str = "memory"

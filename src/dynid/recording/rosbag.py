@@ -18,7 +18,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.mapping import Names
-from dynid.recording.source import Fault, FileRows, Values, need
+from dynid.recording.source import Fault, FileRows, Source, Values, need
 from dynid.recording.topics import (
     PART_OF,
     PARTS,
@@ -40,7 +40,7 @@ _MESSAGES_AT_ONCE = 20_000
 _MOST_METADATA = 4 << 20  # bytes of metadata.yaml
 
 
-class Bag:
+class Bag(Source):
     """JointState messages of one topic as columns position/<joint>, velocity/<joint>, effort/<joint>.
 
     Time is `stamp` (message header) or `received` (by the bag), ns. Joints are found by name in every message. A wrench
@@ -50,14 +50,11 @@ class Bag:
     """
 
     row = "message"
-    lines = 0
-    texts: Mapping[str, tuple[str, ...]] = {}
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         highlevel = need("rosbags.highlevel", "ROS bags", path)
         typesys = need("rosbags.typesys", "ROS bags", path)
-        self.path = path
-        self.notes: list[str] = []
+        super().__init__(path)
         check_bag(path)
         limit_unpacking(path)
         try:
@@ -73,8 +70,6 @@ class Bag:
             self._kinds = {item.topic: item.msgtype for item in self._reader.connections
                            if item.msgtype in VECTORS and item.msgcount}
             self.topic = self._choose(topic)
-            self._connections = [item for item in self._reader.connections
-                                 if item.topic == self.topic and item.msgtype == _TYPE]
             self._look()
             self._others = {
                 name: joints_of(message for _, message in islice(self._messages(name), _MESSAGES_FOR_JOINTS))
@@ -120,11 +115,10 @@ class Bag:
         return {f"{topic}:{part}": VECTORS[self._kinds[topic]][part][0]
                 for topic, (parts, _) in self._vectors.items() for part in parts}
 
-    def _messages(self, topic: str = "") -> Iterator[tuple[int, Any]]:
-        """Yield time of receipt and message of a topic; default: the main topic."""
-        connections = self._connections if topic in ("", self.topic) else [
-            item for item in self._reader.connections
-            if item.topic == topic and item.msgtype == self._kinds.get(topic, _TYPE)]
+    def _messages(self, topic: str | None = None, kind: str | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield time of receipt and message of a topic, by default the main one; kind: message type."""
+        name, kind = topic or self.topic, kind or self._kinds.get(topic or "", _TYPE)
+        connections = [item for item in self._reader.connections if item.topic == name and item.msgtype == kind]
         measure = Measure(self.path)
         for connection, stamp, raw in self._reader.messages(connections=connections):
             measure.add(len(raw))
@@ -153,13 +147,8 @@ class Bag:
 
     def _wrench(self, topic: str) -> tuple[Array, Array]:
         """Return times, ns, and force and moment (messages, 6) of a topic, in temporal order."""
-        connections = [
-            item for item in self._reader.connections if item.topic == topic and item.msgtype == _WRENCH_TYPE
-        ]
-        times, values, measure = [], [], Measure(self.path)
-        for connection, received, raw in self._reader.messages(connections=connections):
-            measure.add(len(raw))
-            message = self._reader.deserialize(raw, connection.msgtype)
+        times, values = [], []
+        for received, message in self._messages(topic, _WRENCH_TYPE):
             times.append(stamp_of(message) if self._clock == "stamp" else received)
             values.append([getattr(part, axis) for part in (message.wrench.force, message.wrench.torque)
                            for axis in "xyz"])
@@ -189,9 +178,6 @@ class Bag:
         signals = {"position": "position", "velocity": "velocity", "effort": "torque"}
         found = {signals[part]: part + "/{joint}" for part in PARTS if self._found[part]}
         return {"time": self._clock, **found, **({"wrench": self._wrenches[0]} if len(self._wrenches) == 1 else {})}
-
-    def value(self, name: str) -> Values:
-        return np.concatenate([block.values[name] for block in self.blocks([name], None, None)])
 
     def close(self) -> None:
         self._reader.close()
@@ -282,11 +268,7 @@ class Bag:
             there = series.reaches(stamps)
             counts[0], counts[1] = counts[0] + len(stamps), counts[1] + int(np.sum(~there))
             good &= there
-        if np.all(good):
-            return block
-        place = np.cumsum(good) - 1
-        return FileRows({name: array[good] for name, array in block.values.items()}, block.rows[good],
-                     {int(place[row]): fault for row, fault in block.faults.items() if good[row]})
+        return block if np.all(good) else block.take(np.flatnonzero(good))
 
 
 def check_bag(path: Path) -> None:

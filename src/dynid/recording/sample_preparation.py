@@ -114,8 +114,9 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
 
     samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source,
                       unmeasured=recording.unmeasured, raw_tau=None if plan.torque_cutoff is None else grid.tau,
-                      temperature=_temperature(recording, grid.t), wrench=wrench,
-                      gain_deviation=recording.gain_deviation)
+                      temperature=None if recording.temperature is None else np.column_stack(
+                          [np.interp(grid.t, recording.t, own) for own in recording.temperature.T]), wrench=wrench,
+                      gain_covariance=recording.gain_covariance)
     if chosen.thin > 1:
         samples = samples.every(chosen.thin)  # after filtering (Ardiani, s. B.3.3)
         steps.append(f"decimated to one row in {chosen.thin}: {len(samples)} rows at {samples.rate:.6g} Hz")
@@ -343,11 +344,3 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
     steps += [f"no row remains for {recording.joints[j]}" for j in np.flatnonzero((counts == 0) & ~silent)]
     steps.append(f"{int(counts.sum())} of {keep.size} equations are used")
     return keep, tuple(float(x) for x in slow), steps
-
-
-def _temperature(recording: Recording, t: Array) -> Array | None:
-    """Return temperatures (samples, joints) at the times of the grid, or None if they were not logged."""
-    if recording.temperature is None:
-        return None
-    return np.column_stack([np.interp(t, recording.t, own) for own in recording.temperature.T])
-

@@ -57,7 +57,7 @@ class Samples:
         raw_tau: measured torques (samples, joints) if `tau` is filtered, else None.
         filtered: filtered signals at the same samples, for equations other than torques.
         temperature: temperature of the joints (samples, joints) in the unit of the log, or None.
-        gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
+        gain_covariance: relative covariance (joints, joints) of the drive gains, if they were estimated.
         wrench: force and moment of a sensor (samples, 6), filtered like the torques, or None.
         mixing: matrices (samples, joints, joints) that multiply the equations of the joints, or None. See
             `dynid.floating`, which uses them to remove unknown contact forces.
@@ -89,7 +89,7 @@ class Samples:
     filtered: FilteredSignals | None = None
     temperature: Array | None = None
     wrench: Array | None = None
-    gain_deviation: Array | None = None
+    gain_covariance: Array | None = None
     mixing: Array | None = None
     base_pose: Array | None = None
 

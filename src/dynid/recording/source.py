@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 from dynid.arrays import Ints
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.unpacking import check_size
+
+if TYPE_CHECKING:
+    from dynid.recording.mapping import Mapping as ReadingRules
 
 Values = NDArray[Any]
 Fault = tuple[str | None, int, str]
@@ -45,44 +49,55 @@ class FileRows:
         return FileRows({name: array[start:stop] for name, array in self.values.items()}, self.rows[start:stop],
                      {row - start: fault for row, fault in self.faults.items() if start <= row < stop})
 
+    def take(self, kept: Ints) -> FileRows:
+        """Return the rows of the block with the given indices."""
+        place = {int(row): i for i, row in enumerate(kept)} if self.faults else {}
+        return FileRows({name: array[kept] for name, array in self.values.items()}, self.rows[kept],
+                        {place[row]: fault for row, fault in self.faults.items() if row in place})
 
-class Source(Protocol):
-    """An open file. `row` is the name of its rows in messages: row, message or sample.
 
-    lines: number of lines per row in flat files, otherwise 0.
+class Source(ABC):
+    """An open file with named fields.
+
+    Attributes:
+        path, notes: the file, and remarks on it.
+        row: name of its rows in messages: row, message or sample.
+        lines: number of lines per row in flat files, otherwise 0.
     """
 
-    path: Path
-    row: str
-    lines: int
-    notes: list[str]
+    row = "row"
+    lines = 0
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notes: list[str] = []
 
     @property
+    @abstractmethod
     def fields(self) -> Mapping[str, tuple[int, ...]]:
         """Return names and shapes: () for one value, (n,) for a column, (n, k) for an array; n is 0 if unknown."""
-        ...
 
     @property
     def texts(self) -> Mapping[str, tuple[str, ...]]:
         """Return the text fields, such as joint names."""
-        ...
+        return {}
 
     @property
     def defaults(self) -> Mapping[str, str]:
         """Return signal -> columns, if the format itself defines them (bags)."""
-        ...
+        return {}
 
     def value(self, name: str) -> Values:
         """Return a whole field, for constants stored with the log."""
-        ...
+        return np.concatenate([block.values[name].ravel() for block in self.blocks([name], None, None)])
 
+    @abstractmethod
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         """Yield the rows of some fields in blocks of any size; samples: number of rows, if known."""
-        ...
 
     def close(self) -> None:
-        """Close the log file."""
-        ...
+        """Close the log file if it is open."""
+        return
 
 
 def need(module: str, what: str, path: Path) -> ModuleType:
@@ -152,12 +167,10 @@ def rechunk(blocks: Iterable[FileRows], rows: int | None) -> Iterator[FileRows]:
         yield join(held)
 
 
-def open_source(path: Path, *, topic: str | None = None, delimiter: str | None = None, decimal: str | None = None,
-                header: bool | None = None, skip: int = 0, width: int | None = None, array: str | None = None,
-                axis: int | None = None) -> Source:
+def open_source(path: Path, rules: ReadingRules, width: int | None = None) -> Source:
     """Open a log with the format of its first bytes; as text if they are unknown.
 
-    array, axis: array of the samples and its sample axis, in a file of arrays. Other arguments: see `Mapping`.
+    rules: format of the file, see `Mapping`. width: lines per sample, for a file with one number per line.
     """
     from dynid.recording import rosbag
     if not os.path.exists(path):  # also false for invalid file names
@@ -165,7 +178,7 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
     if path.is_dir():
         if (path / "metadata.yaml").exists():
             with reading(path):
-                return rosbag.Bag(path, topic)
+                return rosbag.Bag(path, rules.main_topic)
         from dynid.recording import lerobot
         if lerobot.is_dataset(path):
             with reading(path):
@@ -178,13 +191,13 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
     except OSError as problem:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from None
     with reading(path):
-        found = None if width is not None else _opened_arrays(path, start, array, axis)
+        found = None if width is not None else _opened_arrays(path, start, rules.array, rules.axis)
         if found is not None:
             return found
-        if array is not None or axis == 1:
-            what = "array" if array is not None else "axis"
+        if rules.array is not None or rules.axis == 1:
+            what = "array" if rules.array is not None else "axis"
             raise RecordingError(f"{path}: {what} applies to files of arrays (NPZ, NPY, MAT, HDF5), not to this file")
-        return _opened(path, start, topic, (delimiter, decimal, header, skip), width)
+        return _opened(path, start, rules, width)
 
 
 def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None) -> Source | None:
@@ -210,14 +223,12 @@ def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None
     return None
 
 
-def _opened(path: Path, start: bytes, topic: str | None, text: tuple[str | None, str | None, bool | None, int],
-            width: int | None) -> Source:
-    """Return the source of a file that begins with `start`; text: format options of a text table."""
+def _opened(path: Path, start: bytes, rules: ReadingRules, width: int | None) -> Source:
+    """Return the source of a table, a bag or a flat file that begins with `start`."""
     from dynid.recording import parquet, rosbag, tabular
-    if width is not None:
-        return tabular.Flat(tabular.Text(path, *text), width)
-    if start.startswith(b"PAR1"):
+    if width is None and start.startswith(b"PAR1"):
         return parquet.Parquet(path)
-    if start.startswith((b"#ROSBAG", b"\x89MCAP", b"SQLite format 3")):
-        return rosbag.Bag(path, topic)
-    return tabular.Text(path, *text)
+    if width is None and start.startswith((b"#ROSBAG", b"\x89MCAP", b"SQLite format 3")):
+        return rosbag.Bag(path, rules.main_topic)
+    text = tabular.Text(path, rules.delimiter, rules.decimal, rules.header, rules.skip)
+    return text if width is None else tabular.Flat(text, width)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import RecordingError
-from dynid.recording.source import Fault, FileRows, Values, rechunk
+from dynid.recording.source import Fault, FileRows, Source, Values, rechunk
 from dynid.recording.unpacking import is_compressed_text, open_compressed_text
 
 _COMMENT = ("#", "%")
@@ -28,18 +28,12 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")  # a time of day
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Text:
+class Text(Source):
     """A text table. Columns without a header are named by their numbers, "1", "2", ..."""
-
-    row = "row"
-    lines = 0
-    texts: Mapping[str, tuple[str, ...]] = {}
-    defaults: Mapping[str, str] = {}
 
     def __init__(self, path: Path, delimiter: str | None = None, decimal: str | None = None,
                  header: bool | None = None, skip: int = 0) -> None:
-        self.path = path
-        self.notes: list[str] = []
+        super().__init__(path)
         self._compressed = is_compressed_text(path)
         with self._bytes() as start:  # spreadsheets write "Unicode text" as UTF-16
             self._encoding = "utf-16" if start.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else "utf-8-sig"
@@ -95,12 +89,6 @@ class Text:
     @property
     def fields(self) -> dict[str, tuple[int, ...]]:
         return {name: (0,) for name in self.names}
-
-    def value(self, name: str) -> Values:
-        return np.concatenate([block.values[name] for block in self.blocks([name], None, None)])
-
-    def close(self) -> None:
-        pass
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         indices = [self.names.index(name) for name in names]
@@ -295,19 +283,17 @@ class Text:
         return io.TextIOWrapper(self._bytes(), encoding=self._encoding, errors="replace", newline=None)
 
 
-class Flat:
+class Flat(Source):
     """A text file of one number per line, with `width` consecutive lines per sample: one field (samples, width)."""
 
-    row = "row"
     lines = 1
-    texts: Mapping[str, tuple[str, ...]] = {}
-    defaults: Mapping[str, str] = {}
 
     def __init__(self, text: Text, width: int) -> None:
         if len(text.names) != 1:
             raise RecordingError(f"{text.path}: width applies to files with one number per line, but this file has "
                                  f"{len(text.names)} columns")
-        self.text, self.width, self.path, self.notes = text, width, text.path, text.notes
+        super().__init__(text.path)
+        self.text, self.width, self.notes = text, width, text.notes
 
     @property
     def fields(self) -> dict[str, tuple[int, ...]]:
@@ -315,9 +301,6 @@ class Flat:
 
     def value(self, name: str) -> Values:
         return self.text.value(self.text.names[0])
-
-    def close(self) -> None:
-        pass
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         name = self.text.names[0]

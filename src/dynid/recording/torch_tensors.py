@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import math
-import pickletools
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -146,6 +145,7 @@ def _named(value: Any, name: str, depth: int, path: Path) -> list[tuple[str, _Te
 
 def _interpreted(pickled: bytes, path: Path) -> Any:
     """Return the object described by a pickle, if it consists of tables, lists, numbers, strings and tensors."""
+    import pickletools
     machine = _PickleMachine(path)
     try:
         for instruction, argument, _ in pickletools.genops(io.BytesIO(pickled)):

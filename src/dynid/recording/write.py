@@ -14,15 +14,10 @@ from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.escape import csv_line
 from dynid.files import write_whole
-from dynid.recording.recording import Recording
+from dynid.recording.recording import COLUMN_STEMS, SIGNAL_ATTRIBUTES, Recording
 from dynid.recording.samples import Samples
 from dynid.robot import Robot
 
-_COLUMN_STEMS = {"q": "position", "dq": "velocity", "tau": "torque", "reference": "reference_position",
-            "reference_velocity": "reference_velocity", "temperature": "temperature",
-            "motor_position": "motor_position", "sensed_torque": "sensed_torque", "target_torque": "target_torque",
-            "external_torque": "external_torque", "current": "motor_current", "voltage": "supply_voltage",
-            "duty": "duty"}
 _ARRAY_KEYS = {"t": "times", "q": "positions", "dq": "velocities", "tau": "torques", "reference": "target_positions",
          "reference_velocity": "target_velocities", "wrench": "wrench", "temperature": "temperatures",
          "motor_position": "motor_positions",
@@ -38,14 +33,14 @@ def columns_of(recording: Recording) -> dict[str, Array]:
     """
     names = recording.joints or tuple(str(i + 1) for i in range(recording.dof))
     columns = {"time": recording.t}
-    for attribute, prefix in _COLUMN_STEMS.items():
-        signal, whose = getattr(recording, attribute), names
-        if attribute == "q" and recording.measured_position is not None:
+    for name, prefix in COLUMN_STEMS.items():
+        signal, whose = getattr(recording, SIGNAL_ATTRIBUTES[name]), names
+        if name == "position" and recording.measured_position is not None:
             signal, whose = recording.measured_position, recording.measured
-        if attribute == "tau" and recording.is_torque_free:
+        if name == "torque" and recording.is_torque_free:
             continue
         if signal is not None:
-            columns |= {f"{prefix}_{name}": signal[:, j] for j, name in enumerate(whose)}
+            columns |= {f"{prefix}_{joint}": signal[:, j] for j, joint in enumerate(whose)}
     if recording.wrench is not None:
         columns |= {f"wrench_{axis}": recording.wrench[:, k] for k, axis in enumerate(_WRENCH_COLUMNS)}
     return columns

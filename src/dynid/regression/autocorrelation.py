@@ -34,6 +34,7 @@ from dynid.regression.noise_spectrum import (
     LowFrequencyNoise,
     common_noise_matrix,
     have_common_noise,
+    multiplicity,
     residual_correlation,
     spectrum,
 )
@@ -93,8 +94,8 @@ def autocovariances(residuals: Sequence[Array], keep: Sequence[Bools], absorbed:
 
 def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], absorbed: Sequence[Array | None]
                           ) -> list[tuple[Array, float, float]]:
-    """Return for each of some residuals the result of `autocovariance`, its degrees of freedom at the absorbed
-    frequencies, and the part of its sum over all lags that is fitted slow noise.
+    """Return the result of `autocovariance` for each of some residuals, its degrees of freedom at the absorbed
+    frequencies, and the part of its sum over all lags that is slow noise.
 
     A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2),
     reduced by the share that the fit absorbs.
@@ -154,8 +155,7 @@ def _window_lags(raw: Array) -> int:
 def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> tuple[Array, float, float]:
     """Return the autocovariance of the noise, corrected for the part that the fit absorbs; the mean share of the noise
     that remains in the residuals at the absorbed frequencies; and the part of the sum over all lags that is slow noise.
-    low: lower bound of the spectrum at the frequencies of the motion, for noise that is slow compared with the window;
-    None otherwise."""
+    low: model of noise that is slow compared with the window, a lower bound of the spectrum; None otherwise."""
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
     gone = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)
@@ -246,10 +246,9 @@ def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array
     unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
     taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)
     found = [autocovariance(unit[:, 0] + sign * unit[:, 1], both, taken) for sign in (1.0, -1.0)]
-    lags = max(map(len, found))
-    u, v = (np.pad(shape, (0, lags - len(shape))) for shape in found)
-    whole = max(u[0] + v[0], 1e-300)
-    return (u + v) / whole, (u - v) / whole
+    both_ways, between = _sum_of_lags(found[0], found[1]), _sum_of_lags(found[0], -found[1])
+    whole = max(both_ways[0], 1e-300)
+    return both_ways / whole, between / whole
 
 
 def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, int], shape: Array,
@@ -310,7 +309,7 @@ class _Absorbed:
         return _Absorbed(tuple(halves), lags)
 
     def look(self, piece: Piece, rows: Rows) -> None:
-        """Store the lag products of a piece of the data."""
+        """Store the sums over t of P[t, t + k] of one piece of the data, for each equation."""
         self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
                                         for j, half in enumerate(self.halves)]
 
@@ -321,7 +320,7 @@ class _Absorbed:
         return np.pad(found, (0, self.lags - len(found)))
 
     def sums(self) -> list[Array]:
-        """Return the lag products summed over all pieces of the data."""
+        """Return the sums over t of P[t, t + k] (lags,) over all pieces of the data, one array per equation."""
         return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
 
 
@@ -346,10 +345,7 @@ def _product(x: Array, other: Array, shape: Array) -> Array:
         return shape[0] * (x @ other.T)
     shape = shape[:x.shape[1]]
     size = fast_length(x.shape[1] + len(shape))
-    power = np.full(size // 2 + 1, 2.0 / size)  # each frequency represents its negative too
-    power[0] = 1.0 / size
-    if size % 2 == 0:
-        power[-1] = 1.0 / size
+    power = multiplicity(size) / size
     spectra = rfft(x, size).view(float)  # real and imaginary parts alternate
     others = spectra if other is x else rfft(other, size).view(float)
     return np.asarray((spectra * np.repeat(power * spectrum(shape, size), 2)) @ others.T)  # Parseval

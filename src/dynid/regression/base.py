@@ -118,8 +118,8 @@ class BaseParameters:
         return theta
 
     def given(self, known: Mapping[str, float]) -> tuple[BaseParameters, Array, Array]:
-        """Return the base parameters gamma that remain if some standard parameters are known, with the matrix (base,
-        others) and shift (base,) of beta = matrix gamma + shift."""
+        """Return the base parameters gamma that remain if some standard parameters are known. Also return the matrix
+        (base, others) and the shift (base,) of beta = matrix gamma + shift."""
         if not known:
             return self, np.eye(len(self)), np.zeros(len(self))
         places = [self.parameters.index(name) for name in known]

@@ -76,7 +76,7 @@ class Layout:
         return replace(self, columns=tuple(columns), first=first, rows=rows, place=np.full_like(self.place, -1))
 
     def joint(self, j: int) -> slice:
-        """Return the regressor columns and the torque of joint j, in its valid rows."""
+        """Return the rows of joint j in `Rows.entries`: its regressor columns and then its torque."""
         return slice(self.first[j], self.first[j] + len(self.columns[j]) + 1)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
@@ -229,8 +229,8 @@ def known_sums(model: LinearModel, base: BaseParameters, filled: Callable[[Ints,
                ) -> tuple[Array, ...]:
     """Return sums (dof, samples) of entries times the values of the known parameters, one per array of `filled`.
 
-    `filled` returns arrays of entries (rows, samples), such as torques or momentum and force, from the row of each
-    entry (dof, parameters), -1 for none, and the number of rows.
+    filled: function that returns arrays of entries (rows, samples), such as torques or momentum and force. Its
+    arguments are the row of each entry (dof, parameters), -1 for none, and the number of rows.
     """
     places, values = np.array([base.parameters.index(name) for name in base.known]), np.array([*base.known.values()])
     joints, columns = np.nonzero(complete(model).structure[:, places])

@@ -1,8 +1,8 @@
 """Filtered equations without accelerations: of each joint's momentum, or of the whole robot's power or energy.
 
-`dynid.recording.preparation.row_filter` describes the rows. Those of the whole robot are divided by the standard
-deviation that white torque noise causes in them, sum over j of s_j^2 dq_j^2 through the squared filter; otherwise
-fast rows would have too much weight. s_j is the high-frequency part of a torque, averaged over the log.
+`dynid.recording.preparation.row_filter` describes the rows. Fast rows of the whole robot would have too much weight.
+They are therefore divided by the standard deviation that white torque noise causes in them, with the variance sum over
+j of s_j^2 dq_j^2 through the squared filter. s_j is the high-frequency part of a torque, averaged over the log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynid.model.momentum import MomentumForm
 from dynid.recording import Samples
 from dynid.recording.preparation.row_filter import FilteredSignals
 from dynid.regression.base import BaseParameters, base_parameters
-from dynid.regression.derived import torque_equations
+from dynid.regression.derived import Derived, torque_equations
 from dynid.regression.equations import (
     UNIT,
     Equations,
@@ -62,31 +62,24 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
 
 
 @dataclass(frozen=True, eq=False)
-class FilteredEquations:
+class FilteredEquations(Derived):
     """Filtered rows of some logs.
 
-    plain: the same data as torque equations. whole: whether rows are those of the whole robot instead of each joint.
+    equations: the same data as torque equations. form: their momentum form. whole: whether rows are those of the whole
+    robot instead of each joint.
     """
 
-    plain: TorqueEquations
+    equations: TorqueEquations
     form: MomentumForm
     whole: bool
 
     @property
-    def base(self) -> BaseParameters:
-        return self.plain.base
-
-    @property
-    def logs(self) -> tuple[Samples, ...]:
-        return self.plain.logs
-
-    @property
     def joints(self) -> tuple[str, ...]:
-        return (WHOLE_ROBOT,) if self.whole else self.plain.joints
+        return (WHOLE_ROBOT,) if self.whole else self.equations.joints
 
     @cached_property
     def layout(self) -> Layout:
-        return self.plain.layout.with_columns([np.arange(len(self.base))]) if self.whole else self.plain.layout
+        return self.equations.layout.with_columns([np.arange(len(self.base))]) if self.whole else self.equations.layout
 
     @cached_property
     def _along(self) -> tuple[Samples, ...]:
@@ -124,7 +117,8 @@ class FilteredEquations:
         return Rows(self.layout, entries, keep, known)
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
-        """Add the entries of neighbouring rows to out (layout.rows, rows), followed by those of known parameters."""
+        """Add the entries of neighbouring rows to out (layout.rows, rows). Further rows of out receive the torque of
+        known parameters."""
         filter_ = signals_of(self.logs[log]).filter
         first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
         rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest sample first
@@ -138,9 +132,9 @@ class FilteredEquations:
     def _of_joints(self, log: int, part: slice) -> tuple[Array, Array]:
         """Return momenta, and forces with torques (entries, samples), of all joints, each followed by those of known
         parameters."""
-        layout, signals = self.plain.layout, signals_of(self.logs[log])
+        layout, signals = self.equations.layout, signals_of(self.logs[log])
         momentum, force = self._filled(log, part, layout.place, layout.rows, changing=True)
-        for j in range(self.plain.model.dof):
+        for j in range(self.equations.model.dof):
             momentum[layout.joint(j).stop - 1] = 0.0
             force[layout.joint(j).stop - 1] = signals.tau[part, j]
         if not self.base.known:
@@ -150,7 +144,7 @@ class FilteredEquations:
 
     def _whole_robot(self, log: int, part: slice) -> tuple[Array, Array]:
         """Return kinetic energies, and powers with those of torques (entries, samples), each followed by known ones."""
-        plain, signals = self.plain.layout, signals_of(self.logs[log])
+        plain, signals = self.equations.layout, signals_of(self.logs[log])
         dq = signals.dq[part].T
         momentum, force = self._filled(log, part, plain.place, plain.rows, changing=False)
         b, more = len(self.base), 1 if self.base.known else 0
@@ -166,9 +160,10 @@ class FilteredEquations:
         return energy, power
 
     def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
-        """Return momentum and force (rows, samples) of the entries in `place`."""
+        """Return momentum and force (rows, samples) of regressor entries. place (dof, parameters): row of each entry,
+        -1 for none."""
         signals, along = signals_of(self.logs[log]), self._along[log]
-        memory = memory_of(self.plain.model, along)
+        memory = memory_of(self.equations.model, along)
         q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])
         momentum, force = np.empty((rows, len(q))), np.empty((rows, len(q)))
         self.form.fill(q, dq, place, momentum, force, None if memory is None else memory[part], changing=changing)
@@ -176,7 +171,7 @@ class FilteredEquations:
 
     def _known(self, log: int, part: slice, *, changing: bool) -> tuple[Array, ...]:
         """Return momentum and force (dof, samples) of the known parameters."""
-        return known_sums(self.plain.model, self.base,
+        return known_sums(self.equations.model, self.base,
                           lambda place, rows: self._filled(log, part, place, rows, changing=changing))
 
     def _weights(self, log: int, part: slice, count: int) -> Array:
@@ -200,17 +195,17 @@ class ProductEquations(FilteredEquations):
     def _add(self, log: int, rows: Ints, out: Array) -> None:
         signals, layout = signals_of(self.logs[log]), self.layout
         filter_ = signals.filter
-        memory = memory_of(self.plain.model, self._along[log])
+        memory = memory_of(self.equations.model, self._along[log])
         for some in np.array_split(np.arange(len(rows)), max(1, len(rows) // PRODUCT_ROWS_AT_ONCE)):
             own = rows[some]
             part = slice(int(own[0]) - filter_.before, int(own[-1]) + filter_.late + 1)
             windows = Windows.of(signals.q[part], signals.dq[part], filter_.products, filter_.step,
                                  None if memory is None else memory[part])
             entries = self.products.filled(windows, layout.place, layout.rows)
-            for j in range(self.plain.model.dof):
+            for j in range(self.equations.model.dof):
                 entries[layout.joint(j).stop - 1] = windows.through(signals.tau[part, j][None], filter_.products.smooth)
             if self.base.known:
-                known = known_sums(self.plain.model, self.base, partial(self._filled_products, windows))
+                known = known_sums(self.equations.model, self.base, partial(self._filled_products, windows))
                 entries = np.concatenate([entries, known[0]])
             out[:, some] += entries
 

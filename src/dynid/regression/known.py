@@ -120,5 +120,5 @@ class Prior:
 
 
 def known_of(prior: Prior | None) -> dict[str, Known]:
-    """Return the standard parameters of a prior, empty for None."""
+    """Return the known standard parameters of a prior by name; empty without a prior."""
     return {} if prior is None else dict(prior.known)

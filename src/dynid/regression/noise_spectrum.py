@@ -53,6 +53,14 @@ def spectrum(shape: Array, size: int) -> Array:
     return rfft(kernel).real
 
 
+def multiplicity(size: int) -> Array:
+    """Return the number of frequencies (size // 2 + 1,) that each one of a one-sided spectrum of `size` rows
+    represents: two, itself and its negative, except one at both ends."""
+    found = np.full(size // 2 + 1, 2.0)
+    found[[0, -1] if size % 2 == 0 else 0] = 1.0
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class LowFrequencyNoise:
     """Spectrum of noise below a frequency.
@@ -85,8 +93,8 @@ class LowFrequencyNoise:
         """Return the noise in the periodograms of residuals.
 
         Args:
-            series: for each residual its periodogram (size // 2 + 1,), the share of the noise that the fit absorbs at
-                each frequency, its number of rows, and the `size` of the Fourier transform.
+            series: four values for each residual: its periodogram (size // 2 + 1,), the share of the noise that the fit
+                absorbs at each frequency, its number of rows, and the `size` of the Fourier transform.
         """
         bands = [_Band.of(*one) for one in series]
         return [LowFrequencyNoise(coefficients, band.memories, band.top)
@@ -220,11 +228,7 @@ def common_noise_matrix(equations: Equations, work: Sequence[Piece], shapes: Seq
     lags = max(map(len, shapes))
     size = fast_length(_ROWS_AT_ONCE + min(lags, _ROWS_AT_ONCE))
     power = np.array([np.maximum(spectrum(one[:size // 2], size), 0.0) for one in shapes])
-    twice = np.full(size // 2 + 1, 2.0 / size)  # each frequency represents its negative too
-    twice[0] = 1.0 / size
-    if size % 2 == 0:
-        twice[-1] = 1.0 / size
-    scale = np.asarray(weights)[:, None] ** 2 * np.sqrt(power * twice)
+    scale = np.asarray(weights)[:, None] ** 2 * np.sqrt(power * multiplicity(size) / size)
     for piece in work:
         rows = equations.rows(piece)
         for start in range(0, len(piece.rows), _ROWS_AT_ONCE):

@@ -67,7 +67,8 @@ class Windows:
                        through(taps.accelerations), through(taps.velocities))
 
     def through(self, signals: Array, weights: Array) -> Array:
-        """Return the sums (signals, rows) of signals (signals, samples) with weights (lags,)."""
+        """Return signals (signals, samples) filtered by one kernel with weights (lags,), at all rows (signals, rows).
+        """
         return _through(signals, weights[None], self.step)[..., 0]
 
     def coefficients(self, signals: Array) -> Array:

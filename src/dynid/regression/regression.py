@@ -131,7 +131,7 @@ class Regression:
     def stack(self, weights: Sequence[float] | Array | None = None, *, prior: bool = True) -> Stacked:
         """Return all joints in one triangular factor, with joint j's equations multiplied by weights[j].
 
-        `prior` adds the prior rows (see `prior_weight`) and the ridge penalty (see `pull`).
+        `prior` adds the prior rows (see `prior_weight`) and the ridge penalty (see `ridge_penalty`).
         """
         scale = np.ones(self.dof) if weights is None else np.asarray(weights, dtype=float)
         tall = _weighted_rows(self.factors, scale, len(self.base))
@@ -160,14 +160,15 @@ class Regression:
         """
         pulled, rows = np.flatnonzero(self.base.ridge), []
         if len(pulled):
-            pull = self.pull(weights) if stacked is None else self.base.ridge * np.sum(stacked[:, :-1] ** 2, axis=0)
+            penalty = (self.ridge_penalty(weights) if stacked is None
+                       else self.base.ridge * np.sum(stacked[:, :-1] ** 2, axis=0))
             rows.append(np.zeros((len(pulled), len(self.base) + 1)))
-            rows[0][np.arange(len(pulled)), pulled] = np.sqrt(pull[pulled])
+            rows[0][np.arange(len(pulled)), pulled] = np.sqrt(penalty[pulled])
         if self.prior is not None:
             rows.append(self.prior_weight(weights) * np.column_stack([self.prior.matrix, self.prior.values]))
         return rows
 
-    def pull(self, weights: Sequence[float] | Array | None) -> Array:
+    def ridge_penalty(self, weights: Sequence[float] | Array | None) -> Array:
         """Return the ridge penalty on the square of each base parameter (base,): a share of its squared column norm."""
         squares = np.zeros(len(self.base))
         for j, factor in enumerate(self.factors):
@@ -259,7 +260,7 @@ class Regression:
             self.write(file)
 
     def write(self, file: IO[bytes], **more: Any) -> None:
-        """Write to an open .npz file, together with more arrays."""
+        """Write the regression to an open .npz file, together with `more` arrays by name."""
         arrays: dict[str, Any] = {"independent": self.base.independent, "matrix": self.base.matrix,
                                   "known_names": np.array(list(self.base.known), dtype=str),
                                   "known_values": np.array(list(self.base.known.values())),

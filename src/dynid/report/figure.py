@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
+from dynid.escape import html_text
 from dynid.order_statistics import distinct
 
 # Okabe and Ito's colours, distinguishable with any colour vision; grey for measured values.
@@ -71,7 +71,7 @@ class Figure:
         spec = script_json({"data": list(self.data), "layout": dict(self.layout), **moving})
         size = f"height:{self.height}px" + (f";min-width:{self.width}px" if self.width else "")
         size += f";max-width:{self.widest}px" if self.widest else ""
-        return (f'<div class="scroll"><div class="figure" role="img" aria-label="{html.escape(self.label)}" '
+        return (f'<div class="scroll"><div class="figure" role="img" aria-label="{html_text(self.label)}" '
                 f'style="{size}"><script type="application/json">{spec}</script></div></div>')
 
 
@@ -85,7 +85,7 @@ def script_json(value: Any) -> Markup:
 
 def text(name: str) -> str:
     """Escape a name for a figure: plotly interprets some HTML, which a user's names must not contain."""
-    return html.escape(name, quote=False).replace("%{", "% {")
+    return html_text(name, quotes=False).replace("%{", "% {")
 
 
 def numbers(values: ArrayLike, digits: int = 5) -> list[float | None]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,25 +10,15 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
+from dynid.robot.inertia import InertiaProblem
 from dynid.robot.pose import inverse
 from dynid.robot.robot import Body, Part, Robot, Shape
 
-ProblemKind = Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass"]
-# Files print a handful of digits: an excess below this fraction of the inertia itself is rounding (a flat plate
-# meets the triangle inequality with equality).
+# Share of the inertia below which an excess is a rounding error of the printed digits: for a flat plate both sides of
+# the triangle inequality are equal.
 ROUNDING = 1e-6
-# A centre of mass may stand this far outside the collision box before it counts, in metres.
+# Largest distance, m, of a centre of mass outside its collision box that is not reported.
 MARGIN = 1e-3
-
-
-@dataclass(frozen=True)
-class InertiaProblem:
-    """A fault of one link; `violation` is its size in kg, kg m^2 or m, 0 for a missing inertia."""
-
-    link: str
-    kind: ProblemKind
-    message: str
-    violation: float
 
 
 def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
@@ -78,8 +66,7 @@ def _of_body(body: Body) -> Iterator[InertiaProblem]:
 
 def _of_link(link: str, numbers: Array, shapes: Sequence[tuple[Array, Shape]]) -> Iterator[InertiaProblem]:
     """Yield the problems of one link from its ten parameters and its collision shapes, both in its own frame."""
-    for fault in ten.body_faults(link, numbers, ROUNDING):
-        yield InertiaProblem(link, fault.kind, fault.message, fault.amount)
+    yield from ten.body_faults(link, numbers, ROUNDING)
     if numbers[9] == 0:
         return
     com = ten.to_central(numbers)[1]

@@ -45,8 +45,8 @@ class TableOptions(TypedDict, total=False):
     name: str
     joints: Sequence[str]  # names, default joint1, joint2, ...
     links: Sequence[str]  # names, default link1, link2, ...
-    inertias: Sequence[ArrayLike | None] | Array | None  # ten numbers a link in its frame, None where unknown
-    limits: Mapping[str, Sequence[float]]  # "lower", "upper", "velocity", "acceleration", "effort": one number a joint
+    inertias: Sequence[ArrayLike | None] | Array | None  # ten inertial parameters per link, in its frame
+    limits: Mapping[str, Sequence[float]]  # "lower", "upper", "velocity", "acceleration", "effort": one per joint
     base: ArrayLike | None  # pose (4 x 4) of frame 0 in the base frame
     tool: ArrayLike | None  # pose (4 x 4) of the frame "tool" in the last link's frame
     gravity: Sequence[float] | None  # (3,) in the base frame, m/s^2
@@ -190,7 +190,7 @@ def _limits(limits: Mapping[str, Any], joints: list[str], robot: str) -> list[di
             raise RobotError(f"limit '{which}' of {robot} needs one number for each of its {len(joints)} joints")
         for joint, value, bound in zip(joints, row, bounds, strict=True):
             if isinstance(value, float | np.floating) and math.isinf(value):
-                bound[which] = float(value)  # infinite: no limit known
+                bound[which] = float(value)  # an infinite value means no limit
             else:
                 bound[which] = _number(value, f"limit '{which}' of joint '{joint}' of {robot}")
     return bounds

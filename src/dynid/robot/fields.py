@@ -17,7 +17,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.dh import LIMITS
 from dynid.robot.pose import checked, from_xyz_rpy
 
-# Of masses, lengths and inertias in SI units: squares and products of such stay far from overflow.
+# Largest mass, length or inertia in SI units: squares and products of such numbers do not overflow.
 MAX_FIELD_VALUE = 1e12
 _ANGULAR = ("lower", "upper", "velocity", "acceleration")
 _PI_PATTERN = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s*(\d+(?:\.\d*)?))?\s*")

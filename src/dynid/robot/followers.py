@@ -3,8 +3,9 @@
 A robot's own joints are the independent ones, for which its equations are written. Usually each of them has a motor and
 an encoder. Encoders may be on other joints, such as the rocker of a four-bar linkage, or there may be more encoders
 than degrees of freedom. Positions in logs are then those of `Robot.measured`; the solution of the loops converts them
-to the robot's own joints. Motors may be on other joints too: torques in logs are then those of `Robot.driven`, and G'
-of these joints converts them to the robot's own. An own joint without a motor has the torque zero.
+to the robot's own joints. Motors may be on other joints too: torques in logs are then those of `Robot.driven`. The
+transposed Jacobian of these joints by the robot's own joints converts them. An own joint without a motor has
+zero torque.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Mimic(NamedTuple):
-    """Joint that a mimic joint follows: q = multiplier q_joint + offset (rad or m)."""
+    """Joint that a mimic joint depends on: q = multiplier q_joint + offset (rad or m)."""
 
     joint: str
     multiplier: float = 1.0
@@ -148,7 +149,7 @@ def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[s
     """Return a robot with dependent joints with some of its joints locked, which may be mimic joints."""
     tree = replace(followers.tree, warnings=robot.warnings, gravity=robot.gravity, text=robot.text, terms=robot.terms,
                    locked=robot.locked)
-    # Logs go on to hold the joints that they held, but for those that stand still now.
+    # Logs contain the same joints as before, except those that are locked now.
     measured, driven = (tuple(name for name in names if name not in positions)
                         for names in (robot.measured, robot.driven))
     if followers.loops is None:
@@ -160,7 +161,7 @@ def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[s
             raise RobotError(f"joint '{name}' of robot '{robot.name}' is a dependent joint of the loops "
                              f"{followers.loops.names}, so it cannot be locked; lock an independent joint",
                              code="joint-is-dependent")
-    # In a loop a locked joint stays a joint, with a place of its own and no motion.
+    # In a loop, a locked joint remains a joint, at a constant position.
     still = {name: Mimic(robot.joint_names[0], 0.0, float(position)) for name, position in positions.items()}
     posture = followers.loops.posture.copy()
     posture[[tree.joint_index(name) for name in positions]] = list(positions.values())
@@ -214,11 +215,9 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
             if list(names).count(name) > 1:
                 raise RobotError(f"joint '{name}' of robot '{robot.name}' is listed twice as {what}")
     if measured and not _determines_all(robot, measured):
-        raise RobotError(f"the measured joints {', '.join(measured)} of "
-                         f"robot '{robot.name}' do not determine the "
-                         "positions of its independent joints "
-                         f"{', '.join(robot.joint_names)}", "measure as many joints that move with them",
-                         code="joints-undetermined")
+        raise RobotError(f"the measured joints {', '.join(measured)} of robot '{robot.name}' do not determine the "
+                         f"positions of its independent joints {', '.join(robot.joint_names)}",
+                         "measure as many joints that move with them", code="joints-undetermined")
     apart = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
     return replace(robot, measured=apart[0], driven=apart[1])
 
@@ -257,13 +256,13 @@ def as_logged(robot: Robot) -> Robot:
                  measured=robot.measured or robot.joint_names, driven=robot.driven or robot.joint_names)
 
 
-def held_bodies(robot: Robot) -> tuple[str, ...]:
+def links_with_fixed_inertia(robot: Robot) -> tuple[str, ...]:
     """Return names of the bodies whose inertia is known and not identified, including dependent ones."""
     bodies = robot.bodies if robot.followers is None else robot.followers.tree.bodies
-    return tuple(body.name for body in bodies if body.held)
+    return tuple(body.name for body in bodies if body.fixed_inertia)
 
 
-def with_held(robot: Robot, links: Sequence[str]) -> Robot:
+def with_fixed_inertias(robot: Robot, links: Sequence[str]) -> Robot:
     """Return the robot with the inertia of these bodies fixed, in addition to those of its file."""
     followers = robot.followers
     whole = robot.bodies if followers is None else followers.tree.bodies
@@ -277,7 +276,7 @@ def with_held(robot: Robot, links: Sequence[str]) -> Robot:
                              "gives no inertia for it")
 
     def marked(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
-        return tuple(replace(body, held=body.held or body.name in links) for body in bodies)
+        return tuple(replace(body, fixed_inertia=body.fixed_inertia or body.name in links) for body in bodies)
 
     if followers is not None:
         followers = replace(followers, tree=replace(followers.tree, bodies=marked(followers.tree.bodies)))

@@ -21,10 +21,10 @@ from dynid.robot.pose import inverse, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Robot
 
 ROOT = FREE_COORDINATES - 1  # number of the root link among the bodies
-ABOUT_FIXED_BASES = ("fixed to the base", "--floating-base")  # ends of warnings that a free base makes void
+ABOUT_FIXED_BASES = ("fixed to the base", "--floating-base")  # endings of warnings that a free base makes invalid
 BASE_ROWS = ("base_x", "base_y", "base_z", "base_rx", "base_ry", "base_rz")
 _LEG = re.compile(r"(?:^|[^a-z])(?:leg|foot|feet|ankle|knee|thigh|calf|shank|hip|haa|hfe|kfe)(?:[^a-z]|$)")
-_LEG_JOINTS = 3  # of a chain that may be a leg
+_LEG_JOINTS = 3  # smallest number of joints of a leg
 
 
 def free_joints() -> tuple[Joint, ...]:

@@ -22,12 +22,12 @@ from dynid.robot.pose import quaternion
 NAMES = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 
-# Where the six entries of a symmetric matrix stand: (row, column) of XX XY XZ YY YZ ZZ.
+# Rows and columns of the six entries XX XY XZ YY YZ ZZ of a symmetric matrix.
 _ROW = np.array([0, 0, 0, 1, 1, 2])
 _COLUMN = np.array([0, 1, 2, 1, 2, 2])
-_SINGULAR_MOMENT = 1e-12  # of the largest principal moment: a smaller one is none but for the rounding of eigenvalues
-EIGENVALUE_TOLERANCE = 1e-9  # of the largest eigenvalue of a pseudo-inertia: one that much below zero is rounding
-# Pinocchio's toDynamicParameters: M MX MY MZ XX XY YY XZ YZ ZZ, written as positions in our order.
+_SINGULAR_MOMENT = 1e-12  # share of the largest principal moment: a smaller moment is a rounding error
+EIGENVALUE_TOLERANCE = 1e-9  # share of the largest eigenvalue below which a negative one is a rounding error
+# Pinocchio's toDynamicParameters: M MX MY MZ XX XY YY XZ YZ ZZ, as indices of dynid's order.
 _PINOCCHIO = np.array([9, 6, 7, 8, 0, 1, 3, 2, 4, 5])
 
 
@@ -144,7 +144,7 @@ def to_mujoco(parameters: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def to_mujoco_attributes(parameters: ArrayLike) -> dict[str, Array]:
-    """Attributes of MuJoCo's <inertial> for one link (10,): pos, mass, and the inertia about the centre of mass.
+    """Return the attributes of MuJoCo's <inertial> of one link (10,): mass, centre of mass and inertia.
 
     The inertia is written as principal moments with their axes. MuJoCo computes these from `fullinertia` itself, and
     version 3.11 does so with torque errors of up to 4e-7 N m. A link that is not physically consistent, which MuJoCo
@@ -160,12 +160,6 @@ def to_mujoco_attributes(parameters: ArrayLike) -> dict[str, Array]:
     return {**found, "quat": quaternion(axes * np.sign(np.linalg.det(axes))), "diaginertia": moments}
 
 
-def from_mujoco(mass: ArrayLike, com: ArrayLike, fullinertia: ArrayLike) -> Array:
-    """Return ten parameters from MuJoCo's mass, centre of mass and fullinertia XX YY ZZ XY XZ YZ about it."""
-    six = np.asarray(fullinertia, dtype=float)[..., [0, 3, 4, 1, 5, 2]]
-    return from_central(mass, com, symmetric(six))
-
-
 def to_log_cholesky(parameters: ArrayLike) -> Array:
     """Return ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
 
@@ -174,7 +168,7 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
     """
     pseudo = pseudo_inertia(parameters)
     try:
-        # An upper factor is a lower one of the matrix turned by 180 degrees.
+        # The upper factor is the lower factor of the matrix with its rows and columns in reverse order.
         upper = np.linalg.cholesky(pseudo[..., ::-1, ::-1])[..., ::-1, ::-1]
     except np.linalg.LinAlgError:
         raise ModelError("log-Cholesky coordinates exist only for physically consistent bodies: this "
@@ -184,17 +178,6 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
     return np.stack([np.log(last), np.log(u[..., 0, 0]), np.log(u[..., 1, 1]), np.log(u[..., 2, 2]),
                      u[..., 0, 1], u[..., 1, 2], u[..., 0, 2],
                      u[..., 0, 3], u[..., 1, 3], u[..., 2, 3]], axis=-1)
-
-
-def from_log_cholesky(coordinates: ArrayLike) -> Array:
-    """Return ten parameters of the body with these log-Cholesky coordinates; inverse of `to_log_cholesky`."""
-    z = _ten(coordinates)
-    u = np.zeros((*z.shape[:-1], 4, 4))
-    u[..., 0, 0], u[..., 1, 1], u[..., 2, 2] = np.exp(z[..., 1]), np.exp(z[..., 2]), np.exp(z[..., 3])
-    u[..., 0, 1], u[..., 1, 2], u[..., 0, 2] = z[..., 4], z[..., 5], z[..., 6]
-    u[..., 0, 3], u[..., 1, 3], u[..., 2, 3], u[..., 3, 3] = z[..., 7], z[..., 8], z[..., 9], 1.0
-    u *= np.exp(z[..., 0])[..., None, None]
-    return from_pseudo_inertia(u @ np.swapaxes(u, -1, -2))
 
 
 def change_frame(pose: ArrayLike) -> Array:
@@ -208,13 +191,13 @@ def change_frame(pose: ArrayLike) -> Array:
 
 
 @dataclass(frozen=True)
-class Fault:
-    """Reason why the ten parameters of a link are not physically consistent. amount: size of the violation, kg or kg
-    m^2."""
+class InertiaProblem:
+    """A fault of the inertia of one link; `violation` is its size in kg, kg m^2 or m, 0 for a missing inertia."""
 
-    kind: Literal["mass", "not-positive-definite", "triangle"]
+    link: str
+    kind: Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass"]
     message: str
-    amount: float
+    violation: float
 
 
 def can_exist(parameters: ArrayLike) -> bool:
@@ -226,7 +209,7 @@ def can_exist(parameters: ArrayLike) -> bool:
     return bool(eigenvalues[0] >= -EIGENVALUE_TOLERANCE * max(float(np.abs(eigenvalues).max()), 1e-300))
 
 
-def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iterator[Fault]:
+def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iterator[InertiaProblem]:
     """Yield faults of the ten parameters of a link: mass, inertia, or triangle inequality of its principal moments.
 
     rounding: tolerance of the triangle inequality relative to the largest moment.
@@ -235,21 +218,22 @@ def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iter
     mass = float(ten[9])
     if mass <= 0:
         what = "no mass" if mass == 0 else f"the negative mass {mass:.6g} kg"
-        yield Fault("mass", f"link '{link}' has {what}", 0.0 - mass)
+        yield InertiaProblem(link, "mass", f"link '{link}' has {what}", 0.0 - mass)
     if mass == 0:
         if np.any(ten[:9] != 0):
-            yield Fault("not-positive-definite", f"link '{link}' has moments or inertia but no mass",
-                        float(np.abs(ten[:9]).max()))
+            yield InertiaProblem(link, "not-positive-definite", f"link '{link}' has moments or inertia but no mass",
+                                 float(np.abs(ten[:9]).max()))
         return
-    # A negative mass has no centre: the inertia about the frame's origin is what is left to judge.
+    # A body with a negative mass has no centre of mass, so its inertia about the origin of the frame is tested.
     central, where = (to_central(ten)[2], "about its centre of mass") if mass > 0 else (
         symmetric(ten[:6]), "about its frame")
     small, middle, large = (float(m) for m in np.linalg.eigvalsh(central))
     moments = f"principal moments {small:.4g}, {middle:.4g}, {large:.4g} kg m^2"
     scale, excess = max(abs(small), abs(large)), large - middle - small
     if small <= _SINGULAR_MOMENT * scale:
-        yield Fault("not-positive-definite",
-                    f"the inertia of link '{link}' {where} is not positive definite: {moments}", max(-small, 0.0))
+        yield InertiaProblem(link, "not-positive-definite",
+                             f"the inertia of link '{link}' {where} is not positive definite: {moments}",
+                             max(-small, 0.0))
     if excess > rounding * scale:
-        yield Fault("triangle", f"link '{link}' violates the triangle inequality by {excess:.4g} kg m^2: {moments}",
-                    excess)
+        yield InertiaProblem(link, "triangle", f"link '{link}' violates the triangle inequality by {excess:.4g} kg "
+                             f"m^2: {moments}", excess)

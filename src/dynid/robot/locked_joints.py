@@ -38,7 +38,7 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
     if len(kept) == robot.free_coordinates:
         raise RobotError(f"every joint of robot '{robot.name}' is locked, so there is nothing to identify",
                          code="no-moving-joint")
-    # Where each body is now: the body it became part of (old number, BASE for the base) and its pose there.
+    # For each body, the body that it is merged into (old number, BASE for the base), and its pose there.
     homes: dict[int, tuple[int, Array]] = {BASE: (BASE, np.eye(4))}
     for i, joint in enumerate(robot.joints):
         home, pose = homes[joint.parent]

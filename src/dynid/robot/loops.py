@@ -34,7 +34,7 @@ class Closure:
     length: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in tuple(EQUATIONS):  # what a file gives may be anything, lists included
+        if self.kind not in tuple(EQUATIONS):  # a file may contain any type, also a list
             raise RobotError(f"closure '{self.name}' has kind {self.kind!r}; it must be one of {', '.join(EQUATIONS)}")
         if self.kind == "rod" and not (np.isfinite(self.length) and self.length > 0.0):
             raise RobotError(f"closure '{self.name}' is a rod of length {self.length}; give a length above zero, in m")
@@ -46,6 +46,12 @@ class Closure:
     def equations(self) -> int:
         """Number of constraint equations of the closure."""
         return EQUATIONS[self.kind]
+
+    def joints(self, tree: Robot) -> Bools:
+        """Return which joints of the tree belong to the loop (tree.dof,): those on only one path to its ends."""
+        first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
+                         for end in (self.first, self.second))
+        return np.asarray(first != second)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +101,12 @@ def moves_with(followers: DependentJoints) -> Bools:
     dof = len(followers.free)
     if followers.loops is None:
         return own
-    # Joints of one loop move with each other: what a closure's two paths have in common does not belong to it.
-    tree, reached = followers.tree, own.T.copy()  # coordinates x joints
-    touched = []
-    for closure in followers.loops.closures:
-        first, second = (np.zeros(tree.dof) if end.body == BASE else tree.supports[:, end.body]
-                         for end in (closure.first, closure.second))
-        touched.append(np.any(own[first != second], axis=0))  # coordinates in this loop
-    groups = _merged(touched)
+    # Joints of one loop move with each other. Each set contains the coordinates of one closure.
+    touched = [np.any(own[closure.joints(followers.tree)], axis=0) for closure in followers.loops.closures]
     moves = own[:, :dof].copy()
-    for group in groups:
+    for group in _merged(touched):
         for coordinate in np.flatnonzero(group[dof:]) + dof:
-            moves[np.ix_(reached[coordinate], group[:dof])] = True
+            moves[np.ix_(own[:, coordinate], group[:dof])] = True
     return moves
 
 

@@ -26,16 +26,14 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.free_base import BASE_ROWS, ROOT, base_warnings, free_bodies, free_joints
-from dynid.robot.mjcf_loops import Spot, held
-from dynid.robot.mjcf_text import ElementPose, MjcfText, geoms_inertia
+from dynid.robot.mjcf_loops import Spot, close_loops
+from dynid.robot.mjcf_text import MAX_XML_DEPTH, ElementPose, MjcfText, geoms_inertia, unique_name
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
-from dynid.robot.urdf_text import parse_xml
+from dynid.robot.urdf_text import MUJOCO_INFINITY, parse_xml
 
 _ROOTS = ("mujoco", "mujocoinclude")
 MAX_INCLUDED_FILES = 200  # files
-MAX_XML_DEPTH = 200  # elements inside each other, as `mjcf_text` reads them
-MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number, the end of a range that has none
 _SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" in <compiler>, then mj_saveLastXML)"
 _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
 
@@ -50,14 +48,15 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
         raise RobotError(f"{file} has <{root.tag}> as its root element; an MJCF file has <mujoco>",
                          code="wrong-root-element")
     if isinstance(source, Path) or not source.lstrip().startswith("<"):
-        root = with_included(root, file, Path(source).parent)
+        folder = Path(source).parent
+        _expand(root, file, folder, folder, set(), 1)
     text = MjcfText(file, root)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused below
             tree = _Tree(text, fixed_base)
             tree.read()
             robot = checked_sizes(tree.robot(root.get("model") or stem))
-        robot = held(robot, text, tree.spots, tree.refs, tree.addresses)
+        robot = close_loops(robot, text, tree.spots, tree.refs, tree.addresses)
     except RobotError as problem:
         raise text.error(str(problem).removeprefix(f"{file}: "), problem.code) from None
     robot = replace(robot, warnings=(*text.warnings, *base_warnings(robot)))
@@ -84,7 +83,7 @@ class _Tree:
     spots: dict[tuple[str, str], Spot] = field(default_factory=dict)
     refs: list[float] = field(default_factory=list)
     addresses: list[int] = field(default_factory=list)
-    positions: int = 0  # in a <key>, so far
+    positions: int = 0  # number of positions in a <key>, so far
     names: dict[str, set[str]] = field(default_factory=lambda: {"body": {"world"}, "joint": set(), "site": set()})
 
     def read(self) -> None:
@@ -114,15 +113,9 @@ class _Tree:
 
     def name(self, kind: str, given: str | None) -> str:
         """Return the name of an element, or a generated one; raise an error if the file has it twice."""
-        taken, number = self.names[kind], len(self.names[kind])
-        name = given or f"{kind}{number}"
-        if given and given in taken:
+        if given and given in self.names[kind]:
             raise self.text.error(f"two {kind} elements have the name '{given}'")
-        while name in taken:
-            number += 1
-            name = f"{kind}{number}"
-        taken.add(name)
-        return name
+        return unique_name(kind, given, self.names[kind])
 
     def site(self, place: ElementPose, spot: Spot) -> None:
         given = place.element.get("name")
@@ -211,7 +204,7 @@ class _Tree:
         limited = np.isfinite([lower, upper]).any()
         self.joints.append(Joint(name, "prismatic" if sliding else "revolute" if limited else "continuous", spot.body,
                                  spot.pose @ own @ back, inverse(own), lower, upper, effort=effort or np.inf))
-        # The names of bodies without mass are no names of the file, so they cannot meet one.
+        # No element of the file has the generated name of a massless body.
         self.bodies.append(Body(body) if last else Body(f"{body} on {name}", np.zeros(10), virtual=True))
         for symbol, key in (("Ia", "armature"), ("Fv", "damping"), ("Fc", "frictionloss")):
             value = text.positive(attributes, key, where)
@@ -289,16 +282,10 @@ class _Tree:
         return down
 
 
-def with_included(root: Element, file: str, folder: Path) -> Element:
-    """Return the element tree with every <include> replaced by the file that it names. `folder` is the folder of the
-    model."""
-    _expand(root, file, folder, folder, set(), 1)
-    return root
-
-
 def _expand(element: Element, file: str, folder: Path, top: Path, seen: set[Path], depth: int) -> None:
+    """Replace every <include> inside an element by the file that it names. top: folder of the model."""
     if depth > MAX_XML_DEPTH:
-        return  # `MjcfText` says so
+        return  # `MjcfText` raises the error
     for place, child in reversed(list(enumerate(element))):
         if child.tag != "include":
             _expand(child, file, folder, top, seen, depth + 1)

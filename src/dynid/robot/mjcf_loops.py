@@ -1,10 +1,10 @@
 """Equality constraints of an MJCF as dependent joints that are linear in one other joint (mimic joints), or as
 closures.
 
-- joint: joint1 depends linearly on joint2, or joint2 on joint1 if only joint1 is driven; alone it is fixed.
-- connect: a point; two of them between the same two bodies are an axis. weld: rigid. Both between bodies or sites.
+- joint: joint1 depends linearly on joint2, or joint2 on joint1 if only joint1 is driven. A single joint is fixed.
+- connect: a point; two of them between the same two bodies are an axis. weld: rigid. Both connect bodies or sites.
 - tendon: a spatial one of fixed length over two sites is a rod.
-- Joints of loops without an actuator are dependent. The branch is that of the first <key>, else that of the model.
+- Joints of loops without an actuator are dependent. The first <key> selects the assembly branch, else the model.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dynid.robot.followers import Mimic, followed, resolved
 from dynid.robot.loops import Closure, ClosureKind, closed
 from dynid.robot.mjcf_text import ACTUATORS, MjcfText, from_quat
 from dynid.robot.pose import inverse, translation, turn_z_to
-from dynid.robot.robot import BASE, Frame, Robot
+from dynid.robot.robot import Frame, Robot
 
-_SAME_POINT = 1e-6  # m: two points as far from each other on one body as on the other
+_SAME_POINT = 1e-6  # m: smallest distance of two different points, and relative tolerance of equal distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Spot:
 Spots = Mapping[tuple[str, str], Spot]
 
 
-def held(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addresses: Sequence[int]) -> Robot:
+def close_loops(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addresses: Sequence[int]) -> Robot:
     """Return the robot whose joints are those of the tree that the constraints of the file leave independent."""
     reader = _Constraints(tree, text, spots, dict(zip(tree.joint_names, refs, strict=True)))
     driven = reader.driven()
@@ -160,7 +160,7 @@ class _Constraints:
             raise self.text.error(f'{where} has torquescale="0"; use <connect> instead')
         places = [first.pose, second.pose]
         if kind == "body":
-            # Where only one place is given, the other one is where it is in the drawing.
+            # If only one place is given, the other one follows from the initial posture.
             across = inverse(second.drawn) @ first.drawn
             if tag == "connect":
                 at = translation(*self.text.numbers(attributes, "anchor", 3, where))
@@ -198,9 +198,7 @@ class _Constraints:
         tree, names = self.tree, self.tree.joint_names
         inside = np.zeros(tree.dof, dtype=bool)
         for closure in closures:
-            first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
-                             for end in (closure.first, closure.second))
-            inside |= first != second
+            inside |= closure.joints(tree)
         # A joint in a loop that mimics another brings that one into the loop.
         in_loop = {resolved(name, self.mimics, tree).joint if name in self.mimics else name
                    for name, one in zip(names, inside, strict=True) if one}

@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.quantities import LARGEST
 from dynid.robot import inertia as ten
-from dynid.robot.pose import rotation_x, rotation_y, rotation_z, turn_z_to
+from dynid.robot.pose import rotation_x, rotation_y, rotation_z
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
 MAX_XML_DEPTH = 200  # elements inside each other
@@ -24,10 +24,10 @@ ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 _AXIS_ROTATIONS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
 
 Attributes = Mapping[str, str]
-_DEFAULT_DENSITY = 1000.0  # kg/m^3 where a geom says neither mass nor density
-_GEOMS_WITHOUT_MASS = ("plane", "hfield")  # no bodies
-_SIZE_COUNTS = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
-_DEFAULT_GROUP_RANGE = (0.0, 5.0)  # of geoms that count, where <compiler> does not say it
+_DEFAULT_DENSITY = 1000.0  # kg/m^3, for a geom without mass and density
+_GEOMS_WITHOUT_MASS = ("plane", "hfield")  # surfaces without volume
+SIZE_COUNTS = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
+_DEFAULT_GROUP_RANGE = (0.0, 5.0)  # default groups of the geoms that have mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class MjcfText:
             self.compiler.update(element.attrib)
         for k, element in enumerate(self.root.findall("default")):
             self._read_defaults(element, "main", outermost=True)
-            if k == 0:  # whatever it is called, it is what holds everywhere
+            if k == 0:  # the first one applies everywhere, under any name
                 self.defaults["main"] = self.defaults[element.get("class", "main")]
         angle = self.compiler.get("angle", "degree")
         if angle not in ("degree", "radian"):
@@ -177,10 +177,7 @@ class MjcfText:
             *axis, angle = self.numbers(attributes, key, 4, where)
             return _about(self.direction(np.array(axis), key, where), float(angle) * self.unit)
         if key == "zaxis":
-            x, y, z = self.direction(self.numbers(attributes, key, 3, where), key, where)
-            level = math.hypot(x, y)
-            return _about(np.array([-y, x, 0.0]) / level, math.atan2(level, z)) if level > 1e-15 else \
-                rotation_x(0.0 if z > 0 else math.pi)
+            return zaxis_pose(self.direction(self.numbers(attributes, key, 3, where), key, where))
         six = self.numbers(attributes, key, 6, where)
         first = self.direction(six[:3], key, where)
         second = self.direction(six[3:] - first * (first @ six[3:]), key, where)
@@ -206,6 +203,16 @@ class MjcfText:
         return np.asarray(unit / np.linalg.norm(unit))
 
 
+def unique_name(kind: str, given: str | None, taken: set[str]) -> str:
+    """Return the given name of an element, or a new one such as body3, and add it to the names taken."""
+    number, name = len(taken), given or f"{kind}{len(taken)}"
+    while name in taken:
+        number += 1
+        name = f"{kind}{number}"
+    taken.add(name)
+    return name
+
+
 def from_quat(quat: Array) -> Array:
     """Return the pose (4, 4) of a rotation by a unit quaternion w x y z."""
     w, x, y, z = (float(part) for part in quat)
@@ -218,6 +225,14 @@ def from_quat(quat: Array) -> Array:
 
 def _about(axis: Array, angle: float) -> Array:
     return from_quat(np.array([math.cos(angle / 2), *(math.sin(angle / 2) * axis)]))
+
+
+def zaxis_pose(axis: Array) -> Array:
+    """Return the pose (4, 4) of the smallest rotation that turns z to a unit vector (3,)."""
+    x, y, z = axis
+    level = math.hypot(x, y)
+    return _about(np.array([-y, x, 0.0]) / level, math.atan2(level, z)) if level > 1e-15 else \
+        rotation_x(0.0 if z > 0 else math.pi)
 
 
 def geoms_inertia(text: MjcfText, places: Sequence[ElementPose], where: str, saved: str) -> Array | None:
@@ -247,16 +262,16 @@ def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], wha
     given = text.positive(attributes, key, what) if key in attributes else _DEFAULT_DENSITY
     if given == 0.0 or kind in _GEOMS_WITHOUT_MASS:
         return None
-    if kind not in _SIZE_COUNTS or "mesh" in attributes:
+    if kind not in SIZE_COUNTS or "mesh" in attributes:
         raise text.error(f"{what} is a {kind}, and its body has no <inertial>: mesh files are not opened, so the "
                          f"inertia cannot be computed from them; give the body an <inertial>, {saved}")
     if text.flag(attributes, "shellinertia", False, what):
         raise text.error(f'{what} has shellinertia="true", which is not supported; give its body an <inertial>, '
                          f"{saved}")
     own = {one for one in ORIENTATIONS if one in place.element.attrib}
-    if own:  # a turn of its own goes before that of its class
+    if own:  # an orientation of the geom replaces that of its class
         attributes = {one: value for one, value in attributes.items() if one not in ORIENTATIONS or one in own}
-    pose, size = _placed(text, attributes, kind, what)
+    pose, size = placed_geom(text, attributes, kind, what)
     pose = place.frame @ pose
     volume, shape = _BODIES[kind](size)
     mass = given if key == "mass" else given * volume
@@ -264,28 +279,23 @@ def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], wha
     return ten.from_central(mass, pose[:3, 3], turn @ np.diag(mass * shape) @ turn.T)
 
 
-def _placed(text: MjcfText, attributes: dict[str, str], kind: str, what: str) -> tuple[Array, Array]:
-    """Return pose (4, 4) and half sizes of a geom."""
+def placed_geom(text: MjcfText, attributes: dict[str, str], kind: str, what: str) -> tuple[Array, Array]:
+    """Return the pose (4, 4) of a geom, and its half sizes in m, as many as `SIZE_COUNTS` states for its kind."""
     words = max(len(attributes.get("size", "").split()), 1)
     given = text.numbers(attributes, "size", words, what)
     if "fromto" in attributes and kind != "sphere":
         ends = text.numbers(attributes, "fromto", 6, what).reshape(2, 3)
         along = ends[1] - ends[0]
-        pose = turn_z_to(text.direction(along, "fromto", what))
+        pose = zaxis_pose(-text.direction(along, "fromto", what))  # as MuJoCo turns it
         pose[:3, 3] = ends.mean(axis=0)
         half = 0.5 * float(np.linalg.norm(along))
-        size = np.array([given[0], half] if _SIZE_COUNTS[kind] == 2 else [given[0], given[0], half])
+        size = np.array([given[0], half] if SIZE_COUNTS[kind] == 2 else [given[0], given[0], half])
     else:
-        pose, size = text.pose(attributes, what), given[:_SIZE_COUNTS[kind]]
-    if len(size) < _SIZE_COUNTS[kind] or np.any(size <= 0.0):
-        raise text.error(f"'size' of {what} needs {_SIZE_COUNTS[kind]} numbers above zero, got "
+        pose, size = text.pose(attributes, what), given[:SIZE_COUNTS[kind]]
+    if len(size) < SIZE_COUNTS[kind] or np.any(size <= 0.0):
+        raise text.error(f"'size' of {what} needs {SIZE_COUNTS[kind]} numbers above zero, got "
                          f"\"{attributes.get('size', '')[:60]}\"")
     return pose, size
-
-
-def _sphere(size: Array) -> tuple[float, Array]:
-    (r,) = size
-    return 4.0 / 3.0 * math.pi * r ** 3, np.full(3, 0.4 * r ** 2)
 
 
 def _capsule(size: Array) -> tuple[float, Array]:
@@ -314,4 +324,5 @@ def _ellipsoid(size: Array) -> tuple[float, Array]:
 
 
 _BODIES: dict[str, Callable[[Array], tuple[float, Array]]] = {  # volume, and moments about the axes for unit mass
-    "sphere": _sphere, "capsule": _capsule, "cylinder": _cylinder, "box": _box, "ellipsoid": _ellipsoid}
+    "sphere": lambda size: _ellipsoid(np.repeat(size, 3)), "capsule": _capsule, "cylinder": _cylinder, "box": _box,
+    "ellipsoid": _ellipsoid}

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import RobotError
 
-ANGLE_GRID_STEP = math.pi / 12  # of the grid that holds all multiples of 45 and of 30 degrees
-_BELOW_MACHINES = 1e-5  # rad: a hundredth of a millimetre on a metre, less than arms are built to
+ANGLE_GRID_STEP = math.pi / 12  # rad: grid that contains all multiples of 30 and 45 degrees
+_BELOW_MACHINES = 1e-5  # rad: 0.01 mm per metre, below the accuracy of manufacturing
 MAX_ANGLE_ROUNDING = 2e-3  # rad: pi printed as 3.14 is off by 1.6e-3
-_FEWEST_DIGITS = 3
-NOISE = 1e-12  # rad: an angle off by less is printed with all its digits
+_FEWEST_DIGITS = 3  # printed digits from which an angle may be recognised
+NOISE = 1e-12  # rad: a smaller difference is a rounding error of a double
 
 
 def rotation_x(angle: float) -> Array:
@@ -135,7 +135,7 @@ def exact_angle(angle: float) -> float:
     1e-5 rad.
     """
     if not math.isfinite(angle):
-        return angle  # refused with the robot, by the name of its row
+        return angle  # the robot is refused later, with the name of the row
     count = round(angle / ANGLE_GRID_STEP)
     if count % 2 and count % 3:
         return angle

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 JointKind = Literal["revolute", "continuous", "prismatic"]
 ShapeKind = Literal["box", "cylinder", "capsule", "sphere"]
-BASE = -1  # parent of the joints that hang on the base
+BASE = -1  # parent of the joints that are attached to the base
 FREE_COORDINATES = 6  # in front of the joints of a robot with a free base
 
 Limit = Literal["lower", "upper", "velocity", "acceleration", "effort"]
@@ -34,7 +34,7 @@ def numbered_joints(dof: int) -> tuple[str, ...]:
     return tuple(f"joint{j + 1}" for j in range(dof))
 
 
-JointFields = Mapping[str, tuple[int, str]]  # for a parameter's name the joint, from 0, and the attribute it goes to
+JointFields = Mapping[str, tuple[int, str]]  # joint (from 0) and file attribute of parameters, by name
 
 
 def joint_fields(dof: int, attributes: Mapping[str, str]) -> JointFields:
@@ -54,7 +54,7 @@ class Joint:
 
     name: str
     kind: JointKind
-    parent: int  # index of the body it hangs on, BASE for the base
+    parent: int  # index of the body it is attached to, BASE for the base
     before: Array = field(default_factory=lambda: np.eye(4))
     after: Array = field(default_factory=lambda: np.eye(4))
     lower: float = -np.inf  # rad or m
@@ -62,7 +62,7 @@ class Joint:
     velocity: float = np.inf  # rad/s or m/s
     acceleration: float = np.inf  # rad/s^2 or m/s^2
     effort: float = np.inf  # N m or N
-    reduction: float | None = None  # motor turns for one joint turn, where the file's transmissions say it
+    reduction: float | None = None  # motor turns per joint turn, if the file has a transmission
 
     @property
     def prismatic(self) -> bool:
@@ -97,7 +97,7 @@ class Body:
     """Body moved by a joint: one link with all links fixed to it.
 
     inertia: the ten parameters in the body frame, or None (kinematics only). virtual: massless, without parameters.
-    held: its inertia is known and not identified.
+    fixed_inertia: its inertia is known and not identified.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Body:
     shapes: tuple[Shape, ...] = ()
     parts: tuple[Part, ...] = ()
     virtual: bool = False
-    held: bool = False
+    fixed_inertia: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Symmetry:
     """Left and right links that are mirror images at the plane y = 0 of the root.
 
     Attributes:
-        pairs: bodies {left: right}, or None for those that names and places show.
+        pairs: bodies {left: right}, or None to find them by names and positions.
         std: relative standard deviation of the difference of a pair.
     """
 
@@ -144,7 +144,7 @@ class Robot:
         locked: joints of the source that were made fixed, with their positions, rad or m.
         source_joints: all moving joints of the source in its order, if some are locked or dependent. A log may have
             columns of these joints too.
-        followers: dependent joints (mimic joints, joints of closed loops) and what they move.
+        followers: dependent joints (mimic joints, joints of closed loops) and the bodies they move.
         payload: largest mass that the robot may carry, kg, or None.
         measured: names of the joints whose positions a log holds, if these are not the robot's own joints.
         driven: names of the joints whose torques a log holds, likewise. See `dynid.robot.followers`.
@@ -355,10 +355,10 @@ class Robot:
         from dynid.robot.followers import with_roles
         return with_roles(self, measured, driven)
 
-    def holding(self, links: Sequence[str]) -> Robot:
+    def with_fixed_inertias(self, links: Sequence[str]) -> Robot:
         """Return the robot in which the inertias of the named bodies are known and not identified."""
-        from dynid.robot.followers import with_held
-        return with_held(self, links)
+        from dynid.robot.followers import with_fixed_inertias
+        return with_fixed_inertias(self, links)
 
     def with_free_base(self) -> Robot:
         """Return the robot with a root link that moves freely; see `dynid.robot.free_base`."""

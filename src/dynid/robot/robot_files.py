@@ -15,7 +15,7 @@ The TOML file, as the built-in robots next to this module are written::
     symmetry = {pairs = {left-thigh = "right-thigh"}, std = 0.01}   # mirror images; {} finds them
     payload = 5.0 # largest mass that it may carry at its end, kg, if the manufacturer states it
 
-    [[joint]]                      # one a row of the table, from the base on
+    [[joint]]                      # one per row of the table, from the base on
     name = "shoulder"              # default joint1, joint2, ...
     link = "upper-arm"             # default link1, link2, ...
     kind = "revolute"              # default; "continuous", "prismatic"
@@ -26,7 +26,7 @@ The TOML file, as the built-in robots next to this module are written::
     upper = 90
     inertia = {mass = 2.7, com = [0, 0.1, 0], about_com = [XX, XY, XZ, YY, YZ, ZZ]}
 
-    [[terms]]                      # what to identify beside the rigid bodies, see dynid.model
+    [[terms]]                      # terms in addition to the rigid bodies, see dynid.model
     kind = "viscous"
 
     [values]                       # published values of those terms' parameters
@@ -34,7 +34,7 @@ The TOML file, as the built-in robots next to this module are written::
 
 A tree, and closed chains, are written joint by joint, or take the joints of a URDF; see `dynid.robot.tree_file`.
 
-A link's inertia is written in its link frame in one of three ways; the keys say about which point:
+A link's inertia is written in its link frame in one of three ways; the keys state the reference point:
 
 - ``{mass, com, about_com}``: inertia about the centre of mass,
 - ``{mass, com, about_frame}``: inertia about the origin of the link frame,
@@ -48,11 +48,11 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module, resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -74,10 +74,6 @@ from dynid.robot.fields import (
 )
 from dynid.robot.pose import exact_angle, rounded_warnings
 from dynid.robot.robot import Body, Robot, Symmetry, checked_sizes
-
-if TYPE_CHECKING:
-    from dynid.robot.robot import Robot
-
 
 _TOP_KEYS = (
     "name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "root", "floating_base",
@@ -105,12 +101,16 @@ def _load(source: str | Path, fixed_base: bool) -> Robot:
     text = str(source)
     if text.startswith(PACKAGE_SCHEME):
         return _load(find_in_package(text), fixed_base)
-    path = Path(source)
-    suffix = path.suffix.lower()
-    if text.lstrip().startswith("<") or suffix == ".xml":
-        return _read_xml(text if text.lstrip().startswith("<") else path, fixed_base)
-    if suffix in (".urdf", ".mjcf", ".xacro"):
-        return _ROBOT_READERS[suffix](path, fixed_base)
+    path, is_xml = Path(source), text.lstrip().startswith("<")
+    suffix = ".xml" if is_xml else path.suffix.lower()
+    if suffix == ".xml":  # the root element shows whether it is an MJCF or a URDF
+        from dynid.robot.urdf_text import parse_xml
+        suffix = ".mjcf" if parse_xml(text if is_xml else path, "URDF")[0].tag == "mujoco" else ".urdf"
+    if suffix in (".urdf", ".mjcf"):
+        read = Robot.from_urdf if suffix == ".urdf" else Robot.from_mjcf
+        return read(text if is_xml else path, fixed_base=fixed_base)
+    if suffix == ".xacro":
+        return _read_xacro(path, fixed_base)
     if suffix == ".toml":
         return read_toml(path)
     if os.path.isfile(path):  # False for names that no file can have
@@ -122,31 +122,13 @@ def _load(source: str | Path, fixed_base: bool) -> Robot:
     if text in plugin_names("dynid.robots") and text not in builtin_names():
         found = plugin_robot(text)
         return found if isinstance(found, Robot) else _load(found, fixed_base)
-    if is_description(text) and text not in builtin_names():
+    if text.isidentifier() and text.endswith(_DESCRIPTION_ENDING) and text not in builtin_names():
         return _load(described_path(text), fixed_base)
     return builtin(text)
 
 
-# Readers are imported where they are used, so that a built-in robot needs no XML parser.
-def _read_urdf(source: str | Path, fixed_base: bool) -> Robot:
-    from dynid.robot.urdf import read_urdf
-    return read_urdf(source, fixed_base=fixed_base)
-
-
-def _read_mjcf(source: str | Path, fixed_base: bool) -> Robot:
-    from dynid.robot.mjcf import read_mjcf
-    return read_mjcf(source, fixed_base=fixed_base)
-
-
-def _read_xml(source: str | Path, fixed_base: bool) -> Robot:
-    """Return a robot from a file whose root element shows whether it is an MJCF or a URDF."""
-    from dynid.robot.urdf_text import parse_xml
-    return (_read_mjcf if parse_xml(source, "URDF")[0].tag == "mujoco" else _read_urdf)(source, fixed_base)
-
-
 def _read_xacro(path: Path, fixed_base: bool) -> Robot:
     """Return a robot from a xacro file, expanded by the package xacro if that is installed."""
-    from dynid.robot.urdf import read_urdf
     try:
         xacro = import_module("xacro")
     except ImportError:
@@ -155,13 +137,9 @@ def _read_xacro(path: Path, fixed_base: bool) -> Robot:
                          f"{path.name} > robot.urdf) and give the result", code="missing-package") from None
     try:
         text = str(xacro.process_file(str(path)).toxml())
-    except Exception as problem:  # macros are programs: whatever theirs raise
+    except Exception as problem:  # macros may raise any exception
         raise RobotError(f"robot file '{path}' cannot be expanded by xacro: {problem}", code="bad-xacro") from None
-    return replace(read_urdf(text, fixed_base=fixed_base), source=path.name)
-
-
-_ROBOT_READERS: dict[str, Callable[[Path, bool], Robot]] = {".urdf": _read_urdf, ".mjcf": _read_mjcf,
-                                                           ".xacro": _read_xacro}
+    return replace(Robot.from_urdf(text, fixed_base=fixed_base), source=path.name)
 
 
 def builtin_names() -> tuple[str, ...]:
@@ -296,11 +274,11 @@ def _symmetry(row: Any, robot: Robot, file: str) -> Symmetry:
     return Symmetry(pairs, std)
 
 
-def find_in_package(name: str, folder: str | Path = ".") -> Path:
+def find_in_package(name: str) -> Path:
     """Return the file that package://PACKAGE/PATH refers to.
 
     It is searched below the folders of AMENT_PREFIX_PATH (share/PACKAGE) and ROS_PACKAGE_PATH (PACKAGE, or a folder
-    that is itself the package), then in `folder` and every folder above it.
+    that is itself the package), then in the working folder and every folder above it.
 
     Raises:
         RobotError: there is no such file (code "package-not-found"); the message names the searched folders.
@@ -308,31 +286,25 @@ def find_in_package(name: str, folder: str | Path = ".") -> Path:
     package, _, rest = name.removeprefix(PACKAGE_SCHEME).partition("/")
     if not package or not rest or ".." in Path(rest).parts:
         raise RobotError(f"'{name}' is not of the form package://PACKAGE/PATH", code="package-not-found")
-    for place in _places(package, Path(folder)):
+    for place in _places(package):
         if (place / rest).is_file():
             return place / rest
-    raise RobotError(f"'{name}' was found neither below AMENT_PREFIX_PATH and ROS_PACKAGE_PATH nor in {folder} and the "
-                     "folders above it", f"source the workspace that has the package '{package}', or give the path of "
-                     "the file", code="package-not-found")
+    raise RobotError(f"'{name}' was found neither below AMENT_PREFIX_PATH and ROS_PACKAGE_PATH nor in the working "
+                     f"folder and the folders above it", f"source the workspace that has the package '{package}', or "
+                     "give the path of the file", code="package-not-found")
 
 
-def _places(package: str, folder: Path) -> Iterator[Path]:
+def _places(package: str) -> Iterator[Path]:
     for prefix in filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)):
         yield Path(prefix) / "share" / package
     for root in filter(None, os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)):
         yield Path(root) / package
         if Path(root).name == package:
             yield Path(root)
-    above = folder.resolve()
-    for parent in (above, *above.parents):
+    for parent in (Path.cwd(), *Path.cwd().parents):
         yield parent / package
         if parent.name == package:
             yield parent
-
-
-def is_description(name: str) -> bool:
-    """Whether a name has the form of a module of the package robot_descriptions, such as panda_description."""
-    return name.isidentifier() and name.endswith(_DESCRIPTION_ENDING)
 
 
 def described_path(name: str) -> Path:
@@ -369,7 +341,6 @@ def plugin_robot(name: str) -> Robot | Path:
     found = load_plugin("dynid.robots", name)
     if callable(found):
         found = found()
-    from dynid.robot.robot import Robot
     if isinstance(found, Robot):
         return found
     if isinstance(found, str | os.PathLike):

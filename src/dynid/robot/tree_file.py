@@ -21,12 +21,12 @@ Joint by joint::
     link = "coupler"
     parent = "crank-arm"
     xyz = [0.2, 0, 0]
-    follows = true                 # has no freedom of its own: the loops determine it
-    at = -0.5                      # where it is about when the loops are closed, default 0: it selects the branch
+    follows = true                 # it is a dependent joint: the loops determine it
+    at = -0.5                      # approximate position with closed loops, default 0; selects the assembly branch
     virtual = true                 # its link has no mass; it only connects two joints
-    measured = true                # it carries an encoder; by default those do that do not follow
-    driven = true                  # it carries a motor; by default those do that do not follow
-    held = true                    # the inertia of its link is known: it is fixed, not identified
+    measured = true                # it has an encoder; by default each independent joint has one
+    driven = true                  # it has a motor; by default each independent joint has one
+    fixed_inertia = true           # the inertia of its link is known: it is fixed, not identified
 
     [[closure]]
     name = "pin"
@@ -41,13 +41,13 @@ Joint by joint::
     multiplier = -1.0
     offset = 0.0
 
-Where any joint says ``measured``, logs hold positions of those that say true, and alike for ``driven`` and torques; see
-`dynid.robot.followers`.
+If any joint sets ``measured``, logs contain the positions of the joints that set it to true. The same applies to
+``driven`` and torques; see `dynid.robot.followers`.
 
 With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, its mimic
-joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and held. Closures name links of the URDF.
-``[[terms]]``, ``[values]`` and
-``[[frame]]`` are as elsewhere; joints in the names of values are counted without those that follow.
+joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia. Closures name links of
+the URDF. ``[[terms]]``, ``[values]`` and ``[[frame]]`` are as in other files; joint numbers in the names of values do
+not count dependent joints.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Robot, checke
 
 _TOP_KEYS = ("name", "source", "convention", "angles", "gravity", "urdf", "joint", "closure", "mimic", "frame", "terms",
         "values", "root", "floating_base", "symmetry")
-_JOINT_KEYS = ("name", "link", "parent", "kind", "xyz", "rpy", "axis", "inertia", "follows", "at", "virtual", "held",
-          "measured", "driven", *LIMITS)
-_FOLLOWING = ("name", "follows", "at", "measured", "driven", "held")
+_JOINT_KEYS = ("name", "link", "parent", "kind", "xyz", "rpy", "axis", "inertia", "follows", "at", "virtual",
+          "fixed_inertia", "measured", "driven", *LIMITS)
+_FOLLOWING = ("name", "follows", "at", "measured", "driven", "fixed_inertia")
 
 
 def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder: Path | None) -> Robot:
@@ -177,16 +177,16 @@ def _body(row: Mapping[str, Any], i: int, where: str) -> Body:
                          "has none")
     inertia = np.zeros(10) if virtual else inertia_of(row["inertia"], f"the inertia in {where}") \
         if "inertia" in row else None
-    return Body(name, inertia, virtual=virtual, held=_held(row, inertia, where))
+    return Body(name, inertia, virtual=virtual, fixed_inertia=_fixed_inertia(row, inertia, where))
 
 
-def _held(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
+def _fixed_inertia(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
     """Return whether a link's inertia is known and not identified."""
-    held = bool(row.get("held", False))
-    if held and inertia is None:
+    fixed = bool(row.get("fixed_inertia", False))
+    if fixed and inertia is None:
         raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia",
                          code="missing-inertia")
-    return held
+    return fixed
 
 
 def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tuple[Robot, dict[str, Mimic]]:
@@ -204,7 +204,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
     tree = robot if robot.followers is None else robot.followers.tree
     for joint in rows:
         tree.joint_index(joint)
-    bodies = tuple(replace(body, held=_held(rows.get(joint, {}), body.inertia, f"joint '{joint}'"))
+    bodies = tuple(replace(body, fixed_inertia=_fixed_inertia(rows.get(joint, {}), body.inertia, f"joint '{joint}'"))
                    for joint, body in zip(tree.joint_names, tree.bodies, strict=True))
     tree = replace(tree, bodies=bodies, terms=(*tree.terms, *terms_of(table.get("terms", []), file)))
     return tree, {} if robot.followers is None else dict(robot.followers.mimics)

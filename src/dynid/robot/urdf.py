@@ -109,9 +109,9 @@ class _Reader:
         self.floating: _Edge | None = None  # the joint of a free base
         self.warnings: list[str] = []
         self.mimics: dict[str, Mimic] = {}
-        self.children: set[str | None] = set()  # links that some joint moves or holds
+        self.children: set[str | None] = set()  # links that are the child of a joint
         self.reductions: dict[str, float] = {}  # gear ratios, by joint
-        self.rounded: dict[str, list[float]] = {}  # by joint: by how much (rad) each of its angles was off
+        self.rounded: dict[str, list[float]] = {}  # by joint: rounding error of each angle, rad
 
     # -- numbers -----------------------------------------------------------------------------------
     def error(self, message: str, code: str | None = None) -> RobotError:
@@ -148,22 +148,17 @@ class _Reader:
             return default
         return self.numbers(text, 1, f"'{key}' in <{element.tag}> of {where}", infinite=True)[0]
 
-    def origin(self, element: Element, where: str) -> Array:
-        """Return the pose of <origin xyz rpy>, both optional."""
+    def origin(self, element: Element, where: str, joint: str | None = None) -> Array:
+        """Return the pose of <origin xyz rpy>, both optional; rounded angles of a joint, given by name, are replaced by
+        the exact ones."""
         origin = element.find("origin")
-        if origin is None:
-            return np.eye(4)
-        xyz, rpy = ([0.0] * 3 if origin.get(key) is None else self.attribute(origin, key, where, 3)
+        xyz, rpy = ([0.0] * 3 if origin is None or origin.get(key) is None else self.attribute(origin, key, where, 3)
                     for key in ("xyz", "rpy"))
-        return from_xyz_rpy(xyz, rpy)
-
-    def exact_origin(self, element: Element, name: str, where: str) -> Array:
-        """Return the pose of a joint's <origin>, with rounded angles replaced by the exact ones."""
-        origin = element.find("origin")
-        rpy = [0.0] * 3 if origin is None or origin.get("rpy") is None else self.attribute(origin, "rpy", where, 3)
+        if joint is None:
+            return from_xyz_rpy(xyz, rpy)
         exact = [exact_angle(angle) for angle in rpy]
-        self.rounded[name] = [abs(printed - meant) for printed, meant in zip(rpy, exact, strict=True)]
-        return from_xyz_rpy(self.origin(element, where)[:3, 3], exact)
+        self.rounded[joint] = [abs(printed - meant) for printed, meant in zip(rpy, exact, strict=True)]
+        return from_xyz_rpy(xyz, exact)
 
     # -- links -------------------------------------------------------------------------------------
     def links(self, root: Element) -> dict[str, _Link]:
@@ -269,7 +264,7 @@ class _Reader:
         if kind not in ("revolute", "continuous", "prismatic", "fixed"):
             raise self.error(f"{where} has the type '{kind}'; it must be revolute, continuous, prismatic or fixed"
                              if kind else f"{where} has no type")
-        origin = self.exact_origin(element, name, where)
+        origin = self.origin(element, where, name)
         if kind == "fixed":
             return _Edge(name, ends[0], ends[1], origin, None)
         self.mimic(element, name, where)
@@ -358,7 +353,7 @@ class _Reader:
         bodies: list[tuple[str, list[Part], list[Shape]]] = []
         frames: list[Frame] = []
         values: dict[str, float] = {}
-        rooted: tuple[list[Part], list[Shape]] = [], []  # of the root link and those fixed to it
+        rooted: tuple[list[Part], list[Shape]] = [], []  # of the root link and of the links fixed to it
         # (link, body it belongs to, its pose there); the next in file order is on top.
         stack: list[tuple[str, int, Array, _Edge | None]] = [(base, BASE, np.eye(4), None)]
         while stack:

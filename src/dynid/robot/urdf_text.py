@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from dynid.errors import RobotError
 from dynid.files import read_small
 
+MUJOCO_INFINITY = 1e10  # MuJoCo's largest number, which means no limit
 _SIMPLE_TRANSMISSION = "simpletransmission"
 _VALUE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
 _START_TAG = re.compile(rb"<[^\s/>]+(?:\s+" + _VALUE + rb")*\s*/?>")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import RobotError
-from dynid.robot.mjcf_text import ElementPose, MjcfText
+from dynid.robot.mjcf_text import SIZE_COUNTS, ElementPose, MjcfText, placed_geom, unique_name
 from dynid.robot.pose import from_xyz_rpy
 from dynid.robot.robot import BASE, Robot
 from dynid.robot.urdf_text import parse_urdf, parse_xml
@@ -22,7 +22,6 @@ Color = tuple[float, float, float, float]
 
 _DEFAULT_COLOR: Color = (0.62, 0.65, 0.70, 1.0)
 _DRAWN_GROUPS = 3  # MuJoCo's own viewer shows the groups 0, 1 and 2; others are for collisions
-_MJCF_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 MAX_MESH_BYTES = 256 << 20  # bytes
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _STL_HEADER_BYTES = 84  # bytes of a binary STL before its triangles
@@ -169,21 +168,13 @@ class _Geoms:
             if place.element.tag == "geom":
                 try:
                     visual = self.geom(place, body)
-                except RobotError:  # what is not whole is not drawn
+                except RobotError:  # an incomplete geom is not drawn
                     continue
                 if visual is not None:
                     self.found.append(visual)
             elif place.element.tag == "body":
-                self.inside(place.element, place.element.get("childclass", place.childclass), self.name(place.element))
-
-    def name(self, element: Element) -> str:
-        given, number = element.get("name"), len(self.bodies)
-        name = given or f"body{number}"
-        while name in self.bodies:
-            number += 1
-            name = f"body{number}"
-        self.bodies.add(name)
-        return name
+                name = unique_name("body", place.element.get("name"), self.bodies)
+                self.inside(place.element, place.element.get("childclass", place.childclass), name)
 
     def geom(self, place: ElementPose, link: str) -> Visual | None:
         text, where = self.text, f"a <geom> of body '{link}'"
@@ -195,24 +186,10 @@ class _Geoms:
         pose, color = pose @ place.frame, self.color(attributes, where)
         if kind == "mesh":
             return self.mesh(attributes, link, body, pose, color, where)
-        if kind not in _MJCF_SIZES:
+        if kind not in SIZE_COUNTS:
             return None  # planes and height fields are no part of a robot
-        if "fromto" in attributes:
-            ends = text.numbers(attributes, "fromto", 6, where)
-            along = ends[3:] - ends[:3]
-            own = text.pose({"zaxis": " ".join(map(repr, map(float, -along)))}, where)
-            own[:3, 3] = 0.5 * (ends[:3] + ends[3:])
-            wide = text.numbers(attributes, "size", len(attributes.get("size", "").split()), where)[0]
-            half = [wide, 0.5 * float(np.linalg.norm(along))] if kind in ("capsule", "cylinder") else \
-                [wide, wide, 0.5 * float(np.linalg.norm(along))]
-        else:
-            own = text.pose(attributes, where)
-            half = list(text.numbers(attributes, "size", len(attributes.get("size", "").split()), where)[
-                :_MJCF_SIZES[kind]])
-        if len(half) < _MJCF_SIZES[kind]:
-            return None
-        size = {"box": lambda: [2 * one for one in half], "capsule": lambda: [half[0], 2 * half[1]],
-                "cylinder": lambda: [half[0], 2 * half[1]]}.get(kind, lambda: half)()
+        own, half = placed_geom(text, attributes, kind, where)
+        size = half * np.array({"box": 2.0, "capsule": [1.0, 2.0], "cylinder": [1.0, 2.0]}.get(kind, 1.0))
         return Visual(body, link, cast(VisualKind, kind), tuple(map(float, size)), pose @ own, color)
 
     def mesh(self, attributes: Mapping[str, str], link: str, body: int, pose: Array, color: Color,
@@ -318,7 +295,7 @@ def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
 def _read_stl(path: Path) -> Mesh:
     data = path.read_bytes()
     count = int.from_bytes(data[80:84], "little") if len(data) >= _STL_HEADER_BYTES else -1
-    # Binary files may begin with the word "solid" too: their length says what they are.
+    # A binary file may begin with the word "solid" too, so its length shows the format.
     if len(data) == _STL_HEADER_BYTES + count * _FACET.itemsize:
         return _joined(np.frombuffer(data, _FACET, count, _STL_HEADER_BYTES)["corners"].reshape(-1, 3))
     if not data.lstrip().startswith(b"solid"):
@@ -347,7 +324,7 @@ def _read_obj(path: Path) -> Mesh:
             points.append([float(word) for word in words[1:4]])
         elif words[0] == "f":
             numbers = [int(word.partition("/")[0]) for word in words[1:]]
-            # Counted from one, or backwards from the last point so far.
+            # Points are counted from one, or backwards from the last point so far.
             face = [number - 1 if number > 0 else len(points) + number for number in numbers]
             triangles += [(face[0], face[k], face[k + 1]) for k in range(1, len(face) - 1)]
     return Mesh(np.array(points, dtype=float).reshape(-1, 3), np.array(triangles, dtype=np.int64).reshape(-1, 3))
@@ -372,11 +349,11 @@ def _read_dae(path: Path) -> Mesh:
                 total += len(points[-1])
     except OSError:
         raise
-    except Exception as problem:  # whatever the package and its XML reader raise
+    except Exception as problem:  # the package and its XML reader raise many kinds of exceptions
         raise ValueError(str(problem) or type(problem).__name__) from None
     if not points:
         return Mesh(np.empty((0, 3)), np.empty((0, 3), dtype=np.int64))
-    # Its unit counts; its axis that points up does not, since viewers of robots leave it aside.
+    # The unit of the file is applied. Its up axis is ignored, as in other viewers of robots.
     return Mesh(np.vstack(points) * float(scene.assetInfo.unitmeter or 1.0), np.vstack(triangles))
 
 

@@ -20,20 +20,18 @@ from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
 from dynid.robot.loops import Closure
-from dynid.robot.mjcf import read_mjcf
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, FREE_COORDINATES, Frame, Joint, JointFields, Robot, joint_fields
-from dynid.robot.urdf_text import Edit, XmlElement, XmlPage, digits
+from dynid.robot.urdf_text import MUJOCO_INFINITY, Edit, XmlElement, XmlPage, digits
 
-_MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
-MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number: the other end of a range that has one end
+_MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # by symbol in `Robot.values`
 _ORIENTATION = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")
 _ZERO_INERTIAL = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
 
 
 def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, float] | None = None, *,
             fields: JointFields | None = None, actuators: Mapping[str, str] | None = None, unchecked: bool = False,
-            tell: Callable[[str], object] = lambda note: None) -> str:
+            add_note: Callable[[str], object] = lambda note: None) -> str:
     """Return the MJCF of a robot with its own inertias or others (dof, 10); those of bodies on mimic joints may follow
     at the end.
 
@@ -42,7 +40,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss.
         actuators: by joint, an element for <actuator>.
         unchecked: also write bodies that are not physically consistent.
-        tell: called with a sentence for each note to a reader of the file.
+        add_note: called with a sentence for each note to a reader of the file.
     """
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _MJCF_ATTRIBUTES) if fields is None else fields
@@ -73,12 +71,12 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             frame = whole_pose(i)
             yield (f'{indent}<body name={xml_attribute(body.name)} pos="{digits(frame[:3, 3])}" '
                    f'xyaxes="{digits(np.concatenate([frame[:3, 0], frame[:3, 1]]))}">')
-            yield f"{indent}  {_inertial(numbers[i], body.name)}"
+            yield f"{indent}  {_inertial(_full(numbers[i], body.name))}"
             is_root = robot.has_free_base and i == FREE_COORDINATES - 1
             if is_root:
                 yield f"{indent}  <freejoint/>"
             for k, at in () if is_root else (*before, (i, np.eye(4))):
-                own = _joint_values(k, robot.joints[k].name, values, places, tell)
+                own = _joint_values(k, robot.joints[k].name, values, places, add_note)
                 yield f"{indent}  {_joint(robot.joints[k], at, own)}"
             yield from _sites(closures, i, indent + "  ")
             yield from bodies(i, indent + "  ")
@@ -135,7 +133,7 @@ def _driven(robot: Robot, actuators: Mapping[str, str]) -> list[str]:
     if followers is None or followers.loops is None:
         return ["  <actuator>", *(f"    {one}" for one in actuators.values()), "  </actuator>"] if actuators else []
     tree, order, children = followers.tree, list[int](), [BASE]
-    while children:  # MuJoCo counts joints in the order of the file: a body, then all on it
+    while children:  # MuJoCo numbers joints depth-first: a body, then all bodies on it
         body = children.pop()
         order += [body] if body != BASE else []
         children += [i for i in reversed(range(tree.dof)) if tree.joints[i].parent == body]
@@ -174,11 +172,8 @@ def _at_zero(tree: Robot, place: Frame) -> Array:
     return np.asarray(pose[:3, 3])
 
 
-def _inertial(numbers: Array, link: str) -> str:
-    if numbers[9] == 0 and np.any(numbers[6:9] != 0):
-        raise RobotError(f"link '{link}' has first moments but no mass, which MJCF cannot express", code="no-mass")
-    said = " ".join(f'{key}="{digits(value)}"' for key, value in ten.to_mujoco_attributes(numbers).items())
-    return f"<inertial {said}/>"
+def _inertial(values: Mapping[str, str]) -> str:
+    return "<inertial" + "".join(f' {key}="{value}"' for key, value in values.items()) + "/>"
 
 
 def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
@@ -190,7 +185,7 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
     text = (f'<joint name={xml_attribute(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
             f'pos="{digits(frame[:3, 3])}" axis="{digits(frame[:3, 2])}"')
     limits = np.clip([joint.lower, joint.upper], -MUJOCO_INFINITY, MUJOCO_INFINITY)
-    # A joint whose limits coincide has none that mean anything: MuJoCo takes only a range with an inside.
+    # Equal limits are not written, because MuJoCo requires a lower limit below the upper one.
     if np.any(np.abs(limits) < MUJOCO_INFINITY) and limits[0] < limits[1]:
         text += f' limited="true" range="{digits(limits)}"'
     if 0.0 < joint.effort < MUJOCO_INFINITY:
@@ -199,20 +194,20 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
 
 
 def _joint_values(i: int, joint: str, values: Mapping[str, float], places: JointFields,
-                  tell: Callable[[str], object]) -> dict[str, float]:
+                  add_note: Callable[[str], object]) -> dict[str, float]:
     found = {}
     for name, (number, attribute) in places.items():
         value = values.get(name) if number == i else None
         if value is not None and value > 0:
             found[attribute] = value
         elif value:
-            tell(f"{name} of joint '{joint}' is {value:.4g}: negative values are not written")
+            add_note(f"{name} of joint '{joint}' is {value:.4g}: negative values are not written")
     return found
 
 
 def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Mapping[str, Mapping[str, float]], *,
                        actuators: Mapping[str, str] | None = None, unchecked: bool = False,
-                       tell: Callable[[str], object] = lambda note: None) -> str:
+                       add_note: Callable[[str], object] = lambda note: None) -> str:
     """Return an MJCF with the ten parameters of every moving body (dof, 10) and the values of joints replaced.
 
     Args:
@@ -222,11 +217,12 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
         values: by joint, the attributes that are set, such as {"joint1": {"armature": 0.1}}.
         actuators: by joint, an element for <actuator>; a joint that has an actuator in the file keeps that one.
         unchecked: also write bodies that are not physically consistent.
-        tell: called with a sentence for each note to a reader of the file.
+        add_note: called with a sentence for each note to a reader of the file.
 
     Raises:
         RobotError: if the file describes another robot, or has bodies or joints without a name.
     """
+    from dynid.robot.mjcf import read_mjcf  # not needed to write a URDF
     _check_one_file(text)
     own = read_mjcf(text)
     if robot.locked:
@@ -250,23 +246,23 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
         for link in merged:
             edits += page.inertial(_of(bodies, link, "body"), _ZERO_INERTIAL)
         if merged:
-            tell(f"the inertia of {', '.join(merged)}, fixed to '{body.name}', is part of that body now")
+            add_note(f"the inertia of {', '.join(merged)}, fixed to '{body.name}', is part of that body now")
     for name, attributes in values.items():
         edits += page.set(_of(joints, name, "joint"), {key: digits(value) for key, value in attributes.items()})
-    edits += page.own_inertias(root, tell)
-    edits += page.actuators(root, actuators or {}, tell)
+    edits += page.own_inertias(root, add_note)
+    edits += page.actuators(root, actuators or {}, add_note)
     return page.text_with(edits, text)
 
 
 def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
                      actuators: Mapping[str, str] | None = None,
-                     tell: Callable[[str], object] = lambda note: None) -> str:
+                     add_note: Callable[[str], object] = lambda note: None) -> str:
     """Return an MJCF with the values of some of its joints replaced; bodies, other joints and a free base are
     unchanged.
 
     Args:
         text: the MJCF, which must not include other files.
-        values, actuators, tell: as for `mjcf_with_inertias`.
+        values, actuators, add_note: as for `mjcf_with_inertias`.
 
     Raises:
         RobotError: if the file does not have a joint of `values`.
@@ -278,7 +274,7 @@ def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
     edits: list[Edit] = []
     for name, attributes in values.items():
         edits += page.set(_of(joints, name, "joint"), {key: digits(value) for key, value in attributes.items()})
-    edits += page.actuators(root, actuators or {}, tell)
+    edits += page.actuators(root, actuators or {}, add_note)
     return page.text_with(edits, text)
 
 
@@ -329,7 +325,7 @@ class _MjcfPage(XmlPage):
     def inertial(self, body: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
         """Yield the edits that write the inertia of a body into its <inertial>, which is created if necessary."""
         found = body.first("inertial")
-        for frame in body.all("frame"):  # counts in the frame; the one of the body takes its place
+        for frame in body.all("frame"):  # an <inertial> inside a <frame> is replaced by that of the body
             yield from ((one.start, one.end, b"") for one in frame.all("inertial"))
         if found is not None:
             given = set(found.attributes)
@@ -338,28 +334,28 @@ class _MjcfPage(XmlPage):
             return
         outer = self.space(body)
         inner = self.space(body.children[0]) if body.children else (outer + b"  " if outer else b"")
-        said = " ".join(f'{key}="{value}"' for key, value in values.items())
-        made = inner + f"<inertial {said}/>".encode()
+        made = inner + _inertial(values).encode()
         if self.empty(body):
             yield body.opened - 2, body.opened, b">" + made + outer + b"</body>"
         else:
             yield body.opened, body.opened, made
 
-    def own_inertias(self, root: XmlElement, tell: Callable[[str], object]) -> Iterator[Edit]:
+    def own_inertias(self, root: XmlElement, add_note: Callable[[str], object]) -> Iterator[Edit]:
         """Yield the edits that stop the compiler from computing inertias from shapes, since the file now
         contains them."""
         for compiler in root.all("compiler"):
             if compiler.attributes.get("inertiafromgeom") == "true":
                 yield from self.set(compiler, {"inertiafromgeom": "auto"})
-                tell('inertiafromgeom is "auto" now: MuJoCo would otherwise ignore the identified inertias')
+                add_note('inertiafromgeom is "auto" now: MuJoCo would otherwise ignore the identified inertias')
 
-    def actuators(self, root: XmlElement, wanted: Mapping[str, str], tell: Callable[[str], object]) -> Iterator[Edit]:
+    def actuators(self, root: XmlElement, wanted: Mapping[str, str],
+                  add_note: Callable[[str], object]) -> Iterator[Edit]:
         """Yield the edits that add actuators for joints that have none in the file."""
         sections = root.all("actuator")
         driven = {one.attributes.get("joint") for section in sections for one in section.children}
         kept = [name for name in wanted if name in driven]
         if kept:
-            tell(f"the actuators of {', '.join(kept)} are those of the file; remove them there to have identified ones")
+            add_note(f"the actuators of {', '.join(kept)} are those of the file; to use identified ones, remove them")
         new = [element for name, element in wanted.items() if name not in driven]
         if not new:
             return

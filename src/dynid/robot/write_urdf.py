@@ -33,14 +33,14 @@ _DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
           (b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
 _SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-# What a robot's own `values` are called, and where they stand in a URDF.
+# Attributes of <dynamics> in a URDF, by symbol in `Robot.values`.
 _URDF_ATTRIBUTES = {"Fv": "damping", "Fc": "friction"}
 DRAKE_NAMESPACE = "http://drake.mit.edu"
 
 
 def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
                        fields: JointFields | None = None, unchecked: bool = False,
-                       tell: Callable[[str], object] = lambda note: None) -> AnyStr:
+                       add_note: Callable[[str], object] = lambda note: None) -> AnyStr:
     """Return a URDF with the inertial parameters of every moving body (dof, 10) replaced, as text or bytes like the
     given one; those of bodies on mimic joints may follow at the end.
 
@@ -49,7 +49,7 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
         values: by name, written to the attributes of <dynamics> in `fields` unless negative; default: Fv<j> to damping
             and Fc<j> to friction.
         unchecked: also write bodies that are not physically consistent.
-        tell: called with a sentence for each note to a reader of the file.
+        add_note: called with a sentence for each note to a reader of the file.
     """
     places: JointFields = joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields
     given = (values or {}).items()
@@ -61,8 +61,8 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
         except (LookupError, UnicodeDecodeError):
             raise RobotError(f"the URDF of robot '{robot.name}' is not text in its own encoding {encoding}",
                              code="bad-encoding") from None
-        return _write(plain, robot, inertias, wanted, unchecked, tell).encode(encoding)
-    return _write(text, robot, inertias, wanted, unchecked, tell)
+        return _write(plain, robot, inertias, wanted, unchecked, add_note).encode(encoding)
+    return _write(text, robot, inertias, wanted, unchecked, add_note)
 
 
 def encoding_of(text: str | bytes) -> str:
@@ -76,8 +76,8 @@ def encoding_of(text: str | bytes) -> str:
 
 
 def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchecked: bool,
-           tell: Callable[[str], object]) -> str:
-    at = max(text.find("<"), 0)  # only white space or a byte order mark stands before it
+           add_note: Callable[[str], object]) -> str:
+    at = max(text.find("<"), 0)  # only white space or a byte order mark precedes it
     before, text = text[:at], text[at:]
     whole = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
     if robot.has_free_base:
@@ -99,14 +99,14 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
         merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
         edits += [(one.start, one.end, b"") for link in merged for one in links[link].all("inertial")]
         if merged:
-            tell(f"the inertia of link{'s' if len(merged) > 1 else ''} {', '.join(merged)}, fixed to '{body.name}', "
-                 f"is part of that link now")
+            add_note(f"the inertia of link{'s' if len(merged) > 1 else ''} {', '.join(merged)}, fixed to "
+                     f"'{body.name}', is part of that link now")
         if joint.name in own.joint_names and i >= tree.free_coordinates:
-            edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, tell))
+            edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, add_note))
     every = whole_tree(whole, np.zeros((whole.dof, 10)))[0]
     for name, position in robot.locked.items():
         edits += page.fixed(joints[name], every.joints[every.joint_index(name)], position)
-        tell(f"joint '{name}' is fixed at {position:g} in this file, as during the identification")
+        add_note(f"joint '{name}' is fixed at {position:g} in this file, as during the identification")
     return before + page.edited(edits).decode()
 
 
@@ -132,13 +132,13 @@ def _central(numbers: Array, link: str) -> tuple[float, Array, Array]:
     return float(mass), com, ten.entries(inertia)
 
 
-def _friction(robot: Robot, joint: str, values: _Values, tell: Callable[[str], object]) -> dict[str, str]:
+def _friction(robot: Robot, joint: str, values: _Values, add_note: Callable[[str], object]) -> dict[str, str]:
     found = {}
     for name, (number, attribute, value) in values.items():
         if number == robot.joint_index(joint) and value >= 0:
             found[attribute] = digits(value)
         elif number == robot.joint_index(joint):
-            tell(f"{name} of joint '{joint}' is {value:.4g}: negative friction is not written")
+            add_note(f"{name} of joint '{joint}' is {value:.4g}: negative friction is not written")
     return found
 
 
@@ -155,7 +155,7 @@ class _UrdfPage(XmlPage):
             yield self._new_inertial(link, xyz, digits(mass), entries)
             return
         origin, weight, inertia = (found.first(tag) for tag in ("origin", "mass", "inertia"))
-        assert weight is not None and inertia is not None  # the reader has asked for both
+        assert weight is not None and inertia is not None  # the reader requires both
         if origin is None:
             made = self.space(found.children[0]) + f'<origin xyz="{xyz}"/>'.encode()
             yield found.opened, found.opened, made
@@ -216,7 +216,7 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
     root = page.root()
     present = {joint.attributes.get("name"): one for one in root.all("transmission") for joint in one.all("joint")}
     edits: list[Edit] = []
-    if "drake" not in _prefixes(data[root.start:root.opened]):
+    if b"xmlns:drake=" not in data[root.start:root.opened]:
         edits += page.set(root, {"xmlns:drake": DRAKE_NAMESPACE})
     new = b""
     for joint, value in armature.items():
@@ -234,11 +234,6 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
                 "  </transmission>\n").encode()
     edits.append((root.closed, root.closed, new))
     return text[:before] + page.edited(edits).decode()
-
-
-def _prefixes(start_tag: bytes) -> set[str]:
-    """Return the namespace prefixes that a start tag declares."""
-    return {part.split(b"=")[0].decode() for part in start_tag.split(b"xmlns:")[1:]}
 
 
 def plain_urdf(robot: Robot) -> str | None:

@@ -19,7 +19,7 @@ from dynid.excitation import Limits, read_limits
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.files import free_paths, write_whole
 from dynid.output_fields import array_of, output_fields, record
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback
 from dynid.robot import Robot
 from dynid.runs.safe_motion import Safety, careful
 
@@ -69,7 +69,8 @@ class ExperimentRequest:
     seed: int = 0
 
 
-def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: Tell) -> ActuatorExperiment:
+def design_experiment(request: ExperimentRequest, machine: Robot | None,
+                      progress: ProgressCallback) -> ActuatorExperiment:
     """Return the requested experiment; machine: the robot, None for a pendulum."""
     if machine is None:
         if not request.masses or request.length is None:
@@ -97,7 +98,7 @@ def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: T
     plan = design_actuator_experiment(
         loads, request.law, gains=several, known=known, values=request.values, friction=request.friction, lower=lower,
         upper=upper, velocity=speed, home=request.home, duration=request.duration, part_duration=request.part_duration,
-        rate=request.rate, seed=request.seed, tell=tell)
+        rate=request.rate, seed=request.seed, progress=progress)
     plan = replace(plan, notes=(*care, *plan.notes))
     if machine is None or np.isfinite(limits.velocity).all():
         return plan

@@ -19,7 +19,7 @@ from dynid.estimate.simulators.friction_fit import with_drives
 from dynid.estimate.simulators.python_configs import IsaacFriction
 from dynid.files import read_small, toml_table, try_folder, write_whole
 from dynid.output_fields import output_fields
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback
 from dynid.runs.actuators import POSTERIOR, ActuatorSettings, actuator_robot
 
 TABLES = ("draws.npz", "draws.csv")
@@ -105,12 +105,12 @@ def _export(posterior: ActuatorPosterior, settings: ActuatorSettings, output: Pa
 
 
 def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, options: ExportOptions,
-                   spread: float | None, tell: Tell) -> DrawnActuators:
+                   spread: float | None, progress: ProgressCallback) -> DrawnActuators:
     """Write actuators drawn from the posterior of a result into a folder: two tables, and with a target one file each.
     """
     posterior, settings = _actuators(folder)
     try_folder(output)
-    tell(f"drawing {count} sets of actuators")
+    progress(f"drawing {count} sets of actuators")
     share = DEFAULT_SPREAD if spread is None else spread
     values = posterior.draws(count, seed, spread=share)
     table = draw_table(posterior, values)
@@ -124,7 +124,7 @@ def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, opti
     if options.target:
         width = len(str(count))
         for k, x in enumerate(values):
-            tell(f"writing model {k + 1} of {count}")
+            progress(f"writing model {k + 1} of {count}")
             path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
             paths += _export(posterior, settings, path, options, x).paths
     return DrawnActuators(posterior, values, seed, share, tuple(paths))

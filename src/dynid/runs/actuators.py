@@ -14,7 +14,7 @@ from dynid.errors import DynidError, RecordingError
 from dynid.files import free_paths, write_json
 from dynid.findings import Note
 from dynid.output_fields import output_fields
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.quantities import finite_number
 from dynid.recording import Recording
 from dynid.recording.layout import NOT_REQUESTED
@@ -179,12 +179,12 @@ def _robot_of(settings: ActuatorSettings, benches: Sequence[ActuatorLog]) -> Rob
     return pendulum(settings.pendulum["mass"], settings.pendulum["length"], settings.pendulum.get("arm_mass", 0.0))
 
 
-def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: None, *,
+def find_actuators(settings: ActuatorSettings, progress: ProgressCallback = silent, *,
                    diagnose: bool = True) -> FoundActuators:
     """Read the logs and identify the actuators."""
     benches, remarks = _benches(settings)
     robot = _robot_of(settings, benches)
-    tell("reading the logs")
+    progress("reading the logs")
     table = {"torque_free": True, **settings.log} if not {"torque", "current"} & settings.log.keys() else settings.log
     joints = {} if settings.robot != PENDULUM else {"joints": list(robot.joint_names)}
     logs = benches or [ActuatorLog(read(file.source, {**joints, **table, **own}, robot))
@@ -192,7 +192,7 @@ def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: Non
     if settings.robot == PENDULUM:
         _check_one_joint([log.recording for log in logs])
     estimate = identify_actuators(robot, logs, law=settings.law, gains=settings.gains, friction=settings.friction,
-                                  delay=settings.delay, also=settings.also, diagnose=diagnose, progress=tell)
+                                  delay=settings.delay, also=settings.also, diagnose=diagnose, progress=progress)
     estimate = replace(estimate, notes=(*(Note("log", remark) for remark in remarks), *estimate.notes))
     return FoundActuators(estimate, robot, settings)
 

@@ -16,7 +16,7 @@ from dynid.floating.identifiable import equation_noise, floating_base_parameters
 from dynid.floating.preparation import default_options
 from dynid.floating.whole_body import identifiable_parameters, whole_bodies, with_noise
 from dynid.model import required_robot_model
-from dynid.progress import Progress, Tell
+from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording.excerpts import excerpt
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
@@ -49,18 +49,18 @@ class Choices:
     notes: tuple[str, ...] = ()
 
 
-def choose_cutoff_step(state: Choices, tell: Tell) -> Choices:
+def choose_cutoff_step(state: Choices, progress: ProgressCallback) -> Choices:
     """Choose the cut-off whose estimate predicts best in cross-validation, and prepare the logs with it."""
     model = first_model(state.settings, state.robot)
     kinds = {one.equations for one in whole_bodies(state.dataset.recordings)}
     usual = default_options("projected" if "projected" in kinds else "") if kinds else {}
     asked = {**usual, **state.settings.prepare}
     preparation = Preparation.of(asked, "[prepare]")
-    dataset, cutoff = prepare_dataset(model, state.dataset, preparation, known=state.settings.known, tell=tell)
+    dataset, cutoff = prepare_dataset(model, state.dataset, preparation, known=state.settings.known, progress=progress)
     return replace(state, dataset=dataset, cutoff=cutoff)
 
 
-def choose_noise_step(state: Choices, tell: Tell) -> Choices:
+def choose_noise_step(state: Choices, progress: ProgressCallback) -> Choices:
     """Estimate the noise of each equation of a free base, and state which parameters the equations can identify.
 
     Rows without contact forces are whitened by this noise.
@@ -74,36 +74,37 @@ def choose_noise_step(state: Choices, tell: Tell) -> Choices:
     whole = len(floating_base_parameters(required_robot_model(model, "a free base"), "wrenches"))
     kinds = ", ".join(dict.fromkeys(one.equations for one in whole_bodies(dataset.recordings)))
     note = f"equations '{kinds}' can identify {len(base)} of the {whole} base parameters of the whole robot"
-    tell(note)
+    progress(note)
     state = replace(state, notes=(*state.notes, note))
     if settings.floating.noise is not None or "projected" not in kinds:
         return state
-    tell("estimating the noise of each equation")
+    progress("estimating the noise of each equation")
     problem = Problem.of(model, Dataset.from_samples(dataset.samples), base=base, known=settings.known)
     noise = equation_noise(problem.equations, identify(problem, method="ols").values)
     found = tuple(float(f"{value:.4g}") for value in noise)
     settings = settings.model_copy(update={"floating": settings.floating.model_copy(update={"noise": found})})
-    held = {place: replace(log, recording=with_noise(log.recording, found)) for place, log in dataset.held.items()}
+    in_memory = {place: replace(log, recording=with_noise(log.recording, found))
+                 for place, log in dataset.in_memory.items()}
     logs = tuple(replace(log, floating=replace(log.floating, noise=found)) for log in dataset.logs)
-    dataset = replace(dataset, held=held, logs=logs).prepared(dataset.preparation, tell=tell)
+    dataset = replace(dataset, in_memory=in_memory, logs=logs).prepared(dataset.preparation, progress=progress)
     return replace(state, settings=settings, dataset=dataset)
 
 
-def choose_friction_step(state: Choices, tell: Tell) -> Choices:
+def choose_friction_step(state: Choices, progress: ProgressCallback) -> Choices:
     """Choose the friction of each joint, if neither the run nor the robot file specifies it."""
     if AUTO in state.settings.model.friction or not names_friction(state.settings, state.robot):
-        tell("choosing the friction of each joint")
+        progress("choosing the friction of each joint")
     few = excerpt(state.dataset.samples, PILOT_ROWS)
     settings, friction, note = friction_of_run(state.settings, state.robot, few)
     return replace(state, settings=settings, friction=friction, notes=(*state.notes, note) if note else state.notes)
 
 
-def choose_gravity_step(state: Choices, tell: Tell) -> Choices:
+def choose_gravity_step(state: Choices, progress: ProgressCallback) -> Choices:
     """Estimate the direction of gravity, if the run requests it."""
     settings, robot, dataset = state.settings, state.robot, state.dataset
     if settings.gravity != "estimate":
         return state
-    tell("estimating the direction of gravity")
+    progress("estimating the direction of gravity")
     problem = Problem.of(make_model(settings, robot), Dataset.from_samples(dataset.samples, dataset.recordings),
                          known=settings.known, blocks=settings.blocks)
     found = estimate_gravity(problem.torques)
@@ -115,13 +116,13 @@ def choose_gravity_step(state: Choices, tell: Tell) -> Choices:
                    robot=robot.with_gravity((x, y, z)), gravity=found, notes=(*state.notes, note))
 
 
-Step = Callable[[Choices, Tell], Choices]
+Step = Callable[[Choices, ProgressCallback], Choices]
 STEPS: tuple[Step, ...] = (choose_cutoff_step, choose_noise_step, choose_friction_step, choose_gravity_step)
 
 
-def choose(settings: RunSettings, robot: Robot, dataset: Dataset, tell: Tell = lambda sentence: None) -> Choices:
+def choose(settings: RunSettings, robot: Robot, dataset: Dataset, progress: ProgressCallback = silent) -> Choices:
     """Return a run's settings, robot and dataset with every choice made that the settings leave open."""
-    state, tell = Choices(settings, robot, dataset), Progress.of(tell)
+    state, progress = Choices(settings, robot, dataset), Progress.of(progress)
     for k, step in enumerate(STEPS):
-        state = step(state, tell.part(k / len(STEPS), (k + 1) / len(STEPS)))
+        state = step(state, progress.part(k / len(STEPS), (k + 1) / len(STEPS)))
     return state

@@ -15,7 +15,7 @@ from dynid.estimate import Estimate, identify
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
 from dynid.output_fields import map_of, output_fields, record
-from dynid.progress import Progress, Tell
+from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
 from dynid.regression import Regression
@@ -60,7 +60,7 @@ class ComparedMethods:
     failures: Mapping[str, str] = field(default_factory=dict)
 
 
-def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sentence: None) -> ComparedMethods:
+def compare(settings: RunSettings, names: Sequence[str], progress: ProgressCallback = silent) -> ComparedMethods:
     """Read and compress the logs once, then run every method with its own options.
 
     A method that fails is listed with its reason.
@@ -68,11 +68,11 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     if not names:
         raise DynidError("give at least one method to compare", code="no-method")
     options = {name: method_options(settings, name) for name in names}
-    tell, robot = Progress.of(tell), make_robot(settings)
-    loaded = load_problem(settings, robot, tell.part(0.0, 0.35))
+    progress, robot = Progress.of(progress), make_robot(settings)
+    loaded = load_problem(settings, robot, progress.part(0.0, 0.35))
     settings, robot = loaded.settings, loaded.robot
     found, estimates, seconds, failures = [], [], [], {}
-    each = tell.part(0.35, 0.75)
+    each = progress.part(0.35, 0.75)
     for i, name in enumerate(names):
         each(f"identifying by {name}", i / len(names))
         start = time.perf_counter()
@@ -88,12 +88,12 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
             f"{name}: {reason}" for name, reason in failures.items()))
     first, estimates = found[0], [with_torque_errors(estimate, loaded.problem) for estimate in estimates]
     run = judge(loaded, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
-                tell.part(0.75, 0.95))
+                progress.part(0.75, 0.95))
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
     # Without a controller, because methods differ most in the motion without feedback.
     alone = settings.model_copy(update={"controller": None})
     logs = [(one.samples, None) for one in run.validations] or own_logs(loaded.problem)
-    simulations = tuple(simulated(estimate, alone, logs, tell.part(0.95, 1.0)) for estimate in estimates)
+    simulations = tuple(simulated(estimate, alone, logs, progress.part(0.95, 1.0)) for estimate in estimates)
     return ComparedMethods(run, tuple(found), tuple(estimates), validations, tuple(seconds), simulations, failures)
 
 
@@ -163,12 +163,12 @@ class ComparedResults:
 
 
 def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log: Mapping[str, Any] | None = None,
-                    tell: Tell = lambda sentence: None, *, trust: bool = False) -> ComparedResults:
+                    progress: ProgressCallback = silent, *, trust: bool = False) -> ComparedResults:
     """Compare two results of one robot on the motion of the first one's identification, and on further logs.
 
     Logs are prepared like those of the first result. log: a [log] table that overrides its own; trust: see `load`.
     """
-    tell("reading the results")
+    progress("reading the results")
     (a, settings), (b, _) = load(folder_a, trust=trust), load(folder_b, trust=trust)
     samples: list[Samples] = []
     if logs:
@@ -178,10 +178,10 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
         settings = RunSettings.of(settings.model_dump() | {"log": {**rules, **window}}, folder_a, trust=trust)
         resting: list[Resting] = []
         samples = [one for _, one in prepared(logs, settings, make_robot(settings),
-                                              Preparation.of(settings.prepare).elsewhere(), tell, resting)]
+                                              Preparation.of(settings.prepare).elsewhere(), progress, resting)]
         if not samples:
             raise resting[0].problem
-    tell("comparing")
+    progress("comparing")
     found = compare_estimates(a, b, samples, (_fold(folder_a, a), _fold(folder_b, b)))
     if not found.names and not found.torques:
         raise DynidError(f"{folder_a} and {folder_b} have no parameter in common; give a log on which their torques "

@@ -17,13 +17,13 @@ from dynid.dynamics.following import chain_of
 from dynid.estimate import Estimate
 from dynid.estimate.export import body_inertias
 from dynid.model import Model, make_terms, required_robot_model
-from dynid.model.held import held_values
+from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 from dynid.recording.log_reading import read
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot, inertia_problems
-from dynid.robot.followers import held_bodies
+from dynid.robot.followers import links_with_fixed_inertia
 from dynid.runs.results import PARAMETERS, load
 from dynid.runs.settings import RunSettings
 
@@ -45,9 +45,9 @@ _CERTIFICATE = record("Certificate", verified=bool, gap=float | None, error=floa
 
 @output_fields(robot=str, source=str, warnings=list[str], dof=int, gravity=list[float], base=str,
                joints=array_of(_JOINT), mimic_joints=list[dict[str, Any]], closures=array_of(_CLOSURE),
-               following_joints=list[str], measured_joints=list[str], driven_joints=list[str], held_bodies=list[str],
-               locked_joints=dict[str, float], parameters=array_of(_STANDARD), base_count=int,
-               base_parameters=array_of(_BASE), inertia_problems=array_of(INERTIA_PROBLEM))
+               following_joints=list[str], measured_joints=list[str], driven_joints=list[str],
+               links_with_fixed_inertia=list[str], locked_joints=dict[str, float], parameters=array_of(_STANDARD),
+               base_count=int, base_parameters=array_of(_BASE), inertia_problems=array_of(INERTIA_PROBLEM))
 def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = False, *, own_terms: OwnTerms = "none",
                   mass_first: bool = False, by: Literal["qr", "svd"] = "qr") -> dict[str, Any]:
     """Return a description of a robot without data, the object of `dynid inspect --json`.
@@ -63,7 +63,7 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
     defaults = own_terms == "own" or (own_terms == "default" and coupled)
     model = Model(robot, make_terms(robot, friction=tuple(friction), rotor=rotor, defaults=defaults))
     base = base_parameters(model, priority=_MASS_FIRST if mass_first else None, by=by)
-    base, *_ = base.given(held_values(model))
+    base, *_ = base.given(fixed_inertia_values(model))
     return {
         "robot": robot.name,
         "source": robot.source,
@@ -78,7 +78,7 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
         "following_joints": [] if robot.followers is None else list(robot.followers.following),
         "measured_joints": list(robot.measured or robot.joint_names),
         "driven_joints": list(robot.driven or robot.joint_names),
-        "held_bodies": list(held_bodies(robot)),
+        "links_with_fixed_inertia": list(links_with_fixed_inertia(robot)),
         "locked_joints": dict(robot.locked),
         "parameters": [
             {"name": one.name, "unit": one.unit, "of": one.part, "value": one.nominal, "seen": seen}

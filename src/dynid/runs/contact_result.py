@@ -12,12 +12,12 @@ import numpy as np
 from dynid.contacts import ContactLog, ExternalWrench, find_contacts, free_motion
 from dynid.contacts.contacts import Contact
 from dynid.contacts.external_wrench import PRIOR
-from dynid.contacts.observer import WAYS, Way, parameter_covariance
+from dynid.contacts.observer import OBSERVER_METHODS, ObserverMethod, parameter_covariance
 from dynid.errors import DynidError, RecordingError
 from dynid.files import free_paths, write_json, write_whole
 from dynid.findings import Finding
 from dynid.output_fields import array_of, output_fields, record
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.recording import Recording
 from dynid.report import write_page
 from dynid.report.pages.contact import CONTACT, ContactData
@@ -37,14 +37,14 @@ class ContactOptions:
     Attributes:
         frame, axes: frame of the external wrench, and its components.
         free: logs without contact; by default those of the result.
-        way, window, prior, alarms: options of `dynid.ExternalWrench`.
+        method, window, prior, alarms: options of `dynid.ExternalWrench`.
         trust: see `load`.
     """
 
     frame: str | None = None
     axes: str | None = None
     free: tuple[str, ...] = ()
-    way: Way = "momentum"
+    method: ObserverMethod = "momentum"
     window: float = 0.03
     prior: tuple[float, float] = PRIOR
     alarms: float = 1.0
@@ -63,7 +63,7 @@ class FoundContacts:
     outside: ExternalWrench
     logs: tuple[ContactLog, ...]
 
-    @output_fields(result=str, robot=str, frame=str, axes=str, links=list[str], way=str, window_s=float,
+    @output_fields(result=str, robot=str, frame=str, axes=str, links=list[str], method=str, window_s=float,
                    delay_s=float, prior=list[float], level=float, false_alarms_an_hour=float, free_motion_s=float,
                    torque_std=list[float], acceleration_std=list[float], friction_std=list[float],
                    logs=array_of(_TOUCHED_LOG))
@@ -72,7 +72,7 @@ class FoundContacts:
         outside, free = self.outside, self.outside.free
         return {"result": self.source, "robot": outside.robot.name, "frame": outside.frame,
                 "axes": outside.axes or outside.robot.base, "links": list(outside.robot.body_names),
-                "way": free.options.way, "window_s": free.options.used_window, "delay_s": self.logs[0].delay,
+                "method": free.options.method, "window_s": free.options.used_window, "delay_s": self.logs[0].delay,
                 "prior": [float(outside.prior[0]), float(outside.prior[3])], "level": free.level,
                 "false_alarms_an_hour": free.alarms, "free_motion_s": free.seconds,
                 "torque_std": free.torque.tolist(), "acceleration_std": free.acceleration.tolist(),
@@ -83,18 +83,18 @@ class FoundContacts:
                           "findings": [one.to_dict() for one in log.findings]} for log in self.logs]}
 
 
-def checked_way(name: str) -> Way:
+def checked_method(name: str) -> ObserverMethod:
     """Return a method by its name, or the default; raise an error that lists the methods for an unknown name."""
-    found = next((way for way in WAYS if way == (name or WAYS[0])), None)
+    found = next((method for method in OBSERVER_METHODS if method == (name or OBSERVER_METHODS[0])), None)
     if found is None:
-        raise DynidError(f"there is no method '{name}' for external forces; there are {', '.join(WAYS)}")
+        raise DynidError(f"there is no method '{name}' for external forces; there are {', '.join(OBSERVER_METHODS)}")
     return found
 
 
 def contacts_of_result(folder: str | Path, logs: Sequence[str], options: ContactOptions,
-                       given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundContacts:
+                       given: Mapping[str, Any] | None = None, progress: ProgressCallback = silent) -> FoundContacts:
     """Return the contacts in logs of the robot of an earlier result; given: settings that override those of the run."""
-    tell("reading the result")
+    progress("reading the result")
     estimate, settings = load(folder, trust=options.trust)
     robot = make_robot(settings)
     for name in (options.frame, options.axes):
@@ -104,18 +104,18 @@ def contacts_of_result(folder: str | Path, logs: Sequence[str], options: Contact
     other = settings_for_other_logs(settings, given or {}, str(folder))
     try:
         own = other if options.free else settings
-        quiet = _raw(read_logs(options.free or settings.unloaded, own, robot, tell))
+        quiet = _raw(read_logs(options.free or settings.unloaded, own, robot, progress))
     except RecordingError as problem:
         if options.free:
             raise
         raise RecordingError(f"the logs of the result, which show free motion, cannot be read: {problem.reason}",
                              "give a log without contact with --free") from None
-    tell("calibrating on free motion")
-    free = free_motion(estimate, quiet, options.way, options.window, options.alarms)
+    progress("calibrating on free motion")
+    free = free_motion(estimate, quiet, options.method, options.window, options.alarms)
     outside = ExternalWrench(estimate, options.frame, free=free, axes=options.axes, prior=options.prior)
     touched = []
-    for log in _raw(read_logs(logs, other, robot, tell)):
-        tell(f"detecting contacts in {log.source}")
+    for log in _raw(read_logs(logs, other, robot, progress)):
+        progress(f"detecting contacts in {log.source}")
         touched.append(find_contacts(outside, log))
     return FoundContacts(str(folder), outside, tuple(touched))
 

@@ -12,11 +12,11 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation import Fourier, FourierSeries, Limits, Search, Trajectory, excite
-from dynid.excitation.trajectories import times
+from dynid.excitation.trajectories.trajectory import times
 from dynid.files import try_folder, write_whole
 from dynid.model import Model, make_terms
 from dynid.output_fields import output_fields
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
@@ -51,7 +51,7 @@ class Demo:
     folder: Path
 
 
-def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 0) -> Demo:
+def demo(folder: str | Path, progress: ProgressCallback = silent, *, seed: int = 0) -> Demo:
     """Design a motion, simulate its logs, identify from one, validate on another motion, and write the result.
 
     An earlier demonstration in the folder is replaced. Any other folder with files is refused.
@@ -63,11 +63,11 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
             names - own - {"report.html"} or "run.toml" not in names):
         raise DynidError(f"{folder} contains files of something else; choose another folder: "
                          "dynid demo -o FOLDER", code="folder-in-use")
-    settings = simulate_logs(folder, "exciting.csv", "other.csv", tell, seed=seed)
+    settings = simulate_logs(folder, "exciting.csv", "other.csv", progress, seed=seed)
     with write_whole(folder / "run.toml") as file:
         file.write(settings.as_toml("Identify the demonstration's log again: dynid identify run.toml -o FOLDER"))
-    compared = compare(settings.moved(folder, Path()), METHODS, tell)
-    tell("writing the report")
+    compared = compare(settings.moved(folder, Path()), METHODS, progress)
+    progress("writing the report")
     shutil.rmtree(folder / RESULT, ignore_errors=True)
     written = save(compared.run, folder / RESULT, f"dynid identify {folder / 'run.toml'}")
     truth = compared.run.problem.base.reduce(true_parameters(demo_model()))
@@ -80,7 +80,7 @@ def demo_model() -> Model:
     return Model(robot, make_terms(robot, friction=FRICTION))
 
 
-def simulate_logs(folder: Path, log: str, validation: str, tell: Tell = lambda sentence: None, *,
+def simulate_logs(folder: Path, log: str, validation: str, progress: ProgressCallback = silent, *,
                   seed: int = 0) -> RunSettings:
     """Write the log of an optimised motion and of another one, and return the settings that identify from the first.
 
@@ -88,26 +88,26 @@ def simulate_logs(folder: Path, log: str, validation: str, tell: Tell = lambda s
         folder: where the logs are written.
         log: file name of the log to identify from.
         validation: file name of the log to validate on.
-        tell: receives progress messages.
+        progress: receives progress messages.
         seed: seed of the search, the second motion and the noise.
     """
     model = demo_model()
     robot = model.robot
-    tell("designing an exciting motion within the limits")
+    progress("designing an exciting motion within the limits")
     exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
                       search=Search(budget=None, rounds=1, seed=seed)).trajectory
-    tell("simulating the logs")
+    progress("simulating the logs")
     logs = {log: exciting, validation: _other_motion(robot, np.random.default_rng(seed))}
     for k, (name, trajectory) in enumerate(logs.items()):
         write_csv(_log(model, trajectory, np.random.default_rng([seed, k])), folder / name)
     return RunSettings(robot=ROBOT, logs=(log,), validate_on=(validation,), model=ModelSettings(friction=FRICTION))
 
 
-@output_fields(comparison_facts, within_three_deviations=dict[str, float], parameter_error=dict[str, float])
+@output_fields(comparison_facts, within_three_standard_errors=dict[str, float], parameter_error=dict[str, float])
 def demo_facts(found: Demo) -> dict[str, Any]:
     """Return the facts of the comparison, and for each method the distance of its parameters from the truth.
 
-    within_three_deviations: share of the parameters whose truth is within three standard errors. parameter_error:
+    within_three_standard_errors: share of the parameters whose truth is within three standard errors. parameter_error:
     percent, |values - truth| / |truth|, each parameter in units of its standard error of the first method.
     """
     inside, off = {}, {}
@@ -118,7 +118,7 @@ def demo_facts(found: Demo) -> dict[str, Any]:
         inside[name] = float(np.mean(error[known] < 3 * one.std[known]))
         off[name] = 100.0 * float(np.linalg.norm(error[known] / unit[known]) /
                                   np.linalg.norm(found.truth[known] / unit[known]))
-    return {**comparison_facts(found.compared), "within_three_deviations": inside, "parameter_error": off}
+    return {**comparison_facts(found.compared), "within_three_standard_errors": inside, "parameter_error": off}
 
 
 def true_parameters(model: Model) -> Array:

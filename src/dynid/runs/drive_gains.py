@@ -14,7 +14,7 @@ from dynid.model import required_robot_model
 from dynid.output_fields import output_fields
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.quantities import MASS, check_quantity
 from dynid.recording import Recording, Samples
 from dynid.recording.drive_gains import DriveGains, gains_from_log
@@ -36,17 +36,17 @@ def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
     assert mass is not None
     check_quantity(MASS, mass, "the mass of a known load")
     return KnownLoad.of(mounting_frame(robot, said.frame), mass, said.centre or (0.0, 0.0, 0.0), said.inertia,
-                        deviation=std / mass)
+                        std=std / mass)
 
 
-def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> RunSettings:
+def with_drive_gains(settings: RunSettings, robot: Robot, progress: ProgressCallback = silent) -> RunSettings:
     """Return the settings with estimated drive gains as numbers, one set for all logs, if requested."""
     if any(log_settings(log).own.get("drive_gain") in (FROM_LOG, KNOWN_LOAD) for log in settings.logs):
         raise DynidError('drive_gain = "from-log" or "known-load" must be in [log], because the gains apply to all '
                          "logs")
     asked = settings.log.get("drive_gain")
     if asked == FROM_LOG:
-        tell("determining drive gains from the controller's targets")
+        progress("determining drive gains from the controller's targets")
         gains = pooled([gains_from_log(_in_currents(log_settings(log), settings, robot)) for log in settings.logs])
         return settings.model_copy(update={"log": {**settings.log, **gain_table(gains)}})
     if asked != KNOWN_LOAD:
@@ -55,7 +55,7 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
     if not known:
         raise DynidError('drive_gain = "known-load" needs a log whose payload = "NAME" has a [payloads.NAME] table '
                          "with mass and centre", code="no-known-load")
-    tell("determining drive gains from a known load")
+    progress("determining drive gains from a known load")
     name, said = next(iter(known.items()))
     model = required_robot_model(first_model(settings, robot), 'drive_gain = "known-load"')
     gains = gains_from_known_load(model, _currents(settings.unloaded, settings, robot),
@@ -87,7 +87,7 @@ def pooled(gains: Sequence[DriveGains]) -> DriveGains:
     reasons = {name: gains[0].reasons.get(name, "") or next(
         (one.reasons[name] for one in gains if name in one.reasons), "the data of the logs give no finite gain")
                for name, yes in zip(gains[0].joints, has_value, strict=True) if not yes}
-    return DriveGains(gains[0].joints, mean, spread, gains[0].way, reasons, covariance)
+    return DriveGains(gains[0].joints, mean, spread, gains[0].method, reasons, covariance)
 
 
 def gain_table(gains: DriveGains) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def gain_table(gains: DriveGains) -> dict[str, Any]:
     table: dict[str, Any] = {
         "drive_gain": {name: float(value) if yes else 1.0 for name, value, yes in
                        zip(gains.joints, gains.values, gains.identified, strict=True)},
-        "gain_deviation": [[float(f"{x:.6g}") for x in row] for row in gains.relative_covariance]}
+        "gain_std": [[float(f"{x:.6g}") for x in row] for row in gains.relative_covariance]}
     silent = [name for name, yes in zip(gains.joints, gains.identified, strict=True) if not yes]
     return {**table, "unmeasured": silent} if silent else table
 
@@ -107,14 +107,14 @@ def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings
     squared difference of both gains is the variance of either.
     """
     given = settings.log.get("drive_gain")
-    if samples.gain_deviation is None or not isinstance(given, dict) or recording.target_torque is None \
+    if samples.gain_covariance is None or not isinstance(given, dict) or recording.target_torque is None \
             or recording.target_current is None:
         return samples
     own = gains_from_log(recording)
     numbers = np.array([given.get(name, np.nan) for name in own.joints], dtype=float)
     apart = np.where(own.identified & np.isfinite(numbers), own.values / numbers - 1.0, 0.0)
-    apart = np.where(np.diag(samples.gain_deviation) > 0.0, apart, 0.0)  # zero for a joint without a gain
-    return replace(samples, gain_deviation=samples.gain_deviation + 0.5 * np.outer(apart, apart))
+    apart = np.where(np.diag(samples.gain_covariance) > 0.0, apart, 0.0)  # zero for a joint without a gain
+    return replace(samples, gain_covariance=samples.gain_covariance + 0.5 * np.outer(apart, apart))
 
 
 def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> list[Samples]:
@@ -133,36 +133,36 @@ def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> 
 class FoundGains:
     """Drive gains by every available method, the most accurate first, and findings on contradictions."""
 
-    ways: tuple[DriveGains, ...]
+    gains: tuple[DriveGains, ...]
     findings: tuple[Finding, ...] = ()
 
     @output_fields(gains=list[DriveGains], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
         """Return the drive gains as plain data for JSON."""
-        return {"gains": [one.to_dict() for one in self.ways],
+        return {"gains": [one.to_dict() for one in self.gains],
                 "findings": [finding.to_dict() for finding in self.findings]}
 
 
 def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None = None,
-               loaded: Sequence[str] = (), tell: Tell = lambda sentence: None) -> FoundGains:
+               loaded: Sequence[str] = (), progress: ProgressCallback = silent) -> FoundGains:
     """Return drive gains of logs with motor currents by every available method: from the controller's targets, with a
     known load if such logs are given, and the given numbers for comparison."""
-    ways: list[DriveGains] = []
+    found: list[DriveGains] = []
     recordings = [_in_currents(log_settings(log), settings, robot) for log in settings.logs]
     if loaded:
         if load is None or not load.known:
             raise DynidError("logs with a known load need its mass and its centre of mass")
-        tell("determining drive gains from a known load")
+        progress("determining drive gains from a known load")
         model = required_robot_model(first_model(settings, robot), "a drive gain from a known load")
         carrying = [_in_currents(LogSettings(file=log), settings, robot) for log in loaded]
         chosen = Preparation.of(settings.prepare, "[prepare]")
         samples = [prepare(one, chosen) for one in (*recordings, *carrying)]
-        ways.append(gains_from_known_load(model, samples[:len(recordings)], samples[len(recordings):],
-                                          known_load(robot, load)))
+        found.append(gains_from_known_load(model, samples[:len(recordings)], samples[len(recordings):],
+                                           known_load(robot, load)))
     targets = [one for one in recordings if one.target_torque is not None and one.target_current is not None]
     if targets:
-        ways.append(pooled([gains_from_log(one) for one in targets]))
-    if not ways:
+        found.append(pooled([gains_from_log(one) for one in targets]))
+    if not found:
         raise DynidError("these logs have no target torque and target current, and no log with a known load was given",
                          "map target_torque and target_current (--set 'log.target_torque=[...]'), or give --loaded, "
                          "--mass and --centre", code="no-targets")
@@ -170,9 +170,9 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
     if given is not None and not isinstance(given, str):
         numbers = np.array(per_joint(given, settings.log.get("joints") or robot.joint_names, robot.dof, "drive_gain",
                                      "[log]"), dtype=float)
-        ways = [replace(one, values=one.values * numbers, std=one.std * np.abs(numbers)) for one in ways]
-        ways.append(DriveGains(robot.joint_names, numbers, np.zeros(robot.dof), "as given", {}))
-    return FoundGains(tuple(ways), tuple(_contradictions(ways)))
+        found = [replace(one, values=one.values * numbers, std=one.std * np.abs(numbers)) for one in found]
+        found.append(DriveGains(robot.joint_names, numbers, np.zeros(robot.dof), "as given", {}))
+    return FoundGains(tuple(found), tuple(_contradictions(found)))
 
 
 def _in_currents(log: LogSettings, settings: RunSettings, robot: Robot) -> Recording:
@@ -182,11 +182,11 @@ def _in_currents(log: LogSettings, settings: RunSettings, robot: Robot) -> Recor
     return replace(read(log.files, log.mapping(table), robot), unscaled=False)
 
 
-def _contradictions(ways: Sequence[DriveGains]) -> list[Finding]:
+def _contradictions(gains: Sequence[DriveGains]) -> list[Finding]:
     """Return findings on two methods whose gains differ significantly."""
     found = []
-    for k, one in enumerate(ways):
-        for other in ways[k + 1:]:
+    for k, one in enumerate(gains):
+        for other in gains[k + 1:]:
             both = one.identified & other.identified
             apart = np.abs(one.values - other.values) / np.maximum(np.hypot(one.std, other.std), 1e-300)
             wrong = np.flatnonzero(both & (apart > _CONTRADICTION_STD))
@@ -195,7 +195,7 @@ def _contradictions(ways: Sequence[DriveGains]) -> list[Finding]:
                 ratio = tuple(float(one.values[j] / other.values[j]) for j in wrong)
                 found.append(Finding(
                     "drive-gains-differ", "suspicious", "warning",
-                    f"Drive gains {one.way} and {other.way} differ by more than their standard deviations: "
+                    f"Drive gains {one.method} and {other.method} differ by more than their standard deviations: "
                     + ", ".join(f"{name} {x:.3f} times" for name, x in zip(names, ratio, strict=True)) + ".",
                     "drive gains differ", joints=names, evidence={"ratio": ratio}))
     return found

@@ -18,7 +18,7 @@ from dynid.extraction.sine_motion import new_motion
 from dynid.files import free_paths, write_json
 from dynid.model import Model, make_terms, required_robot_model
 from dynid.output_fields import output_fields
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.regression import Regression, Stacked
 from dynid.report import write_page
 from dynid.report.pages.extraction import EXTRACTION, ExtractionData
@@ -95,15 +95,15 @@ def _stacked(folder: Path, estimate: Estimate) -> Stacked:
 
 
 def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: Sequence[Loss],
-                 options: ExtractionOptions, tell: Tell = lambda sentence: None) -> ExtractedSets:
+                 options: ExtractionOptions, progress: ProgressCallback = silent) -> ExtractedSets:
     """Return a parameter set for each combination of bounds and losses. The sets are compared on a new motion with the
     parameters of the robot file, or without these with the result of the cone programme."""
     robot = required_robot_model(given.model, "extraction").robot
     sets = []
     for within in bounds:
         for loss in losses:
-            tell(f"{within} bounds, {loss} loss")
-            sets.append(extract(given, within, options, loss=loss, tell=tell))
+            progress(f"{within} bounds, {loss} loss")
+            sets.append(extract(given, within, options, loss=loss, progress=progress))
     references = {}
     nominal = given.model.parameters.nominal
     if nominal is not None:
@@ -111,7 +111,7 @@ def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: 
     cones = next((one.cones.theta for one in sets if one.cones is not None and one.cones.theta is not None), None)
     if cones is not None:
         references[CONES] = cones
-    tell("comparing")
+    progress("comparing")
     return ExtractedSets(source, robot, tuple(sets), compare_sets(sets, new_motion(robot, options.seed), references))
 
 

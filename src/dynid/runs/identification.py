@@ -24,7 +24,7 @@ from dynid.estimate.torque_errors import with_torque_errors
 from dynid.estimate.whole_body import with_imu_errors
 from dynid.floating.whole_body import whole_bodies
 from dynid.model import LinearModel
-from dynid.progress import Progress, Tell
+from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording, Samples
 from dynid.robot import Robot
 from dynid.runs.estimation import estimate_of_run
@@ -134,7 +134,7 @@ class Run:
         return self.problem.data
 
 
-def run(settings: RunSettings, progress: Tell = lambda sentence: None, *, workers: Workers | None = None,
+def run(settings: RunSettings, progress: ProgressCallback = silent, *, workers: Workers | None = None,
         store: Path | None = None) -> Run:
     """Read and prepare the logs, make the choices left open, identify, validate and give a verdict.
 
@@ -145,93 +145,93 @@ def run(settings: RunSettings, progress: Tell = lambda sentence: None, *, worker
         store: folder that keeps compressed logs, so that the next run reads only new ones.
     """
     require_type(settings, RunSettings, "run", "identify('robot.urdf', 'log.csv')")
-    started, tell = time.perf_counter(), Progress.of(progress)
-    tell("reading the robot", 0.0)
+    started, progress = time.perf_counter(), Progress.of(progress)
+    progress("reading the robot", 0.0)
     settings, earlier = from_prior(settings)
     robot = make_robot(settings, allows_free_base=True)
-    loaded = load_problem(settings, robot, tell.part(0.02, 0.5), workers=workers, store=store)
+    loaded = load_problem(settings, robot, progress.part(0.02, 0.5), workers=workers, store=store)
     weight = None
     settings, robot = loaded.settings, loaded.robot
     if earlier is not None:
         loaded, weight = with_earlier(loaded, earlier)
-    tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by "
+    progress(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by "
                                                                              "cross-validation", 0.5)
     if settings.essential is not None:
-        result = _essential_run(loaded, tell.part(0.5, 0.95))
+        result = _essential_run(loaded, progress.part(0.5, 0.95))
     else:
         loaded, estimate = estimate_of_run(loaded)
         settings = loaded.settings
         if robot.has_free_base:
             estimate = with_imu_errors(estimate, loaded.problem, whole_bodies(loaded.problem.recordings))
-        result = judge(loaded, estimate, settings, robot, tell.part(0.6, 0.95))
+        result = judge(loaded, estimate, settings, robot, progress.part(0.6, 0.95))
     if weight is not None:
         result = replace(result, notes=(weight.sentence, *result.notes))
-    payloads = run_payloads(settings, robot, result.problem, result.estimate, tell.part(0.95, 1.0))
+    payloads = run_payloads(settings, robot, result.problem, result.estimate, progress.part(0.95, 1.0))
     return replace(result, payloads=payloads, seconds=time.perf_counter() - started)
 
 
-def _essential_run(loaded: LoadedProblem, tell: Progress) -> Run:
+def _essential_run(loaded: LoadedProblem, progress: Progress) -> Run:
     """Return the run with the essential (significant) parameters only."""
     settings, asked = loaded.settings, loaded.settings.essential
     assert asked is not None
     method = "wls" if settings.method == AUTO else settings.method
-    tell(f"removing parameters by rule '{asked.rule}'", 0.0)
+    progress(f"removing parameters by rule '{asked.rule}'", 0.0)
     found = essential(loaded.problem, criterion=asked.rule, threshold=asked.threshold, alpha=asked.alpha,
                       method=method, options=settings.options, unseen=True)
     # If a method estimated shape parameters, they are fixed from here on, and the remaining fit is linear.
     held = "wls" if found.estimate.method == method and "shape" in find_method(method).gives else method
     changes = {"method": held, "options": settings.options if held == method else {}}
     result = judge(replace(loaded, problem=found.problem), found.estimate, settings.model_copy(update=changes),
-                   loaded.robot, tell.part(0.4, 1.0))
+                   loaded.robot, progress.part(0.4, 1.0))
     others = tuple(reconstruct(found.full, one.samples).relative_error for one in result.validations)
     return replace(result, settings=settings, essential=found, essential_on_others=others)
 
 
 def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate: Estimate,
-                 tell: Tell = lambda sentence: None) -> tuple[PayloadEstimate, ...]:
+                 progress: ProgressCallback = silent) -> tuple[PayloadEstimate, ...]:
     """Return the payloads named in a run's logs, each from all logs with it."""
     if not settings.payloads:
         return ()
     from dynid.payloads.estimation import payload  # imported here, because most runs have no payload
     chosen, found = problem.data[0].preparation, []
     for name, said in settings.payloads.items():
-        logs = [samples for _, samples in prepared(settings.with_payload(name), settings, robot, chosen, tell)]
+        logs = [samples for _, samples in prepared(settings.with_payload(name), settings, robot, chosen, progress)]
         if logs:
-            tell(f"estimating payload '{name}'")
-            found.append(payload(estimate, logs, said.frame, way=said.way, unloaded=problem, mass=said.mass,
+            progress(f"estimating payload '{name}'")
+            found.append(payload(estimate, logs, said.frame, method=said.method, unloaded=problem, mass=said.mass,
                                  label=name))
     return tuple(found)
 
 
 def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robot: Robot,
-          tell: Tell = lambda sentence: None) -> Run:
+          progress: ProgressCallback = silent) -> Run:
     """Return the run with validation on its own data, other logs, simulation and cross-validation, and the verdict."""
-    tell = Progress.of(tell)
-    tell("validating", 0.0)
+    progress = Progress.of(progress)
+    progress("validating", 0.0)
     problem, estimate = loaded.problem, with_torque_errors(estimate, loaded.problem)
     own = reconstruct(estimate, problem.data, for_tests=True, equations=problem.torques.equations
                       if estimate.model is problem.model and estimate.base is problem.base else None)
     others, recordings, resting = list[Reconstruction](), list[Recording](), list[Resting]()
     chosen = problem.data[0].preparation
-    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell.part(0.05, 0.3),
+    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, progress.part(0.05, 0.3),
                                        resting):
         recordings.append(recording)
         others.append(reconstruct(estimate, samples))
     free = robot.has_free_base  # contacts are not simulated, and the recordings have columns of the base
     pairs = list(zip((one.samples for one in others), recordings, strict=True)) or own_logs(problem)
-    simulations = () if free else simulated(estimate, settings, pairs, tell.part(0.3, 0.5))
+    simulations = () if free else simulated(estimate, settings, pairs, progress.part(0.3, 0.5))
     cross, notes = None, []
     quick = not estimate.iterations or sum(map(len, problem.data)) <= _ROWS_FOR_STEPS or estimate.left_out is not None
     if len(problem.regression.blocks) > 2 and quick:
-        tell("cross-validating over blocks of time", 0.5)
+        progress("cross-validating over blocks of time", 0.5)
         try:
             cross = cross_validate(problem, settings.method, estimate=estimate, options=settings.options)
         except NotPossibleError as error:  # the estimate is valid, but fewer data may not determine all parameters
             notes.append(f"cross-validation is not available, because without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
-    tell("trying half and twice the cut-off", 0.7)
+    progress("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
-    tell("computing the verdict", 0.9)
+    progress("computing the verdict", 0.9)
     faults = floating_findings(problem, estimate) if free else []
     said = verdict(estimate, problem.torques, reconstruction=own, validation=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting), *faults])
@@ -265,11 +265,11 @@ def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],
-              tell: Tell = lambda sentence: None) -> tuple[SimulationCheck, ...]:
+              progress: ProgressCallback = silent) -> tuple[SimulationCheck, ...]:
     """Return the validation by simulation according to the settings; empty if not requested."""
     if not settings.simulation.run:
         return ()
-    Progress.of(tell)("simulating", 0.0)
+    Progress.of(progress)("simulating", 0.0)
     return simulation_checks(estimate, logs, horizon=settings.simulation.horizon, controller=control_law(settings))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from dynid.errors import DynidError, NotPossibleError
 from dynid.files import try_folder
 from dynid.output_fields import output_fields, record
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.identification import run
@@ -118,7 +118,7 @@ def _commanded(words: str, motion: Path, log: Path) -> None:
 
 
 def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, folder: Path, rounds: int,
-                    tell: Tell = lambda sentence: None) -> list[ImprovementRound]:
+                    progress: ProgressCallback = silent) -> list[ImprovementRound]:
     """Return the results of the loop, starting with the given result (`request.improve`).
 
     The loop ends after `rounds` rounds, when every base parameter is well determined, or when no motion reduces a
@@ -136,18 +136,18 @@ def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, fold
     for number in range(1, rounds + 1):
         if found[-1].is_good:
             break
-        tell(f"round {number} of {rounds}: designing a motion")
-        data = design_motion(robot, replace(request, improve=found[-1].result), tell)
+        progress(f"round {number} of {rounds}: designing a motion")
+        data = design_motion(robot, replace(request, improve=found[-1].result), progress)
         if not improvements(data):
             break
         motion, log, result = (folder / f"{name}_{number}{end}"
                                for name, end in (("motion", ".csv"), ("log", ".csv"), ("result", "")))
         data.excitation.save(motion)
-        tell(f"round {number} of {rounds}: recording")
+        progress(f"round {number} of {rounds}: recording")
         record(motion, log, number)
         settings = settings.model_copy(update={"logs": (*settings.logs, str(log))})
-        tell(f"round {number} of {rounds}: identifying from {len(settings.logs)} logs")
-        save(run(settings, tell), result, request.command, force=True)
+        progress(f"round {number} of {rounds}: identifying from {len(settings.logs)} logs")
+        save(run(settings, progress), result, request.command, force=True)
         found.append(_round(number, earlier(result, request.rate, trust=request.trust), result, motion, log))
     return found
 

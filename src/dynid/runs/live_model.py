@@ -23,7 +23,7 @@ from dynid.estimate.recursive.forgetting import DEFAULT
 from dynid.estimate.recursive.start import PriorLike, prior_of_file
 from dynid.estimate.recursive.stream import INSTRUMENTAL
 from dynid.model import LinearModel, complete
-from dynid.model.held import held_values
+from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.online import FeedOptions, Online
 from dynid.online.excerpt import STRETCH_SECONDS, Excerpt
 from dynid.online.motion_rows import fed_samples
@@ -211,7 +211,7 @@ class LiveModel:
 
 
 def _base(model: LinearModel) -> BaseParameters:
-    base, *_ = base_parameters(model).given(held_values(model))
+    base, *_ = base_parameters(model).given(fixed_inertia_values(model))
     return base
 
 

@@ -16,7 +16,7 @@ from dynid.estimate.whole_body import with_facts
 from dynid.findings import Finding
 from dynid.floating.facts import TOTAL_MASS_STD, Facts, symmetry, total_mass
 from dynid.model import LinearModel, robot_model
-from dynid.progress import Progress, Tell
+from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording, Samples
 from dynid.recording.check import find_jumps
 from dynid.recording.log_files import short_name
@@ -118,28 +118,29 @@ def jump_finding(recording: Recording, robot: Robot) -> Finding | None:
         evidence={"jumps": float(times), "time": jumps.times[0], "size": jumps.size})
 
 
-def open_dataset(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None, *,
+def open_dataset(settings: RunSettings, robot: Robot, progress: ProgressCallback = silent, *,
                  workers: Workers | None = None, store: Path | None = None) -> Dataset:
     """Return the dataset of a run's logs without payload."""
-    dataset = Dataset.open(log_sources(settings.unloaded, settings), robot, workers=workers, store=store, tell=tell)
-    return replace(dataset, progress=lambda done, count: tell(f"{done} of {count} logs compressed"))
+    logs = log_sources(settings.unloaded, settings)
+    dataset = Dataset.open(logs, robot, workers=workers, store=store, progress=progress)
+    return replace(dataset, progress=lambda done, count: progress(f"{done} of {count} logs compressed"))
 
 
-def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None, *,
+def load_problem(settings: RunSettings, robot: Robot, progress: ProgressCallback = silent, *,
                  workers: Workers | None = None, store: Path | None = None) -> LoadedProblem:
     """Return the problem of a run's logs, with all open choices made.
 
     workers: processes that read and compress logs; store: folder of compressed logs for the next run.
     """
-    tell = Progress.of(tell)
+    progress = Progress.of(progress)
     Preparation.of(settings.prepare, "[prepare]")
     first_model(settings, robot)  # both raise for wrong settings, before any log is read
     if _asks_for_gains(settings):
         from dynid.runs.drive_gains import with_drive_gains  # imported here, because most runs need no payloads
-        settings = with_drive_gains(settings, robot, tell)
-    dataset = open_dataset(settings, robot, tell.part(0.0, 0.3), workers=workers, store=store)
-    chosen = choose(settings, robot, dataset, tell.part(0.3, 0.9))
-    tell("compressing the regression", 0.9)
+        settings = with_drive_gains(settings, robot, progress)
+    dataset = open_dataset(settings, robot, progress.part(0.0, 0.3), workers=workers, store=store)
+    chosen = choose(settings, robot, dataset, progress.part(0.3, 0.9))
+    progress("compressing the regression", 0.9)
     return loaded_problem(chosen)
 
 
@@ -196,15 +197,15 @@ def control_law(settings: RunSettings) -> Controller | None:
 
 
 def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,
-             tell: Tell = lambda sentence: None, resting: list[Resting] | None = None
+             progress: ProgressCallback = silent, resting: list[Resting] | None = None
              ) -> Iterator[tuple[Recording, Samples]]:
     """Yield recording and samples of each log, all prepared with the options chosen for the first one.
 
     resting: receives the logs without motion, which are excluded; without it they are refused.
     """
-    recordings = read_logs(logs, settings, robot, tell)
+    recordings = read_logs(logs, settings, robot, progress)
     for recording in recordings if resting is None else moving(recordings, resting):
-        tell(f"preparing {short_name(recording.source)}")
+        progress(f"preparing {short_name(recording.source)}")
         samples = prepare(recording, chosen)
         chosen = samples.preparation
         yield recording, samples
@@ -224,12 +225,12 @@ def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[
 
 
 def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
-              tell: Tell = lambda sentence: None) -> Iterator[Recording]:
+              progress: ProgressCallback = silent) -> Iterator[Recording]:
     """Yield the logs one by one, read by their own tables and the run's [log] table."""
-    sources, tell = log_sources(logs, settings), Progress.of(tell)
+    sources, progress = log_sources(logs, settings), Progress.of(progress)
     names = [source.source for source in sources]
     for source in sources:
         source.stamp()  # raises for the first log that does not exist, before any is read
     for i, source in enumerate(sources):
-        tell(f"reading {short_name(source.source, names)}", i / len(names))
+        progress(f"reading {short_name(source.source, names)}", i / len(names))
         yield source.read(robot)

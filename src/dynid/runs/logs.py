@@ -37,7 +37,7 @@ class LogSettings(BaseModel):
         inherit: whether missing keys are taken from [log].
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
     file: str | tuple[str, ...]
     name: str | None = None

@@ -24,15 +24,14 @@ from dynid.excitation import (
     magnitudes,
     read_limits,
 )
-from dynid.excitation.exciting_motion import nominal_base_values
-from dynid.excitation.information import NOISE_SHARE, SPEED_POWER
+from dynid.excitation.information import NOISE_SHARE, SPEED_POWER, nominal_base_values
 from dynid.excitation.limits.limits_file import limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.standing.options import Standing, refuse_without_feet
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite
-from dynid.progress import Progress, Tell
+from dynid.progress import Progress, ProgressCallback, silent
 from dynid.quantities import TORQUE_NOISE, check_quantity
 from dynid.regression import Regression
 from dynid.regression.known import Prior
@@ -43,7 +42,7 @@ from dynid.runs.motion_improvement import improvement_sentence, improvements
 from dynid.runs.results import REGRESSION, SETTINGS, load
 from dynid.runs.safe_motion import Safety, careful, unchecked
 from dynid.runs.settings import RunSettings
-from dynid.validate.excited_parameters import deviations
+from dynid.validate.excited_parameters import standard_errors
 
 ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding errors
 _UNMEASURED_NOISE = 1e6  # noise of an unmeasured torque, relative to that of the others
@@ -109,12 +108,12 @@ class MotionRequest:
     standing: Standing | None = None
 
 
-def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sentence: None) -> MotionData:
+def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallback = silent) -> MotionData:
     """Return the motion that determines the parameters of a robot best, with the data of its page.
 
     To improve an earlier result, it is the motion that reduces the largest standard errors most.
     """
-    request = replace(request, search=_with_progress(request, Progress.of(tell)))
+    request = replace(request, search=_with_progress(request, Progress.of(progress)))
     if request.standing is not None:
         from dynid.runs.stance_motion import standing_motion
 
@@ -147,18 +146,18 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
     return replace(data, excitation=found, notes=notes, unchecked=unchecked(limits))
 
 
-def _with_progress(request: MotionRequest, tell: Progress) -> Search:
+def _with_progress(request: MotionRequest, progress: Progress) -> Search:
     """Return the search options with callbacks that report the best value and the progress."""
     search = request.search
     name = request.criterion or ("condition" if request.improve is None else "largest standard error")
 
     def say(after: float, best: float) -> None:
         share = after / search.budget if search.budget else after / (after + _HALF_DONE_AFTER)
-        tell(f"best {name} {best:.5g} after {after:.0f} s", share)
+        progress(f"best {name} {best:.5g} after {after:.0f} s", share)
         if search.progress is not None:
             search.progress(after, best)
 
-    tell("building the model" if search.budget is None else f"searching for {search.budget:g} s", 0.0)
+    progress("building the model" if search.budget is None else f"searching for {search.budget:g} s", 0.0)
     return replace(search, progress=say)
 
 
@@ -330,7 +329,7 @@ def _with_prior_information(known: Regression, estimate: Estimate, noise: Array)
 
     If a standard error is below half of that from the logs alone, no motion is needed for that parameter.
     """
-    alone = deviations(known.stack(1.0 / noise).r)
+    alone = standard_errors(known.stack(1.0 / noise).r)
     told = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
     if not told.any():
         return known
@@ -352,7 +351,7 @@ def known_values(parameters: Parameters) -> Array | None:
     return np.array([0.0 if p.nominal is None else p.nominal for p in parameters])
 
 
-_EXPECTED = record("ExpectedParameter", optional=("before",), deviation=float | None, relative=float | None,
+_EXPECTED = record("ExpectedParameter", optional=("before",), std=float | None, relative=float | None,
                    unit=str, before=float | None)
 _USED_LIMIT = record("UsedLimit", kind=str, where=str, value=float | None, bound=float | None, time=float | None,
                      used=float | None)
@@ -374,10 +373,10 @@ def motion_facts(data: MotionData) -> dict[str, Any]:
         "condition": finite(found.condition), "duration": found.trajectory.duration,
         "seconds": found.elapsed, "starts": found.starts, "seed": found.seed, "interrupted": found.interrupted,
         "rate": found.rate, "noise": found.noise.tolist(),
-        "expected": {name: {"deviation": finite(std), "relative": finite(relative), "unit": unit,
+        "expected": {name: {"std": finite(std), "relative": finite(relative), "unit": unit,
                             **({} if data.before is None else {"before": finite(earlier_std)})}
                      for name, std, relative, unit, earlier_std in zip(
-                         found.base.names, found.deviations, data.relative, found.base.units, before, strict=True)},
+                         found.base.names, found.std, data.relative, found.base.units, before, strict=True)},
         "limits": [{"kind": u.kind, "where": u.where, "value": finite(u.value), "bound": finite(u.bound),
                     "time": u.time, "used": used(u)} for u in found.report.usages],
         "margin": found.limits.margin,

@@ -36,7 +36,7 @@ def improvements(data: MotionData) -> list[Improvement]:
     found = data.excitation
     known = np.isfinite(data.values) & np.isfinite(data.before)
     each = [Improvement(name, unit, float(before) if yes else None, float(after)) for name, unit, before, after, yes in
-            zip(found.base.names, found.base.units, data.before, found.deviations, known, strict=True)
+            zip(found.base.names, found.base.units, data.before, found.std, known, strict=True)
             if np.isfinite(after)]
     return sorted((one for one in each if one.times is None or one.times > _MIN_STD_RATIO),
                   key=lambda one: -np.inf if one.times is None else -one.times)

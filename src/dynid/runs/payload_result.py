@@ -16,10 +16,10 @@ from dynid.files import free_paths, write_json
 from dynid.output_fields import output_fields
 from dynid.payloads.controllers import Entry, entries
 from dynid.payloads.estimation import payload
+from dynid.payloads.payload_methods import PAYLOAD_METHODS, PayloadMethod
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.sensor import fused, sensor_payload
-from dynid.payloads.ways import WAYS, Way
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.recording import Samples
 from dynid.recording.drive_gains import gain_covariance
 from dynid.recording.preparation import Preparation
@@ -34,8 +34,8 @@ from dynid.runs.logs import LogEntry
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 
-AnyWay = Way | Literal["sensor", "both"]
-_WAYS_ON_FREE_BASES: tuple[Way, ...] = ("together", "residual", "difference")
+AnyPayloadMethod = PayloadMethod | Literal["sensor", "both"]
+_FREE_BASE_METHODS: tuple[PayloadMethod, ...] = ("together", "residual", "difference")
 FILES = {"payload": "payload.json", "report": "report.html"}  # files of a payload folder
 
 
@@ -63,60 +63,60 @@ class PayloadOptions:
     """Options for a payload, see `dynid.payload`.
 
     Attributes:
-        frame, mass, gain_deviation, consistent: as in `dynid.payload`.
-        way: method; "sensor" is `sensor_payload`, "both" combines it with joint torques.
+        frame, mass, gain_std, consistent: as in `dynid.payload`.
+        method: "sensor" is `sensor_payload`, "both" combines it with joint torques.
         unloaded: logs of the same motion without the payload, for "same-motion"; default: those of the result.
         trust: see `load`.
     """
 
     frame: str | None = None
-    way: AnyWay | None = None
+    method: AnyPayloadMethod | None = None
     mass: float | tuple[float, float] | None = None
-    gain_deviation: float | None = None
+    gain_std: float | None = None
     consistent: bool = True
     unloaded: tuple[str, ...] = ()
     trust: bool = False
 
 
-def checked_way(name: str) -> AnyWay | None:
+def checked_method(name: str) -> AnyPayloadMethod | None:
     """Return a method by its name, None for none; raise an error that lists the methods for an unknown name."""
-    every: tuple[AnyWay, ...] = (*WAYS, "sensor", "both")
-    found = next((way for way in every if way == name), None)
+    every: tuple[AnyPayloadMethod, ...] = (*PAYLOAD_METHODS, "sensor", "both")
+    found = next((method for method in every if method == name), None)
     if name and found is None:
         raise DynidError(f"there is no payload method '{name}'; there are {', '.join(every)}")
     return found
 
 
 def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadOptions | None = None,
-                 given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundPayload:
+                 given: Mapping[str, Any] | None = None, progress: ProgressCallback = silent) -> FoundPayload:
     """Identify the payload on the robot of an earlier result from logs prepared in the same way.
 
     given: overriding settings, see `merged`; a table "log" replaces the run's unless it only has a time window.
     """
     options = PayloadOptions() if options is None else options
-    tell("reading the result")
+    progress("reading the result")
     estimate, settings = load(folder, trust=options.trust)
     robot = make_robot(settings, allows_free_base=True)
-    if robot.has_free_base and options.way not in (None, *_WAYS_ON_FREE_BASES):
-        raise RobotError(f"robot '{robot.name}' has a free base, on which the method '{options.way}' does not estimate "
-                         "a payload", f"use --way {' or '.join(_WAYS_ON_FREE_BASES)}", code="free-base-unsupported")
+    if robot.has_free_base and options.method not in (None, *_FREE_BASE_METHODS):
+        raise RobotError(f"robot '{robot.name}' has a free base: method '{options.method}' does not estimate a payload "
+                         "on it", f"use --method {' or '.join(_FREE_BASE_METHODS)}", code="free-base-unsupported")
     if options.frame is not None:
         robot.frame(options.frame)  # raises for an unknown frame before any log is read
     regression = _fold(Path(folder), estimate)
     settings = settings_for_other_logs(settings, given or {}, str(folder))
     chosen, resting = Preparation.of(settings.prepare).elsewhere(), list[Resting]()
     samples = [with_own_gains(recording, one, settings)
-               for recording, one in prepared(logs, settings, robot, chosen, tell, resting)]
+               for recording, one in prepared(logs, settings, robot, chosen, progress, resting)]
     if not samples:
         raise resting[0].problem
     data: Regression | list[Samples] | None = regression
-    if options.way == "same-motion":
+    if options.method == "same-motion":
         names = options.unloaded or settings.unloaded
-        data = [one for _, one in prepared(names, settings, robot, chosen, tell)]
-    tell("estimating the payload")
+        data = [one for _, one in prepared(names, settings, robot, chosen, progress)]
+    progress("estimating the payload")
     if robot.has_free_base:
-        samples = [_with_free_base_gains(one, options.gain_deviation) for one in samples]
-        options = replace(options, gain_deviation=None)
+        samples = [_with_free_base_gains(one, options.gain_std) for one in samples]
+        options = replace(options, gain_std=None)
     found = _found(estimate, robot, samples, data, options)
     sound = found.has_mass and found.identified.all() and found.consistent
     sound = sound and not robot.has_free_base and not any(one.severity == "fatal" for one in found.findings)
@@ -124,29 +124,29 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
     return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed)
 
 
-def _with_free_base_gains(samples: Samples, deviation: float | None) -> Samples:
+def _with_free_base_gains(samples: Samples, gain_std: float | None) -> Samples:
     """Return samples of a robot with a free base with the covariance of the gains of their equations.
 
     Only rows of joints have drive gains, because force sensors measure the rows of the base. Projected rows combine
     joint torques, so all of them have gains.
     """
-    if samples.gain_deviation is not None and deviation is None:
+    if samples.gain_covariance is not None and gain_std is None:
         return samples
-    gains = gain_covariance(deviation, samples.dof)
+    gains = gain_covariance(gain_std, samples.dof)
     if samples.mixing is None:
         gains[:FREE_COORDINATES] = gains[:, :FREE_COORDINATES] = 0.0
-    return replace(samples, gain_deviation=gains)
+    return replace(samples, gain_covariance=gains)
 
 
 def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: Regression | list[Samples] | None,
            options: PayloadOptions) -> PayloadEstimate:
     """Return the payload estimated by the requested method."""
-    way = options.way
-    if way == "sensor":
+    method = options.method
+    if method == "sensor":
         return sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0]
-    by_torques = payload(estimate, samples, options.frame, way=None if way == "both" else way, unloaded=data,
-                         mass=options.mass, gain_deviation=options.gain_deviation, consistent=options.consistent)
-    if way != "both":
+    by_torques = payload(estimate, samples, options.frame, method=None if method == "both" else method, unloaded=data,
+                         mass=options.mass, gain_std=options.gain_std, consistent=options.consistent)
+    if method != "both":
         return by_torques
     return fused(by_torques, sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0])
 

@@ -61,7 +61,7 @@ _LEFT_OUT = record("LeftOutLog", log=str, reason=str, code=str | None)
                poorly_determined=int, standard_parameters=dict[str, float] | None, known=dict[str, Any],
                relative_error=float | None, relative_error_per_joint=list[float | None], counted=Counted,
                moving=MovingErrors, equations=dict[str, Any], rank=int, condition=float | None, uncertainty=str,
-               deviation_inflation=float | None, estimate_notes=list[Note], shape=Any, consistent=bool | None)
+               std_inflation=float | None, estimate_notes=list[Note], shape=Any, consistent=bool | None)
 def _estimate_facts(run: Run) -> dict[str, Any]:
     """Return the part of `facts` that describes the estimate, which parameters.toml also contains."""
     estimate, fit = run.estimate, run.estimate.diagnostics
@@ -79,7 +79,7 @@ def _estimate_facts(run: Run) -> dict[str, Any]:
         "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
         "equations": fit.get("equations", {"kind": "torque"}),
         "rank": fit.rank, "condition": finite(fit.condition), "uncertainty": estimate.cov_type,
-        "deviation_inflation": finite(estimate.uncertainty.facts.get("deviation_inflation")),
+        "std_inflation": finite(estimate.uncertainty.facts.get("std_inflation")),
         "estimate_notes": [note.to_dict() for note in estimate.notes],
         "shape": plain(estimate.diagnostics.get("shape")),
         "consistent": estimate.diagnostics.get("consistent"),
@@ -155,10 +155,10 @@ def check_output(folder: str | Path, force: bool = False) -> None:
 
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
-         report: bool = True, tell: Callable[[str], object] = lambda note: None) -> dict[str, str]:
+         report: bool = True, add_note: Callable[[str], object] = lambda note: None) -> dict[str, str]:
     """Write a run's results into a folder atomically; return the path of each file by kind.
 
-    An earlier result is only replaced with `force`; other files are kept. tell: receives notes on the written files.
+    An earlier result is only replaced with `force`; other files stay. add_note: receives notes on the written files.
     """
     folder = Path(folder)
     check_output(folder, force)
@@ -178,7 +178,7 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         written |= code
         notes = (*notes, *said)
         for note in notes:
-            tell(note)
+            add_note(note)
         if report:
             run = replace(run, notes=(*run.notes, *notes))
             written["report"] = REPORT

@@ -22,7 +22,7 @@ from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.excitation import read_trajectory
 from dynid.files import read_small
 from dynid.output_fields import output_fields
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback
 from dynid.recording import Recording
 from dynid.robot import Robot
 
@@ -62,7 +62,7 @@ class Ros2Names:
             raise DynidError(f"the timeout must be positive, got {self.timeout:g}")
 
 
-def record_joint_states(robot: Robot, names: Ros2Names, seconds: float, tell: Tell) -> Recording:
+def record_joint_states(robot: Robot, names: Ros2Names, seconds: float, progress: ProgressCallback) -> Recording:
     """Record the joints of a robot for `seconds` seconds after the first message.
 
     Returns:
@@ -76,14 +76,14 @@ def record_joint_states(robot: Robot, names: Ros2Names, seconds: float, tell: Te
     with _node() as (rclpy, node):
         tape = _Tape.listening(rclpy, node, robot, names)
         tape.wait_for_first()
-        tell(f"recording {names.joint_states}")
+        progress(f"recording {names.joint_states}")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             rclpy.spin_once(node, timeout_sec=_SPIN_SECONDS)
         return tape.recording()
 
 
-def play_and_record(robot: Robot, motion: str | Path, names: Ros2Names, tell: Tell) -> Recording:
+def play_and_record(robot: Robot, motion: str | Path, names: Ros2Names, progress: ProgressCallback) -> Recording:
     """Move to the first posture of a motion, execute the motion and record it.
 
     The approach takes at least 2 s and moves no joint faster than 0.2 rad/s (or m/s). It is not recorded.
@@ -101,13 +101,13 @@ def play_and_record(robot: Robot, motion: str | Path, names: Ros2Names, tell: Te
             raise NotPossibleError(f"no controller offers the action {names.action}",
                                    "start it, or name another one with --action (see `ros2 action list`)",
                                    code="no-action-server")
-        tell("approach to the first posture")
+        progress("approach to the first posture")
         way = float(np.abs(planned.q[0] - tape.last_position()).max())
         approach = max(_MIN_APPROACH, way / _APPROACH_SPEED)
         still = np.zeros((1, robot.dof))
         _send(rclpy, node, client, robot.joint_names, np.array([approach]), (planned.q[:1], still, still))
         tape.clear()
-        tell("motion")
+        progress("motion")
         # The robot is already at the first posture, and a controller may refuse a point at time zero.
         _send(rclpy, node, client, robot.joint_names, (planned.t - planned.t[0])[1:],
               (planned.q[1:], planned.dq[1:], planned.ddq[1:]))

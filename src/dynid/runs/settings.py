@@ -20,7 +20,8 @@ Settings = TypeVar("Settings", bound=BaseModel)
 Trust = bool | Literal["model"]
 
 # TOML can represent infinity, as in [prepare] saturation, so written settings keep it.
-FINITE_NUMBERS = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
+FINITE_NUMBERS = ConfigDict(frozen=True, defer_build=True, extra="forbid", allow_inf_nan=False,
+                            ser_json_inf_nan="constants")
 MOST_BLOCKS = 100  # blocks of cross-validation, each with its own fit; ten are usual
 
 
@@ -205,12 +206,12 @@ class OutputSettings(BaseModel):
 
 
 class EssentialSettings(BaseModel):
-    """The [essential] table: `rule` and `threshold` for removing insignificant base parameters (see `dynid.essential`),
+    """The [essential] table: `rule` and `threshold` for removing parameters (see `dynid.estimate.essential`),
     and the significance level `alpha` of an F-test."""
 
     model_config = FINITE_NUMBERS
 
-    rule: Literal["deviation", "ratio", "f-test", "smallest", "r", "singular"] = "deviation"
+    rule: Literal["standard-error", "ratio", "f-test", "smallest", "r", "singular"] = "standard-error"
     threshold: float | None = Field(default=None, gt=0.0)
     alpha: float = Field(default=0.05, gt=0.0, lt=1.0)
 
@@ -223,7 +224,7 @@ class PayloadSettings(BaseModel):
         mass: weighed mass, kg, with or without its standard deviation.
         centre: m, in the frame, if known, for drive gains.
         inertia: XX XY XZ YY YZ ZZ about the centre, kg m^2, if known, for drive gains.
-        way: method, see `dynid.payload`.
+        method: see `dynid.payload`.
     """
 
     model_config = FINITE_NUMBERS
@@ -232,7 +233,7 @@ class PayloadSettings(BaseModel):
     mass: float | tuple[float, float] | None = None
     centre: tuple[float, float, float] | None = None
     inertia: tuple[float, float, float, float, float, float] | None = None
-    way: Literal["residual", "difference", "same-motion", "together"] | None = None
+    method: Literal["residual", "difference", "same-motion", "together"] | None = None
 
     @property
     def known(self) -> bool:
@@ -276,7 +277,7 @@ class RunSettings(SettingsFile):
         fixed_base: whether the root link is fixed to the ground (true) or moves freely (false); by default the robot
             file decides.
         known: the [known] table, known standard parameters by name: a value, or a value and its standard deviation.
-        held: links whose inertia is taken from the robot file and not identified.
+        fixed_inertias: links whose inertia is taken from the robot file and not identified.
         payloads: the [payloads] tables, loads that logs name with payload = "...".
         prior: folder of an earlier result (of a robot or a fleet) whose parameters with their covariance serve as a
             prior.
@@ -305,7 +306,7 @@ class RunSettings(SettingsFile):
     lock: dict[str, float] = Field(default_factory=dict)
     fixed_base: bool | None = None
     known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)
-    held: tuple[str, ...] = ()
+    fixed_inertias: tuple[str, ...] = ()
     payloads: dict[str, PayloadSettings] = Field(default_factory=dict)
     prior: str | None = None
     blocks: int = Field(default=10, ge=1, le=MOST_BLOCKS)

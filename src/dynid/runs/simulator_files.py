@@ -15,7 +15,7 @@ from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, 
 from dynid.files import try_folder
 from dynid.model import robot_model
 from dynid.output_fields import output_fields, record
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
 from dynid.regression import Regression
@@ -79,18 +79,18 @@ def output_paths(output: Path, target: str, draws: int) -> tuple[Path, ...]:
 
 
 def export_result(folder: str | Path, output: Path, options: ExportOptions, *, trust: bool = False,
-                  tell: Tell = lambda sentence: None) -> Exported:
+                  progress: ProgressCallback = silent) -> Exported:
     """Write the result of a folder for a simulator.
 
     Friction that the target cannot represent is approximated along the logs of the result where these can be read.
     """
-    tell("reading the result")
+    progress("reading the result")
     if is_of_actuators(folder):
         return export_actuators(folder, output, options)
     estimate, settings = load(folder, trust=trust)
     drives = drive_tables(options.drives)
-    samples, notes = _samples(estimate, settings, options, tell)
-    tell("writing")
+    samples, notes = _samples(estimate, settings, options, progress)
+    progress("writing")
     found = export(estimate, output, options.target, samples=samples, drives=drives,
                    source=source_file(options, settings.robot), with_payload=options.with_payload,
                    isaaclab_friction=options.isaaclab_friction)
@@ -98,18 +98,18 @@ def export_result(folder: str | Path, output: Path, options: ExportOptions, *, t
 
 
 def draw_result(folder: str | Path, output: Path, count: int, seed: int, options: ExportOptions, *,
-                spread: float | None = None, trust: bool = False, tell: Tell = lambda sentence: None
+                spread: float | None = None, trust: bool = False, progress: ProgressCallback = silent
                 ) -> DrawnFiles | DrawnActuators:
     """Write models drawn from the posterior of a result into a folder: two tables, and with a target one file each."""
-    tell("reading the result")
+    progress("reading the result")
     if is_of_actuators(folder):
-        return draw_actuators(folder, output, count, seed, options, spread, tell)
+        return draw_actuators(folder, output, count, seed, options, spread, progress)
     estimate, settings = load(folder, trust=trust)
     try_folder(output)
-    tell(f"drawing {count} models")
+    progress(f"drawing {count} models")
     regression = _regression(Path(folder), estimate)
     draws = estimate.draws(count, seed, spread=spread, regression=regression)
-    samples, _ = _samples(estimate, settings, options, tell)
+    samples, _ = _samples(estimate, settings, options, progress)
     motion = motion_for(estimate, samples) if robot_model(estimate.model) is not None else None
     paths = [output / name for name in TABLES]
     for path in paths:
@@ -117,7 +117,7 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     if options.target:
         drives, source, width = drive_tables(options.drives), source_file(options, settings.robot), len(str(count))
         for k, one in enumerate(draws):
-            tell(f"writing model {k + 1} of {count}")
+            progress(f"writing model {k + 1} of {count}")
             path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
             paths += export(one, path, options.target, samples=samples, drives=drives, source=source,
                             with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction).paths
@@ -134,7 +134,7 @@ def _regression(folder: Path, estimate: Estimate) -> Regression | None:
     return regression
 
 
-def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, tell: Tell
+def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, progress: ProgressCallback
              ) -> tuple[Sequence[Samples], tuple[str, ...]]:
     """Return the logs of the result, read only if friction has to be approximated, and a note if that fails."""
     model, theta = robot_model(estimate.model), estimate.theta
@@ -144,7 +144,7 @@ def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, 
     try:
         robot, resting = make_robot(settings), list[Resting]()
         chosen = Preparation.of(settings.prepare)
-        return [one for _, one in prepared(settings.logs, settings, robot, chosen, tell, resting)], ()
+        return [one for _, one in prepared(settings.logs, settings, robot, chosen, progress, resting)], ()
     except (DynidError, OSError) as problem:
         return (), (f"friction is approximated at random states within the joint limits, because the logs of the "
                     f"result cannot be read ({problem})",)

@@ -71,7 +71,7 @@ class PlainMotionRequest:
     command: str = ""
 
 
-def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str], None] = lambda sentence: None
+def plain_motion(robot: Robot, request: PlainMotionRequest, progress: Callable[[str], None] = lambda sentence: None
                  ) -> MotionData:
     """Return the requested motion, checked against every limit and slowed down if necessary, with the expected standard
     errors, in the form of `design_motion`."""
@@ -86,7 +86,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
     def assessed(trajectory: Trajectory) -> ExcitingMotion:
         return assess(model, trajectory, limits, measurement=measurement, seed=request.seed)
 
-    tell("generating the motion")
+    progress("generating the motion")
     posture_note: tuple[str, ...] = ()
     if request.kind == "null-space":
         way = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
@@ -95,7 +95,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
                             "another posture with --home",)
         draws = [null_space_motion(way, limits, duration=request.duration, seed=request.seed + k)
                  for k in range(_MOTION_DRAWS)]
-        tell("checking the best motion with the tool fixed")
+        progress("checking the best motion with the tool fixed")
         found = assess_best(model, draws, limits, measurement=measurement, seed=request.seed)
     else:
         found = assessed(_trajectory(request, limits))

@@ -11,7 +11,7 @@ from dynid.datasets import LogFacts
 from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.output_fields import output_fields
-from dynid.progress import Tell
+from dynid.progress import ProgressCallback, silent
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
@@ -60,25 +60,25 @@ class ValidatedResult:
 
 
 def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str, Any] | None = None,
-                    tell: Tell = lambda sentence: None, *, trust: bool = False) -> ValidatedResult:
+                    progress: ProgressCallback = silent, *, trust: bool = False) -> ValidatedResult:
     """Validate the result in a folder on logs prepared like those it was identified from.
 
     given: overriding settings, see `merged`; a table "log" replaces the run's unless it only has a time window. The
     run's own window is not used. trust: see `load`.
     """
-    tell("reading the result")
+    progress("reading the result")
     estimate, settings = load(folder, trust=trust)
     settings = settings_for_other_logs(settings, given or {}, str(folder))
     robot = make_robot(settings, allows_free_base=True)
     chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), list[Reconstruction](), list[Recording]()
     resting: list[Resting] = []
-    for recording, samples in prepared(logs, settings, robot, chosen, tell, resting):
+    for recording, samples in prepared(logs, settings, robot, chosen, progress, resting):
         recordings.append(recording)
         fits.append(reconstruct(estimate, samples))
     if not fits:
         raise resting[0].problem
     own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
-    simulations = () if robot.has_free_base else simulated(estimate, settings, own, tell)  # contacts are not simulated
+    simulations = () if robot.has_free_base else simulated(estimate, settings, own, progress)
     return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulations,
                            tuple(LogFacts.from_recording(one, "validation") for one in recordings),
                            tuple(one.finding for one in resting))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.online import FeedOptions, Online
 from dynid.online.events import StreamEvent
-from dynid.online.sources import Block, Losses, datagrams, growing, replayed, standard_input
+from dynid.online.sources import Block, Losses, datagrams, growing, lines_of, replayed
 from dynid.online.store import Record, read_history
 from dynid.output_fields import map_of, output_fields
 from dynid.payloads import LivePayload, PayloadEstimate
@@ -156,7 +157,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: 
         stream.remark("bad-line", text)
 
     if source == "-":
-        return standard_input(dof, complain)
+        return lines_of(sys.stdin, dof, complain)
     if source.startswith("udp:"):
         host, _, port = source.removeprefix("udp:").rpartition(":")
         if not port.isdigit():
@@ -250,10 +251,10 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
     robot = make_robot(settings)
     own = settings.prepare.get("cutoff")
     cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)
-    stated = settings.log.get("gain_deviation")
+    stated = settings.log.get("gain_std")
     if isinstance(stated, dict):
-        stated = per_joint(stated, robot.joint_names, robot.dof, "gain_deviation", "[log]")
-    live = LivePayload(estimate, frame or None, gain_deviation=stated,
+        stated = per_joint(stated, robot.joint_names, robot.dof, "gain_std", "[log]")
+    live = LivePayload(estimate, frame or None, gain_std=stated,
                        feeding=FeedOptions(cutoff, options.rate, equations=options.equations))
     follow(live, settings, options, robot, lambda: show(look_at_payload(live)))
     return look_at_payload(live)

@@ -1,5 +1,6 @@
 """Closed-loop simulation: controllers, integrators, and the virtual robot with noise and encoders."""
 
+from dynid.recording.measured import add_motor_side
 from dynid.simulation.controllers import (
     PD,
     PID,
@@ -29,6 +30,6 @@ from dynid.simulation.virtual import VirtualRobot
 __all__ = [
     "PD", "PID", "Cascade", "CompensatedPD", "ComputedTorque", "ControlLaw", "Controller", "Flexible", "FreeMotion",
     "Impedance", "LuGre", "Poles", "Reference", "Ripple", "Simulation", "TaskSpace", "TorqueDriven", "VirtualRobot",
-    "control_law", "controller_from_table", "dry_elements", "joint_inertia", "simulate", "simulate_floating",
-    "simulate_many",
+    "add_motor_side", "control_law", "controller_from_table", "dry_elements", "joint_inertia", "simulate",
+    "simulate_floating", "simulate_many",
 ]

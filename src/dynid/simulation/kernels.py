@@ -24,7 +24,7 @@ REST = 1e-7  # rad/s or m/s below which a sticking element is at rest
 
 
 class Law(NamedTuple):
-    """A control law in numbers, all (n,): a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr.
+    """A control law as numbers (n,) with the error e = qr - q: a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr.
 
     The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) if there are any. With `beside`
     only ahead ddqr is multiplied by M, and the feedback itself is a torque. Then `feed` (ticks, n) or (0, n) is added,
@@ -98,28 +98,18 @@ class LawState(NamedTuple):
 
 def memory(law: Law) -> LawState:
     n = len(law.kp)
-    return LawState(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((law.delay + 1, n)),
-                  np.zeros((int(law.speed_lag) + 2, n)))
+    seen, speed, old, integral, tau = np.zeros((5, n))
+    held, past = np.zeros((law.delay + 1, n)), np.zeros((int(law.speed_lag) + 2, n))
+    return LawState(seen, speed, old, integral, tau, held, past)
 
 
 def space(plant: Plant) -> RunBuffers:
     n, states = plant.dof, plant.states
     sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
-    return RunBuffers(
-        plant.rows.copy(),
-        np.zeros((n, n)),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros((7, states)),
-        np.zeros(states),
-        np.zeros(sticking),
-        np.zeros((sticking, n)),
-        np.zeros((n + 3 if len(plant.load) else 0, n)),
-        np.zeros(states),
-        np.zeros(1),
-        np.zeros(1),
-        np.zeros(plant.wrenches.shape[1:]),
-    )
+    shapes: tuple[tuple[int, ...], ...] = (
+        (n, n), (n,), (n,), (7, states), (states,), (sticking,), (sticking, n), (n + 3 if len(plant.load) else 0, n),
+        (states,), (1,), (1,), plant.wrenches.shape[1:])
+    return RunBuffers(plant.rows.copy(), *(np.zeros(shape) for shape in shapes))
 
 
 @njit(**BORROWING)

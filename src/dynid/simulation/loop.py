@@ -151,19 +151,8 @@ def function_command(function: Any, reference: Reference, dof: int) -> Command:
     return torque
 
 
-def run(
-    body: SteppedMachine,
-    command: Command,
-    delay: int,
-    lag: float,
-    sensors: Sensors,
-    reference: Reference,
-    y: Array,
-    fastest: Array,
-    seat: tuple[int, int],
-    out: Array,
-    measured: Array,
-) -> tuple[int, int]:
+def run(body: SteppedMachine, command: Command, delay: int, lag: float, sensors: Sensors, reference: Reference,
+        y: Array, fastest: Array, seat: tuple[int, int], out: Array, measured: Array) -> tuple[int, int]:
     """Simulate the closed loop in Python, with the results of `kernels.run`. seat: index of the measured position and
     velocity in the state."""
     n, period = body.dof, 1.0 / reference.rate

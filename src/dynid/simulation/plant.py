@@ -18,7 +18,7 @@ from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 from dynid.simulation.chain import chain_rows
 
-# A row of dry friction depends on the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
+# A row of dry friction depends on the velocity v = w.dq and gives the torques w f(v) (see `friction_kernels`).
 KIND, WIDTH, FCP, FCN, STATIC, LOW, HIGH, DIRECTION = range(8)
 TANH, ARCTAN, HARD, STICK, SOFT = 0.0, 1.0, 2.0, 3.0, 4.0  # SOFT: a tanh that may be widened, see `smoothed`
 # A row of load friction, one per joint: its factors, and the kind of its sign.

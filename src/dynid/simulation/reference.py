@@ -90,21 +90,22 @@ class Reference:
         velocity = recording.reference_velocity
         if ticks == len(recording) and np.allclose(grid, recording.t, rtol=0.0, atol=1e-3 / rate):
             return Reference.of(recording.reference, velocity, rate=rate, start=start)
-        q = _resampled(recording.t, recording.reference, grid)
-        dq = None if velocity is None else _resampled(recording.t, velocity, grid)
+        q = resampled(recording.t, recording.reference, grid)
+        dq = None if velocity is None else resampled(recording.t, velocity, grid)
         return Reference.of(q, dq, rate=rate, start=start)
 
     def at(self, rate: float) -> Reference:
-        """Return the reference resampled to another rate by cubic splines."""
+        """Return the reference resampled to another rate, Hz, by cubic splines."""
         if rate == self.rate:
             return self
         ticks = int(np.floor(self.duration * rate + 1e-9)) + 1
         grid = self.start + np.arange(ticks) / rate
-        q, dq, ddq = (_resampled(self.t, x, grid) for x in (self.q, self.dq, self.ddq))
+        q, dq, ddq = (resampled(self.t, x, grid) for x in (self.q, self.dq, self.ddq))
         return Reference(q, dq, ddq, rate, self.start)
 
 
-def _resampled(t: Array, x: Array, grid: Array) -> Array:
+def resampled(t: Array, x: Array, grid: Array) -> Array:
+    """Return signals (grid, columns) at the times `grid`, s, by cubic splines through signals x at times t."""
     from scipy.interpolate import CubicSpline
 
     return np.ascontiguousarray(CubicSpline(t, x, axis=0)(np.clip(grid, t[0], t[-1])))

@@ -110,15 +110,13 @@ class Settings:
     wrenches: Sequence[Wrench] = ()
 
 
-def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, reference: Reference, *,
-             rate: float | None = None, **settings: Any) -> Simulation:
+def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, reference: Reference,
+             **settings: Any) -> Simulation:
     """Simulate the closed loop of a model with parameters theta over the whole reference.
 
     The torque is constant between ticks. Models and terms without elements, and control functions, run in a Python loop
-    with the same results. A model with flexible joints follows a reference of its motors. `rate` is the rate of the
-    controller, Hz, if the reference has another one and is to be resampled. `settings`: see `Settings`.
+    with the same results. A model with flexible joints follows a reference of its motors. `settings`: see `Settings`.
     """
-    reference = reference if rate is None else reference.at(rate)
     run = Settings(**settings)
     vector = model.parameters.vector(theta)
     if isinstance(model, FlexibleModel) and reference.q.shape[1] == model.links.dof:
@@ -288,13 +286,13 @@ def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Se
 
 def _inverse_inertias(model: LinearModel, theta: Array, reference: Reference) -> Array:
     """Return inverses of the inertia matrix (k, n, n) at some postures of the reference."""
-    few = reference.q[:: max(1, len(reference) // 20)]
+    few = reference.q[::max(1, len(reference) // 20)]
     try:
         return np.asarray(np.linalg.inv(complete(model).inertia_matrix(theta, few)), dtype=float)
     except np.linalg.LinAlgError:
         raise NotPossibleError("the inertia matrix is singular along the reference with these parameters, so the "
-                               "motion cannot be simulated", "use physically consistent parameters or add rotor "
-                                                             "inertia",
+                               "motion cannot be simulated",
+                               "use physically consistent parameters or add rotor inertia",
                                "inertia-singular") from None
 
 

@@ -20,7 +20,7 @@ from dynid.recording.measured import recording_from_joints
 from dynid.robot import Robot
 from dynid.simulation.controllers import Controller
 from dynid.simulation.plant import Flexible, LuGre, Ripple, flexible_machine, per_joint
-from dynid.simulation.reference import Reference
+from dynid.simulation.reference import Reference, resampled
 from dynid.simulation.sensors import Sensors
 from dynid.simulation.simulation import Simulation, simulate
 
@@ -78,7 +78,7 @@ class VirtualRobot:
         return self._run(reference, np.random.default_rng(seed))
 
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:
-        """Return a log of the machine following the reference, the same for the same seed.
+        """Return a log of the machine while it follows the reference; equal seeds give equal logs.
 
         The torque of a row is the mean of the torques before and after its tick, as from a current sensor. If the
         encoders are on other joints (`Robot.measured`), steps and noise are theirs; the controller uses true positions.
@@ -98,34 +98,30 @@ class VirtualRobot:
         notes = ["simulated"]
         more = self._far_side(motion, rng)
         if self.delay:
-            tau = _at(motion.t, tau, motion.t - self.delay)
+            tau = resampled(motion.t, tau, motion.t - self.delay)
             notes.append(f"torques lag by {1e3 * self.delay:.4g} ms")
         if self.jitter:
             when = motion.t + rng.normal(0.0, self.jitter, len(motion))
-            q, tau = _at(motion.t, q, when), _at(motion.t, tau, when)
+            q, tau = resampled(motion.t, q, when), resampled(motion.t, tau, when)
             notes.append(f"rows jitter by {1e3 * self.jitter:.4g} ms")
             q = in_counts(q, per_joint(self.encoder, n, "encoder"))
-            more = {name: _at(motion.t, signal, when) for name, signal in more.items()}
+            more = {name: resampled(motion.t, signal, when) for name, signal in more.items()}
         tau = tau + rng.normal(size=tau.shape) * per_joint(self.torque_noise, n, "torque noise")
         q = q + _by_ratio(q, self.position_snr, "position signal-to-noise ratio", rng)
         tau = tau + _by_ratio(tau, self.torque_snr, "torque signal-to-noise ratio", rng)
         if "q" in more:
-            late = _at(motion.t, q, motion.t - self.skew) if self.skew else q
+            late = resampled(motion.t, q, motion.t - self.skew) if self.skew else q
             q, more["motor_position"] = more.pop("q"), late
         rows = slice(None, None, self.thin)
         behind: dict[str, Any] = {name: np.ascontiguousarray(signal[rows]) for name, signal in more.items()}
         return Recording(motion.t[rows], np.ascontiguousarray(q[rows]), np.ascontiguousarray(tau[rows]),
                          reference=reference.q[rows].copy(), reference_velocity=reference.dq[rows].copy(),
-                         joints=self._joint_names, source=f"virtual robot, seed {seed}",
+                         joints=complete(self._links).joint_names, source=f"virtual robot, seed {seed}",
                          notes=("; ".join(notes),), **behind)
 
     @property
     def _links(self) -> LinearModel:
         return self.model.links if isinstance(self.model, FlexibleModel) else self.model
-
-    @property
-    def _joint_names(self) -> tuple[str, ...]:
-        return complete(self._links).joint_names
 
     def _far_side(self, motion: Simulation, rng: np.random.Generator) -> dict[str, Array]:
         """Return the signals on the link side of flexible joints (ticks, dof), by their names in a recording."""
@@ -166,12 +162,6 @@ class VirtualRobot:
         bends = self.flexible is not None or isinstance(self.model, FlexibleModel)
         step = 0.25 / reference.rate if self.step is None and not bends else self.step
         return simulate(self.model, self.theta, self.controller, reference, step=step, **options)
-
-
-def _at(t: Array, x: Array, when: Array) -> Array:
-    from scipy.interpolate import CubicSpline
-
-    return np.asarray(CubicSpline(t, x, axis=0)(np.clip(when, t[0], t[-1])))
 
 
 def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.Generator) -> Array:

@@ -28,7 +28,7 @@ class Noise(BaseModel):
         factors: noise levels, which multiply all of these.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
 
     encoder: Each = 5e-5
     position: Each = 0.0
@@ -48,7 +48,7 @@ class Contestant(BaseModel):
         prepare: options in addition to the study's own [prepare] table.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
 
     name: str
     label: str = ""

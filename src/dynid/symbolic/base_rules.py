@@ -2,8 +2,8 @@
 
 Mass along a joint axis has the same effect on both sides of the joint, so it can be assigned to the previous link. From
 the last link to the first, YY (with the same XX), MZ and M are regrouped that way; then parameters without effect on
-the first joints are removed. The rules operate on symbols of the parameters and of the arm's lengths: replayed with
-text they print (table B.2 there), replayed with numbers they are the combinations of `BaseParameters`.
+the first joints are removed. The rules operate on symbols of the parameters and of the arm's lengths. Evaluated with
+text they give printed expressions (Ardiani, table B.2), with numbers the combinations of `BaseParameters`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynid.symbolic.vectors import Rotation, Vector, add
 
 _XX, _XY, _XZ, _YY, _YZ, _ZZ, _MX, _MY, _MZ, _M = range(10)
 _PARALLEL_AXES_TOLERANCE = 1e-9
-_LENGTHS = ("a", "b", "d")  # along x, y and z of a link's frame, from the origin before to its own
+_LENGTHS = ("a", "b", "d")  # along x, y and z of a link's frame, from the origin of the previous frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class BaseForms:
     """Base parameters as values of the symbols theta[c] (parameters) and length[k] (three per link).
 
     Attributes:
-        kept: (base,), the leading parameter of each.
+        kept: index of the leading parameter of each base parameter (base,).
         lengths: (3 links,), values of the lengths, m.
     """
 

@@ -1,7 +1,7 @@
-"""Dependent joints of loops in closed form, where one exists: circles, spheres and pins.
+"""Positions of the dependent joints of closed loops in closed form, where one exists.
 
-Two ends of a closure have a known distance: for a rod its length; for a pin the distance from the axis of a joint on
-one side (or from the intersection of two axes, a cross) to the pin, for any position of that joint. With one unknown
+A closure is a rod, whose two ends have a known distance, or a pin, where two points coincide. A pin also has a known
+distance: from the axis of a joint on one side, or from the intersection of two axes, to the pin. With one unknown
 coordinate, such a distance gives A cos x + B sin x = C or a quadratic equation; n unknown prismatic joints in n
 distances are the intersection of spheres. The pin then determines the remaining joint. Of two solutions the branch of
 the loops' posture is used, which by continuity remains valid until both coincide. A step is accepted only if it agrees
@@ -25,14 +25,14 @@ from dynid.symbolic.motion import FramePose, place_at, place_turned, turned_on
 from dynid.symbolic.trace import evaluated
 from dynid.symbolic.vectors import Rotation, Vector, add, apply, cross, dot, numbers
 
-_SAME_SOLUTION = 1e-9  # rad or m: from what the loops solved in numbers give
-_INTERSECTION_TOLERANCE = 1e-9  # m: axes that pass each other so near meet
+_SAME_SOLUTION = 1e-9  # rad or m: largest difference from the numerical solution of the loops
+_INTERSECTION_TOLERANCE = 1e-9  # m: axes at a smaller distance intersect
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitLoops:
-    """Closed form on a graph in the symbol q: positions (following,) of the dependent joints, and sine and cosine of
-    the revolute ones, None for prismatic ones."""
+    """Closed form on a graph in the symbol q: positions (dependent,) of the dependent joints, and their sine and
+    cosine, or None for a prismatic joint."""
 
     graph: Graph
     positions: Vector
@@ -58,15 +58,15 @@ class _Distance:
 
 @dataclass(eq=False)
 class _Search:
-    """State of the search. postures (samples, dof + following): coordinates that close the loops."""
+    """State of the search. postures (samples, coordinates): coordinates that close the loops."""
 
     graph: Graph
     chain: Chain
     followers: DependentJoints
     postures: Array
-    joints: Vector  # positions of the tree's joints, symbols for those that follow
+    joints: Vector  # positions of the tree's joints, with symbols for dependent ones
     frames: dict[int, FramePose] = field(default_factory=dict)
-    found: dict[int, Value | tuple[Value, Value]] = field(default_factory=dict)  # by coordinate that follows
+    found: dict[int, Value | tuple[Value, Value]] = field(default_factory=dict)  # by dependent coordinate
 
     def __post_init__(self) -> None:
         self.own = own_joints(self.followers)
@@ -101,7 +101,7 @@ class _Search:
         fixed = Rotation(self.graph, link.rotation, None, None)
         return fixed.down([x - float(o) for x, o in zip(point, link.origin, strict=True)])
 
-    # -- a step found --------------------------------------------------------------------------------
+    # -- acceptance of a solution ----------------------------------------------------------------
     def take(self, joint: int, value: Value | tuple[Value, Value]) -> bool:
         """Accept a position, or sine and cosine in the link's frame, if it agrees with the loops. Return whether it
         does."""
@@ -134,16 +134,16 @@ class _Search:
         return self.graph.apply("atan2", s, c) + near
 
     def on_circle(self, joint: int, a: Value, b: Value, c: Value) -> bool:
-        """Return the angle x of a joint's frame with a cos x + b sin x = c."""
+        """Solve a cos x + b sin x = c for the angle x of a joint's frame; return whether a solution is accepted."""
         radius = a * a + b * b
         if radius == self.graph.zero:
             return False
         height, inverse = self.graph.apply("sqrt", radius - c * c), self.graph.one / radius
         return any(self.take(joint, ((b * c + a * h) * inverse, (a * c - b * h) * inverse)) for h in (height, -height))
 
-    # -- ways to find one ----------------------------------------------------------------------------
+    # -- solutions for one or more joints --------------------------------------------------------
     def by_pin(self) -> bool:
-        """Solve a pin for one joint, all others known, or for two consecutive joints on one side."""
+        """Solve a pin for its only unknown joint, or two consecutive joints on one side; return whether it succeeds."""
         for kind, first, second, _ in self.ends():
             if kind == "rod":
                 continue
@@ -165,7 +165,7 @@ class _Search:
         return self._pin(joint, w, t)
 
     def _pin(self, joint: int, w: Vector, t: Vector) -> bool:
-        """Return the position of a joint that moves a point w of its body to t."""
+        """Solve for the position of a joint that moves a point w of its body to t; return whether it is accepted."""
         if self.chain.links[joint].sliding:
             return self.take(joint, t[2] - w[2])
         radius = w[0] * w[0] + w[1] * w[1]
@@ -193,7 +193,7 @@ class _Search:
         return False
 
     def distances(self) -> Iterator[_Distance]:
-        """Return known distances: of rods, and of pins without the last joints of one side."""
+        """Yield known distances: lengths of rods, and distances of pins from the last unknown axes of one side."""
         for kind, first, second, length in self.ends():
             if kind == "rod":
                 yield _Distance(first, second, self.graph.value(length ** 2))
@@ -215,7 +215,7 @@ class _Search:
                     yield _Distance(_End(links[k].parent, numbers(self.graph, centre)), other, dot(w, w))
 
     def by_distance(self) -> bool:
-        """Solve a distance for one joint, or several distances for prismatic joints."""
+        """Solve one distance for a joint, or several for prismatic joints; return whether it succeeds."""
         groups: dict[tuple[int, ...], list[_Distance]] = {}
         for distance in self.distances():
             paths = paths_apart(self.chain, distance.first.body, distance.second.body)
@@ -269,8 +269,8 @@ class _Search:
         return False
 
     def _apart(self, joints: list[int], distance: _Distance) -> tuple[Vector, list[Vector]]:
-        """Return the vector between the ends of a distance with the joints at zero, and its derivative by each
-        prismatic joint, the first along its positive axis."""
+        """Return the vector between the ends of a distance with the joints at zero, and its derivatives by the
+        prismatic joints. Its sign is such that the first derivative is the positive joint axis."""
         graph, still = self.graph, dict(self.frames)
         for j in joints:
             still[j] = place_at(graph, self.chain.links[j], graph.zero)
@@ -306,8 +306,8 @@ def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[
 
 
 def explicit_loops(chain: Chain, followers: DependentJoints, postures: Array) -> ExplicitLoops | None:
-    """Return the dependent joints in closed form, or None if none is found; postures (samples, dof + following):
-    coordinates that close the loops, the first that of the loops."""
+    """Return the dependent joints in closed form, or None if no closed form is found. postures (samples, coordinates):
+    coordinates that close the loops; the first is the initial posture, which selects the branch."""
     graph, n = Graph(), len(followers.free)
     count = postures.shape[1] - n
     z = [*graph.symbols("q", n), *graph.symbols("q_follow", count)]

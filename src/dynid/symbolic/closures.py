@@ -1,8 +1,8 @@
 """Closures of loops on the graph: their equations in all coordinates, and the motion of the dependent joints.
 
-Coordinates are z = (q, q_follow), the independent ones and those that the closures determine. With equations phi(z) = 0
-and their derivatives Phi by z, the dependent velocities are dq_follow = X dq, X = -Phi_f^+ Phi_q, and the dependent
-accelerations are X ddq + dX/dt dq. Columns are orthogonalised one after the other (Gram-Schmidt without square roots).
+Coordinates are z = (q, q_follow), the independent ones and those that the closures determine. The equations phi(z) = 0
+have the derivatives Phi_q and Phi_f by both. The dependent velocities are dq_follow = X dq with X = -Phi_f^+ Phi_q, the
+accelerations X ddq + dX/dt dq. Columns are orthogonalised one after the other (Gram-Schmidt without square roots).
 No pivot is chosen that could be zero in another posture, so the solution is singular only where the machine is.
 Redundant equations are allowed.
 """
@@ -33,10 +33,10 @@ class LoopMotion:
     """Motion of the dependent joints, on a graph in the symbols q, q_follow and dq.
 
     Attributes:
-        rates: X (following, dof).
-        rate_slopes: dX/dt (following, dof).
-        bias: dX/dt dq (following,).
-        correction: Newton step (following,) for a q_follow that does not quite close the loops.
+        rates: X (dependent, dof).
+        rate_slopes: dX/dt (dependent, dof).
+        bias: dX/dt dq (dependent,).
+        correction: Newton step (dependent,) for positions q_follow that do not quite close the loops.
     """
 
     graph: Graph
@@ -58,8 +58,8 @@ def own_joints(followers: DependentJoints) -> tuple[int, ...]:
 
 
 def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> LoopMotion:
-    """Return the motion of a robot's loops; postures (samples, dof + following): coordinates that close the loops,
-    used to find derivatives that are always zero."""
+    """Return the motion of a robot's loops. postures (samples, coordinates): coordinates that close the loops, with
+    which derivatives that are always zero are found."""
     graph, n = Graph(), len(followers.free)
     follow = postures.shape[1] - n
     q, dq = graph.symbols("q", n), graph.symbols("dq", n)
@@ -76,7 +76,7 @@ def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> Lo
     rates = [solve([-row[k] for row in jacobian]) for k in range(n)]
     X = [[rates[k][i] for k in range(n)] for i in range(follow)]
     moving = [*dq, *(dot(row, dq) for row in X)]
-    # Derivatives of the equations along the motion, the rates held: those of symbols that stand for them.
+    # Derivatives of the equations along the motion at constant rates, which are represented by symbols.
     held = graph.symbols("rate", len(z))
     along = Derivatives(graph, dict(zip(z, held, strict=True)))
     told = {symbol.node: rate for symbol, rate in zip(held, moving, strict=True)}

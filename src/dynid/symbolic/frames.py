@@ -1,9 +1,9 @@
 """Body frames for code generation, chosen so that as many numbers as possible are zero or one.
 
-The z axis of a body's frame is its joint axis. The frame may be moved along this axis and turned about it: its origin
-is the foot of the common perpendicular with the previous axis (the near end, as in standard DH tables), unless nearly
-parallel axes place it far away, where large moments would cancel. Its x axis is chosen so that the next axis is only
-tilted about it. The frame of a prismatic joint's body starts at the origin of the previous body. The transform between
+The z axis of a body's frame is its joint axis. The frame may be moved along this axis and turned about it. Its origin
+is the foot of the common perpendicular with the previous axis, as in standard DH tables. It is the joint's own origin
+if nearly parallel axes place that foot far away, where large moments cancel. The next axis is tilted about the x axis
+alone. The frame of a prismatic joint's body starts at the origin of the previous body. The transform between
 frames is then Tz(d) Tx(a) Rx(alpha) followed by the joint's own motion; for right angles it contains a single plane
 rotation.
 """
@@ -117,8 +117,8 @@ def chain(robot: Robot) -> Chain:
         if abs(near) > FAR_FRAME_RATIO * size:
             near = 0.0
         fixed = start @ translation(0.0, 0.0, -near) @ rotation_z(-angle)
-        # The body in the joint's frame, written down and not as a product of poses there and back, whose rounding would
-        # double with every body.
+        # The pose of the body in the joint's frame is written directly. The product of a pose and its inverse would
+        # double the rounding error with every body.
         within = translation(0.0, 0.0, near) @ joint.after
         if joint.prismatic:
             fixed[:3, 3] = 0.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
@@ -13,6 +14,7 @@ from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
 from dynid.robot.pose import inverse
 from dynid.symbolic import matrices, motion
+from dynid.symbolic.closures import path_to
 from dynid.symbolic.frames import clean
 from dynid.symbolic.graph import Derivatives, Graph, Operations, Value
 from dynid.symbolic.numbers import ModelLayout
@@ -21,16 +23,16 @@ from dynid.symbolic.trace import traced_entries, traced_step
 from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, dot, numbers, transposed
 from dynid.symbolic.writer import Writer
 
-# Friction from load is piecewise linear in the accelerations, and Newton's method exact once the signs of the bodies'
-# torques are right: in 80,000 random states of five arms, friction up to half of the torque, none needed a third step.
+# Load-dependent friction is piecewise linear in the accelerations, so Newton's method is exact once the signs of the
+# torques are right. No third step was needed in 80,000 random states of five arms with friction up to half the torque.
 REFINEMENT_STEPS = 3
 _FUNCTION_ARGUMENTS = {
     "inverse_dynamics": "q dq ddq p", "regressor": "q dq ddq", "inertia": "q p", "coriolis": "q dq p",
     "coriolis_matrix": "q dq p", "gravity": "q p", "friction": "q dq p", "forward_dynamics": "q dq tau p",
     "momentum": "q dq p", "energy": "q dq p", "following": "q", "wrenches": "q dq ddq p",
     "step": "q_before dq_before memory_before q dq"}
-_REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # of a model that remembers
-OF_BODIES = ("wrenches",)  # functions that depend on each body's own numbers, not on base parameters alone
+_REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # with the memory of terms as input
+OF_BODIES = ("wrenches",)  # functions that depend on all parameters of each body, not on base parameters alone
 OF_FRAME = ("kinematics", "jacobian")
 _ABOUT = {"kinematics": "Rotation R and position x of frame {frame} in the base, m.",
           "jacobian": "Jacobian of frame {frame} in the base: velocity of its origin, then angular velocity."}
@@ -123,6 +125,12 @@ class Output:
     values: tuple[Value, ...]
 
 
+def split(outputs: Sequence[Output], flat: Iterable[Any]) -> list[list[Any]]:
+    """Return the entries of each output from the entries of all outputs, one after the other."""
+    rest = iter(flat)
+    return [[next(rest) for _ in output.values] for output in outputs]
+
+
 @dataclass(frozen=True)
 class Function:
     """A function to generate, as an expression graph. inputs: names and sizes, in order."""
@@ -208,7 +216,7 @@ def coriolis_matrix(w: Writer) -> list[Output]:
     tree = matrices.coriolis(w.graph, w.plan.chain, w.frames, w.motion(w.dq, w.still, weight=False), w.tree(w.dq),
                              w.bodies)
     matrix = w.between_joints(tree)
-    if w.plan.follow:  # with the inertia matrix M of the tree G' (C G + M dG/dt)
+    if w.plan.follow:  # with dependent joints C is G' (C G + M dG/dt), M the inertia matrix of the tree
         mass = matrices.inertia(w.graph, w.plan.chain, w.frames, w.bodies)
         more = transposed([w.joints(apply(mass, column)) for column in transposed(w.rate_slopes)])
         matrix = [add(a, b) for a, b in zip(matrix, more, strict=True)]
@@ -221,7 +229,7 @@ def momentum(w: Writer) -> list[Output]:
     tree = motion.torques(w.graph, w.plan.chain, w.frames, states, w.bodies)
     inertial = add(w.joints(tree), w.accelerated(w.dq))
     slope = w.joints(matrices.kinetic_slope(w.graph, w.plan.chain, w.frames, w.tree(w.dq), w.bodies))
-    if w.plan.follow:  # and the momentum of the tree along dG/dt
+    if w.plan.follow:  # dependent joints add (dG/dt)' times the momentum of the tree
         slope = add(slope, apply(transposed(w.rate_slopes), tree))
     return [_vector("p_m", inertial), _vector("beta", [a - b for a, b in zip(slope, w.weight(), strict=True)])]
 
@@ -297,10 +305,7 @@ def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | Non
     else:
         raise ModelError(f"there is no function '{name}' to generate; there are {', '.join([*RECIPES, *OF_FRAME])}")
     graph, flat = regrouped(*_with_loops(graph, plan, [value for output in outputs for value in output.values]))
-    at, kept = 0, []
-    for output in outputs:
-        kept.append(Output(output.name, output.shape, tuple(flat[at:at + len(output.values)])))
-        at += len(output.values)
+    kept = (replace(output, values=tuple(own)) for output, own in zip(outputs, split(outputs, flat), strict=True))
     sizes = {"p": len(base), "memory": plan.remembers, "memory_before": plan.remembers, "q_follow": plan.follow}
     sizes |= dict.fromkeys(("q", "dq", "ddq", "tau", "q_before", "dq_before"), plan.dof)
     if plan.follow and not plan.solved and name != "step":
@@ -343,9 +348,7 @@ def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
     links, graph = w.plan.chain.links, w.graph
     still = Rotation(graph, inverse(w.plan.chain.base)[:3, :3], None, None)
     origin = numbers(graph, inverse(w.plan.chain.base)[:3, 3])
-    path = [frame.body]
-    while links[path[0]].parent != BASE:
-        path.insert(0, links[path[0]].parent)
+    path = path_to(w.plan.chain, frame.body)
 
     def to_base(vector: Vector, depth: int) -> Vector:
         for i in reversed(path[:depth + 1]):

@@ -227,30 +227,15 @@ class Graph:
         return Value(self, self._keep(Node(function, tuple(x.node for x in values),
                                            negative=tuple(x.negative for x in values))))
 
-    def again(self, node: Node, made: Callable[[int], Value]) -> Value:
-        """Return a node of another graph on this one; `made` maps its operands."""
-        match node.kind:
-            case "number":
-                return self.value(node.value)
-            case "symbol":
-                return self.symbol(node.name)
-            case "add":
-                first, second = (made(k) for k in node.of)
-                return first - second if node.subtract else first + second
-            case "multiply":
-                return made(node.of[0]) * made(node.of[1])
-            case "divide":
-                return made(node.of[0]) / made(node.of[1])
-            case _:
-                signs = node.negative or (False,) * len(node.of)
-                return self.apply(node.kind, *(-made(k) if minus else made(k)
-                                               for k, minus in zip(node.of, signs, strict=True)))
+    def again(self, node: Node, made: Mapping[int, Value]) -> Value:
+        """Return a node of another graph on this one; `made`: values of its operands on this graph."""
+        return self.value(_made(node, made, self.symbol, lambda kind, of: self.apply(kind, *of)))
 
     def rewritten(self, outputs: Sequence[Value], made: dict[int, Value]) -> list[Value]:
         """Return the outputs with some nodes replaced according to `made`, to which the other nodes are added."""
         for place in self.live(outputs):
             if place not in made:
-                made[place] = self.again(self.nodes[place], made.__getitem__)
+                made[place] = self.again(self.nodes[place], made)
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
@@ -262,7 +247,7 @@ class Graph:
                 name, index = node.name[:-1].split("[")
                 made[place] = inputs[name][int(index)]
             else:
-                made[place] = self.again(node, made.__getitem__)
+                made[place] = self.again(node, made)
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def live(self, outputs: Iterable[Value]) -> list[int]:
@@ -307,7 +292,7 @@ class Graph:
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
 
-def _made(node: Node, made: dict[int, Any], symbol: Callable[[str], Any],
+def _made(node: Node, made: Mapping[int, Any], symbol: Callable[[str], Any],
           function: Callable[[str, Sequence[Any]], Any]) -> Any:
     of = [made[k] for k in node.of]
     match node.kind:
@@ -333,15 +318,12 @@ class Derivatives:
         self._graph, self._known = graph, {by.node: rate for by, rate in rates.items()}
 
     def __call__(self, value: Value) -> Value:
-        found = self._of_node(value.node)
-        return -found if value.negative else found
-
-    def _of_node(self, place: int) -> Value:
-        if place not in self._known:
-            for k in self._graph.live([Value(self._graph, place)]):  # inner ones first, so that nothing recurses
+        if value.node not in self._known:
+            for k in self._graph.live([value]):  # inner ones first, so that nothing recurses
                 if k not in self._known:
                     self._known[k] = self._rule(k, self._graph.nodes[k])
-        return self._known[place]
+        found = self._known[value.node]
+        return -found if value.negative else found
 
     def _rule(self, place: int, node: Node) -> Value:
         graph, known = self._graph, self._known

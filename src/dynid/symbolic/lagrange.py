@@ -14,18 +14,17 @@ from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 from dynid.symbolic.functions import Function, Output
 from dynid.symbolic.graph import Derivatives, Graph, Value
-from dynid.symbolic.vectors import Matrix, dot, transposed
+from dynid.symbolic.vectors import Matrix, dot, numbers, transposed
 
 _MOST_JOINTS = 4
 
 
 def euler_lagrange(robot: Robot) -> Function:
-    """Return the inverse dynamics of the bodies: from q, dq, ddq (joints,) and theta (10 joints,), the inertial
-    parameters in dynid's order, to tau (joints,)."""
+    """Return the inverse dynamics of the bodies: torques tau (joints,) as a function of q, dq, ddq (joints,) and the
+    inertial parameters theta (10 joints,), in the order XX XY XZ YY YZ ZZ MX MY MZ M of each body."""
     n = robot.dof
     if n > _MOST_JOINTS:
-        raise NotPossibleError("Lagrange's equations are generated for up "
-                               f"to {_MOST_JOINTS} joints, but robot "
+        raise NotPossibleError(f"Lagrange's equations are generated for up to {_MOST_JOINTS} joints, but robot "
                                f"'{robot.name}' has {n}", "use generate, which applies the Newton-Euler recursion")
     graph = Graph()
     q, dq, ddq = (graph.symbols(name, n) for name in ("q", "dq", "ddq"))
@@ -34,14 +33,14 @@ def euler_lagrange(robot: Robot) -> Function:
     poses = _poses(graph, robot, q)
     slopes = [[[[d(x) for x in row] for row in pose] for d in by] for pose in poses]
     inertias = [_pseudo_inertia(graph, theta[10 * b:10 * b + 10]) for b in range(n)]
-    mass = [[_sum(graph, [_trace(slopes[b][i], inertias[b], slopes[b][j]) for b in range(n)]) for j in range(n)]
+    mass = [[sum((_trace(slopes[b][i], inertias[b], slopes[b][j]) for b in range(n)), graph.zero) for j in range(n)]
             for i in range(n)]
-    height = _sum(graph, [_weight(robot, pose, theta[10 * b:10 * b + 10]) for b, pose in enumerate(poses)])
+    height = sum((_weight(robot, pose, theta[10 * b:10 * b + 10]) for b, pose in enumerate(poses)), graph.zero)
     tau = []
     for i in range(n):
         parts = [mass[i][j] * ddq[j] for j in range(n)]
         parts += [(by[k](mass[i][j]) - 0.5 * by[i](mass[j][k])) * (dq[j] * dq[k]) for j in range(n) for k in range(n)]
-        tau.append(_sum(graph, [*parts, by[i](height)]))
+        tau.append(sum([*parts, by[i](height)], graph.zero))
     return Function("inverse_dynamics", "Torques of the bodies by Lagrange's equations.",
                     (("q", n), ("dq", n), ("ddq", n), ("theta", 10 * n)), (Output("tau", (n,), tuple(tau)),), graph)
 
@@ -50,51 +49,35 @@ def _poses(graph: Graph, robot: Robot, q: list[Value]) -> list[Matrix]:
     """Return the upper three rows (3, 4) of every body's pose in the base."""
     found: list[Matrix] = []
     for i, joint in enumerate(robot.joints):
-        motion = [[graph.value(float(x)) for x in row] for row in np.eye(4)]
+        motion = [numbers(graph, row) for row in np.eye(4)]
         if joint.prismatic:
             motion[2][3] = q[i]
         else:
             c, s = graph.apply("cos", q[i]), graph.apply("sin", q[i])
             motion[0][0], motion[0][1], motion[1][0], motion[1][1] = c, -s, s, c
-        pose = _product(_product(_numbers(graph, joint.before), motion), _numbers(graph, joint.after))
+        before, after = ([numbers(graph, row) for row in fixed] for fixed in (joint.before, joint.after))
+        pose = _product(_product(before, motion), after)
         if joint.parent != BASE:
-            last = [graph.value(float(x)) for x in (0, 0, 0, 1)]
-            pose = _product([*found[joint.parent], last], pose)
+            pose = _product([*found[joint.parent], numbers(graph, np.eye(4)[3])], pose)
         found.append(pose[:3])
     return found
-
-
-def _numbers(graph: Graph, matrix: np.ndarray) -> Matrix:
-    return [[graph.value(float(x)) for x in row] for row in matrix]
 
 
 def _product(a: Matrix, b: Matrix) -> Matrix:
     return [[dot(row, column) for column in transposed(b)] for row in a]
 
 
-def _pseudo_inertia(graph: Graph, numbers: list[Value]) -> Matrix:
+def _pseudo_inertia(graph: Graph, own: list[Value]) -> Matrix:
     """Return the pseudo-inertia (4, 4), linear in the ten inertial parameters."""
     basis = ten.pseudo_inertia(np.eye(10))
-    return [[_sum(graph, [float(basis[k, r, c]) * numbers[k] for k in range(10)]) for c in range(4)] for r in range(4)]
+    return [[dot(numbers(graph, basis[:, r, c]), own) for c in range(4)] for r in range(4)]
 
 
 def _trace(a: Matrix, inertia: Matrix, b: Matrix) -> Value:
     """Return the trace of A J B' for (3, 4) matrices A and B and a pseudo-inertia J."""
-    half = _product(a, inertia)
-    total = dot(half[0], b[0])
-    for x, y in zip(half[1:], b[1:], strict=True):
-        total = total + dot(x, y)
-    return total
+    return sum((dot(x, y) for x, y in zip(_product(a, inertia), b, strict=True)), a[0][0].graph.zero)
 
 
-def _weight(robot: Robot, pose: Matrix, numbers: list[Value]) -> Value:
-    """Return the potential energy, - g . (R h + m o)."""
-    first = [dot(row, [*numbers[6:9], numbers[9]]) for row in pose]
-    return -_sum(first[0].graph, [float(g) * x for g, x in zip(robot.gravity, first, strict=True)])
-
-
-def _sum(graph: Graph, values: list[Value]) -> Value:
-    total = graph.zero
-    for value in values:
-        total = total + value
-    return total
+def _weight(robot: Robot, pose: Matrix, own: list[Value]) -> Value:
+    """Return the potential energy, - g . (R h + m o), of a body with first moments h, mass m and origin o."""
+    return -dot(numbers(own[0].graph, robot.gravity), [dot(row, own[6:]) for row in pose])

@@ -27,9 +27,8 @@ def composites(
             second, mass = place.rotation.up_symmetric(whole[i][:6]), whole[i][9]
             first, r = place.rotation.up(whole[i][6:9]), place.origin
             half = [h + 0.5 * mass * x if mass != graph.zero else h for h, x in zip(first, r, strict=True)]
-            moved = []
-            for value, (j, k) in zip(second, _SYMMETRIC_PAIRS, strict=True):
-                moved.append(value + (r[j] * half[k] + r[k] * half[j]))
+            moved = [value + (r[j] * half[k] + r[k] * half[j])
+                     for value, (j, k) in zip(second, _SYMMETRIC_PAIRS, strict=True)]
             whole[parent] = add(whole[parent], [*moved, *(h + mass * x for h, x in zip(first, r, strict=True)), mass])
     return whole
 
@@ -66,7 +65,7 @@ def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: S
     """Return the torque for one unit of each kept parameter: rows are joints, columns parameters (10 body + number).
 
     The axis of every previous joint is transformed into the body's frame, as rotation (3) and velocity of the body's
-    origin (3), and multiplied by each parameter's moment and force.
+    origin (3). The entries are its products with each parameter's moment and force.
     """
     count = len(chain.links)
     matrix = [[graph.zero] * len(kept) for _ in range(count)]

@@ -1,10 +1,10 @@
 """Motion of the bodies on the graph: angular velocities, accelerations, and the wrench per unit of each inertial
 parameter.
 
-Newton-Euler recursion with second moments: the points r of a body (in its frame) have accelerations a + U r, U = [dw]x
-+ [w]x[w]x, so its force is m a + U h and its moment h x a + vee(U S), with h its first and S its second moments, vee of
-a matrix W the vector (W_zy - W_yz, W_xz - W_zx, W_yx - W_xy). The third column of U is independent of a revolute
-joint's own motion, U_i z = R' U_before z, which saves most of the rotation of dw.
+Newton-Euler recursion with second moments: a point r of a body, in its frame, has the acceleration a + U r with U =
+[dw]x + [w]x[w]x. With first moments h and second moments S, the force is m a + U h and the moment h x a + vee(U S). vee
+of a matrix W is the vector (W_zy - W_yz, W_xz - W_zx, W_yx - W_xy). The third column of U does not depend on a revolute
+joint's own motion: U_i z = R' U_before z. This saves most of the rotation of dw.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynid.symbolic.graph import Graph, Value
 from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, numbers
 
 NUMBERS = 10  # of a body: Sxx Sxy Sxz Syy Syz Szz MX MY MZ M
-FORCES = slice(6, 10)  # those that have a force beside a moment
+FORCES = slice(6, 10)  # parameters that cause a force in addition to a moment
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,18 @@ class FramePose:
     origin: Vector
 
 
-def places(graph: Graph, chain: Chain, q: Sequence[Value], apart: Collection[int] = ()) -> list[FramePose]:
-    """Return the frames of all bodies at the positions q; apart: joints whose sine and cosine may be given, so that
+def places(graph: Graph, chain: Chain, q: Sequence[Value], separate: Collection[int] = ()) -> list[FramePose]:
+    """Return the frames of all bodies at the positions q. separate: joints whose sine and cosine may be given;
     offsets are not added to their angles."""
-    return [place_at(graph, link, q[i], apart=i in apart) for i, link in enumerate(chain.links)]
+    return [place_at(graph, link, q[i], separate=i in separate) for i, link in enumerate(chain.links)]
 
 
-def place_at(graph: Graph, link: Link, q: Value, *, apart: bool = False) -> FramePose:
+def place_at(graph: Graph, link: Link, q: Value, *, separate: bool = False) -> FramePose:
     """Return the frame of a body at the position q of its joint."""
     if link.sliding:
         along = [graph.value(float(x)) * q for x in link.rotation[:, 2]]
         return FramePose(Rotation(graph, link.rotation, None, None), add(numbers(graph, link.origin), along))
-    if apart or _quarters(link.offset) is not None:
+    if separate or _quarters(link.offset) is not None:
         return place_turned(graph, link, graph.apply("sin", q), graph.apply("cos", q))
     angle = q + link.offset
     return FramePose(Rotation(graph, link.rotation, graph.apply("cos", angle), graph.apply("sin", angle)),

@@ -1,8 +1,8 @@
 """Parameters of generated code, and how they follow from the parameters of a model.
 
 The torques do not distinguish all parameters. Mass along a revolute joint's axis can be assigned to the previous body,
-so Szz, MZ and M of a revolute joint's body can be zero, and all second moments of a prismatic one's
-(`Chain.handed_over`). The remaining ones are found like base parameters. Where a body's mass can represent a first
+so Szz, MZ and M of its body can be zero (`Chain.handed_over`). All second moments of a prismatic joint's body can be
+zero. The remaining parameters are found like base parameters. Where a body's mass can represent a first
 moment of the previous body, both are tried, and the one with fewer operations is used.
 """
 
@@ -31,12 +31,12 @@ from dynid.symbolic.closures import LoopMotion, loop_motion, own_joints
 from dynid.symbolic.frames import Chain, chain
 
 Following = Literal["auto", "given", "solved"]
-# accelerations of joints that follow go with the third power of rates, their rounding with one more
+# Accelerations of dependent joints grow with the third power of the rates, their rounding errors with the fourth.
 _RATE_SCALING_POWER = 4
-_CHECKED_POSTURES = 24  # of loops, in which what is found for them is checked
+_CHECKED_POSTURES = 24  # closed postures in which closed-form solutions of the loops are checked
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
 _INERTIA_UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
-_MOST_JOINTS = 60  # the text of a model grows with the square of it
+_MOST_JOINTS = 60  # the length of the code grows with the square of the number of joints
 _MOST_TRIED = 12  # joints: each try costs a whole recursion, which for larger robots takes seconds
 
 
@@ -75,17 +75,12 @@ class ModelLayout:
 
     @cached_property
     def closed_postures(self) -> Array:
-        """Coordinates (samples, dof + follow) that close the loops; the first are those of their posture."""
+        """Coordinates (samples, dof + follow) that close the loops; the first row is their initial posture."""
         begin = chain_of(self.robot).begin[None, :self.dof]
         others = begin + 0.5 * (random_postures(self.robot, _CHECKED_POSTURES, np.random.default_rng(0)) - begin)
         q = np.vstack([begin, others[closes(self.robot, others)]])
-        return np.hstack([q, self.following_at(q)])
-
-    def following_at(self, q: Array) -> Array:
-        """Return positions (samples, follow) of the joints that the loops determine."""
-        followers = self.robot.followers
-        assert followers is not None
-        return tree_motion(self.robot, q).q[:, list(own_joints(followers))]
+        assert self.robot.followers is not None
+        return np.hstack([q, tree_motion(self.robot, q).q[:, list(own_joints(self.robot.followers))]])
 
     @cached_property
     def loops(self) -> LoopMotion:
@@ -106,7 +101,7 @@ class ModelLayout:
 
     @cached_property
     def memory_slices(self) -> tuple[slice, ...]:
-        """Indices of each other term's memory among that of all."""
+        """Slice of each term's memory within the memory of all terms in `terms`."""
         counts = [0 if own is None else own.channels(self.model.robot) for own in self._stepping]
         return tuple(slice(sum(counts[:k]), sum(counts[:k + 1])) for k in range(len(counts)))
 
@@ -151,7 +146,7 @@ class ModelLayout:
             rigid = dynamics.regressor(self.tree, *motion) @ back
             columns[:, :, :10 * self.bodies] = np.einsum("stj,stc->sjc", rates, rigid)
             scale = np.maximum(np.abs(rates).max(axis=(1, 2)), 1.0) if self.follow else np.ones(len(q))
-        memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # which may be anything
+        memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # arbitrary states of terms
         for (term, places), own, history in zip(self.terms, self.memory_slices, self._stepping, strict=True):
             robot = self.model.robot
             entries = (term.entries(robot, q, dq, ddq) if history is None
@@ -211,12 +206,11 @@ def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
     assert plan.robot.followers is not None and plan.robot.followers.loops is not None
     names = plan.robot.followers.loops.names
     if following == "solved" and plan.explicit is None:
-        raise NotPossibleError("no closed form is known for the joints "
-                               f"that depend on the loops {names} of "
-                               f"robot '{plan.robot.name}'",
+        raise NotPossibleError(f"no closed form is known for the joints that depend on the loops {names} of robot "
+                               f"'{plan.robot.name}'",
                                "use following = 'given', which makes their positions an input", code="no-closed-form")
     solved = replace(plan, solved=following != "given" and plan.explicit is not None)
-    for name in ("closed_postures", "explicit"):  # found already
+    for name in ("closed_postures", "explicit"):  # reuse the cached results
         if name in plan.__dict__:
             solved.__dict__[name] = plan.__dict__[name]
     return solved
@@ -255,8 +249,8 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
 
 
 def _on_tree(robot: Robot, own: Array) -> Array:
-    """Return rows for the inertial parameters of a robot's bodies (10 bodies, columns), with or without dependent
-    bodies at the end, as rows for all bodies of the tree."""
+    """Return rows (10 bodies of the tree, columns) from rows of a robot's bodies (10 bodies, columns), which may
+    include dependent bodies at the end."""
     following = robot.followers
     if following is None:
         return own
@@ -283,16 +277,13 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
 
 
 def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
-    """Return the numbers to use, as combinations of all of them, chosen for few `operations`."""
+    """Return the numbers to use, chosen for few `operations`, as combinations of all numbers; by body and term."""
     def found(early: Sequence[int]) -> BaseParameters:
         return _reduced(plan, plan.factor, plan.numbers, early, kept=early)
 
-    best = found([])
-    if plan.bodies > _MOST_TRIED:
-        return best
-    fewest = operations(best)
-    early: list[int] = []
-    for i, link in enumerate(plan.chain.links):
+    best, early = found([]), list[int]()
+    fewest = operations(best) if plan.bodies <= _MOST_TRIED else 0
+    for i, link in enumerate(plan.chain.links if plan.bodies <= _MOST_TRIED else ()):
         place = 10 * i + 9
         if link.sliding or link.parent < 0 or place in best.independent or not np.any(link.origin[:2]):
             continue
@@ -300,7 +291,8 @@ def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int])
         cost = operations(other)
         if cost < fewest:
             best, fewest, early = other, cost, [*early, place]
-    return best
+    order = np.argsort(best.independent)
+    return replace(best, independent=best.independent[order], matrix=best.matrix[order])
 
 
 def _handed(plan: ModelLayout, places: Sequence[int]) -> list[int]:
@@ -327,11 +319,4 @@ def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Seque
             and not (place < size and place // 10 in virtual)]
     base = reduce_columns(factor, numbers, [*first, *left])
     return replace(base, matrix=base.matrix @ handed)
-
-
-def sorted_by_place(base: BaseParameters) -> BaseParameters:
-    """Return the parameters sorted by body and term."""
-    order = np.argsort(base.independent)
-    return replace(base, independent=base.independent[order], matrix=base.matrix[order])
-
 

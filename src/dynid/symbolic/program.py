@@ -17,7 +17,7 @@ from dynid.regression.base import BaseParameters
 from dynid.robot import Robot
 from dynid.symbolic.functions import OF_BODIES, OF_FRAME, RECIPES, Function, make
 from dynid.symbolic.graph import Operations
-from dynid.symbolic.numbers import Following, ModelLayout, kept_numbers, layout, sorted_by_place
+from dynid.symbolic.numbers import Following, ModelLayout, kept_numbers, layout
 
 Mode = Literal["fixed", "base", "full"]
 ONLINE, OBSERVER = "online", "observer"
@@ -193,8 +193,8 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
             *(["momentum", "friction"] if observer else []), *(["step"] if plan.remembers else [])]
     every = BaseParameters(plan.numbers, np.arange(len(plan.numbers)), np.eye(len(plan.numbers)))
     # Wrenches depend on numbers that torques do not show; where p is an input, all functions take the same.
-    numbers = every if parameters == "full" and set(what) & set(OF_BODIES) else sorted_by_place(
-        kept_numbers(plan, lambda base: make("inverse_dynamics", plan, base).operations.total))
+    numbers = every if parameters == "full" and set(what) & set(OF_BODIES) else kept_numbers(
+        plan, lambda base: make("inverse_dynamics", plan, base).operations.total)
 
     def made(one: str) -> Function:
         own, p = every if one in OF_BODIES else numbers, None

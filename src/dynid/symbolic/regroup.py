@@ -102,14 +102,14 @@ def _written_anew(graph: Graph, outputs: Sequence[Value], flat: dict[int, list[T
 
     def build(place: int) -> Value:
         if place not in flat:
-            return new.again(graph.nodes[place], made.__getitem__)
+            return new.again(graph.nodes[place], made)
         total = new.zero if kind == "add" else new.one
         for part in (-made[k] if negative else made[k] for k, negative in flat[place]):
             total = total + part if kind == "add" else total * part
         return total
 
     waiting = [value.node for value in reversed(outputs)]
-    while waiting:  # what a value is made of comes before it, without recursion, as chains may be long
+    while waiting:  # operands come before a value; there is no recursion, because chains may be long
         place = waiting[-1]
         of = [k for k, _ in flat[place]] if place in flat else graph.nodes[place].of
         missing = [k for k in reversed(of) if k not in made]

@@ -24,7 +24,7 @@ class Writer:
     graph: Graph
     plan: ModelLayout
     base: BaseParameters
-    p: tuple[Value, ...]  # of the base's numbers
+    p: tuple[Value, ...]  # values of the base parameters
 
     @cached_property
     def q(self) -> Vector:
@@ -146,7 +146,7 @@ class Writer:
         told = numbers(self.graph, self.plan.link_numbers(term, self.base))
         for place, value in zip(self.base.independent, self.p, strict=True):
             if place < len(told) and _equal(told[place].number, value.number):
-                told[place] = value  # which the torques of the bodies have already
+                told[place] = value  # so that it is the same node as in the torques of the bodies
         return [told[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
 
     def columns(self, dq: Sequence[Value], ddq: Sequence[Value], *,

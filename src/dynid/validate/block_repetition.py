@@ -27,7 +27,8 @@ UNUSUAL_ERROR = 3.0  # a block whose error exceeds this multiple of the median e
 class UnrepeatedBlocks:
     """Blocks of a cross-validation that the others do not determine.
 
-    Attributes: numbers: indices in `CrossValidation.blocks`, from 0.
+    Attributes:
+        numbers: indices in `CrossValidation.blocks`, from 0.
         expected: (blocks,), expected error of each prediction by the uncertainty of the parameters alone, in standard
             deviations of the noise.
         error: mean error of the other blocks, percent.

@@ -32,14 +32,14 @@ class Breakaway:
     Attributes:
         joint: name of the joint.
         static: friction just before a start, median over the starts, N m or N.
-        deviation: standard error of `static`.
+        std: standard error of `static`.
         above: excess of `static` over the friction at low speed, Fb of `BreakawayFriction`.
         starts: number of starts.
     """
 
     joint: str
     static: float
-    deviation: float
+    std: float
     above: float
     starts: int
 
@@ -55,7 +55,7 @@ class _Start:
 
     rows: slice
     begin: float
-    way: float
+    direction: float
 
 
 def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
@@ -77,8 +77,8 @@ def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
         static = float(median(values))
         slow = float(friction_at(estimate, j, own[j], np.array([1e-6]))[0][0])
         spread = 1.4826 * float(median(np.abs(values - static)))
-        deviation = 1.2533 * spread / float(np.sqrt(len(values)))  # standard error of a median
-        found.append(Breakaway(names[j], static, deviation, max(static - slow, 0.0), len(values)))
+        std = 1.2533 * spread / float(np.sqrt(len(values)))  # standard error of a median
+        found.append(Breakaway(names[j], static, std, max(static - slow, 0.0), len(values)))
     return tuple(found)
 
 
@@ -94,7 +94,7 @@ def _friction_at(estimate: Estimate, j: int, own: Bools, log: Samples, raw: Reco
     dq[:, j] = ddq[:, j] = 0.0
     rest = np.asarray(estimate.predict(log.q, dq, ddq))[:, j] - friction_at(estimate, j, own, dq[:, j])[0]
     friction = raw.tau[:, j] - at_times(raw.t, log.t, rest[:, None])[:, 0]
-    return np.array([_at_begin(raw.t[one.rows] - one.begin, friction[one.rows]) * one.way for one in starts])
+    return np.array([_at_begin(raw.t[one.rows] - one.begin, friction[one.rows]) * one.direction for one in starts])
 
 
 def _at_begin(t: Array, x: Array) -> float:
@@ -112,14 +112,14 @@ def _starts(t: Array, q: Array) -> list[_Start]:
     still = max(_REST_NOISE_STD * noise, 1e-9 * float(np.ptp(q)))
     found = []
     for since, k in departures(np.ascontiguousarray(q[:len(q) - after]), still, rows).tolist():
-        way = float(np.sign(q[k] - q[since]))
+        direction = float(np.sign(q[k] - q[since]))
         origin = float(np.mean(q[since:k - rows // 2]))
         near = slice(max(k - 3 * after, since), k + after)
-        begin = _begin(t[near], (q[near] - origin) * way, k - near.start)
+        begin = _begin(t[near], (q[near] - origin) * direction, k - near.start)
         stop = min(int(np.searchsorted(t, begin)), k - 1)
         own = slice(max(stop - before, since), stop)
         if own.stop - own.start >= before // 2:
-            found.append(_Start(own, begin, way))
+            found.append(_Start(own, begin, direction))
     return found
 
 
@@ -143,13 +143,14 @@ def _departures(q: Array, still: float, rows: int, out: Ints) -> int:
     return count
 
 
-def _begin(t: Array, way: Array, first: int) -> float:
-    """Return the start time of a motion `way` (rows,) at times t, from a fit with the square and the cube of the time.
-    The square describes a jump of the acceleration as friction drops, the cube a smooth start. first: a moving row."""
+def _begin(t: Array, travel: Array, first: int) -> float:
+    """Return the start time of a motion `travel` (rows,) at times t, from a fit with the square and the cube of the
+    time. The square describes a jump of the acceleration as friction drops, the cube a smooth start.
+    first: a moving row."""
     lost = []
     for start in t[:first + 1]:
         since = np.maximum(t - start, 0.0)
         columns = np.column_stack([since ** 2, since ** 3])
-        values = np.maximum(np.linalg.lstsq(columns / columns[-1], way, rcond=None)[0], 0.0)
-        lost.append(float(np.sum((way - columns / columns[-1] @ values) ** 2)))
+        values = np.maximum(np.linalg.lstsq(columns / columns[-1], travel, rcond=None)[0], 0.0)
+        lost.append(float(np.sum((travel - columns / columns[-1] @ values) ** 2)))
     return float(t[int(np.argmin(lost))])

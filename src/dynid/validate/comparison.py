@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _SAME_GEOMETRY = 1e-6  # m, and rotation matrix entries: largest difference between joint poses of the same robot
 _SIGNIFICANT_STD = 3.0  # combined standard errors above which two values differ significantly
-_COMPARED_SET = record("ComparedSet", reason=str, torque_error=float | None, forces_apart=list[float])
-_REASON = record("ComparedReason", sets=list[str], largest_force_apart=float)
+_COMPARED_SET = record("ComparedSet", reason=str, torque_error=float | None, force_differences=list[float])
+_REASON = record("ComparedReason", sets=list[str], largest_force_difference=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class EstimateComparison:
     Attributes:
         values_a, values_b, std_a, std_b: (k,), values and standard errors in `units`.
         difference: (k,), b - a.
-        apart: (k,), difference in combined standard errors, nan if these are zero. Estimates from the same data have
+        z_scores: (k,), difference in combined standard errors, nan if these are zero. Estimates from the same data have
             common noise, so the combined standard error is an upper bound.
         only_a, only_b: base parameters that the other estimate does not have.
         predictions: torque predictions of both estimates on each given log.
@@ -73,7 +73,7 @@ class EstimateComparison:
     std_a: Array
     std_b: Array
     difference: Array
-    apart: Array
+    z_scores: Array
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     predictions: tuple[tuple[Reconstruction, Reconstruction], ...]
@@ -83,13 +83,13 @@ class EstimateComparison:
     @property
     def different(self) -> tuple[str, ...]:
         """Parameters that differ by more than three combined standard errors, the largest difference first."""
-        order = np.argsort(-np.abs(np.nan_to_num(self.apart)))
-        return tuple(self.names[i] for i in order if abs(np.nan_to_num(self.apart[i])) > _SIGNIFICANT_STD)
+        order = np.argsort(-np.abs(np.nan_to_num(self.z_scores)))
+        return tuple(self.names[i] for i in order if abs(np.nan_to_num(self.z_scores[i])) > _SIGNIFICANT_STD)
 
     @property
-    def rms_apart(self) -> float | None:
-        """Root mean square of `apart`: about 1 for independent estimates that differ only by noise."""
-        known = self.apart[np.isfinite(self.apart)]
+    def rms_z_score(self) -> float | None:
+        """Root mean square of `z_scores`: about 1 for independent estimates that differ only by noise."""
+        known = self.z_scores[np.isfinite(self.z_scores)]
         return float(np.sqrt(np.mean(known ** 2))) if len(known) else None
 
     def table(self) -> str:
@@ -97,10 +97,10 @@ class EstimateComparison:
         a, b = self.method_a, self.method_b
         b = b if a != b else f"{b} (b)"
         width = max([len(name) for name in self.names] + [9])
-        lines = [f"{'':{width}}  {a:>12}  {'std error':>10}  {b:>12}  {'std error':>10}  {'difference':>11}  apart"]
+        lines = [f"{'':{width}}  {a:>12}  {'std error':>10}  {b:>12}  {'std error':>10}  {'difference':>11}  z score"]
         for i, name in enumerate(self.names):
-            far = f"{self.apart[i]:+.1f}" if np.isfinite(self.apart[i]) else "-"
-            mark = " *" if abs(np.nan_to_num(self.apart[i])) > _SIGNIFICANT_STD else ""
+            far = f"{self.z_scores[i]:+.1f}" if np.isfinite(self.z_scores[i]) else "-"
+            mark = " *" if abs(np.nan_to_num(self.z_scores[i])) > _SIGNIFICANT_STD else ""
             lines.append(f"{name:{width}}  {self.values_a[i]:>12.5g}  {self.std_a[i]:>10.2g}  "
                          f"{self.values_b[i]:>12.5g}  {self.std_b[i]:>10.2g}  {self.difference[i]:>+11.3g}  "
                          f"{far:>5}{mark}")
@@ -116,12 +116,12 @@ class EstimateComparison:
         return "\n".join(lines)
 
     @output_fields(own_fields=True, torques=list[TorqueDifference], predictions=list[dict[str, Reconstruction]],
-                   different=list[str], rms_apart=float | None)
+                   different=list[str], rms_z_score=float | None)
     def to_dict(self) -> dict[str, Any]:
         kept = {key: value for key, value in vars(self).items() if key not in ("predictions", "torques")}
         return plain(kept | {"torques": [vars(one) for one in self.torques],
                              "predictions": [{"a": a.to_dict(), "b": b.to_dict()} for a, b in self.predictions],
-                             "different": self.different, "rms_apart": self.rms_apart})
+                             "different": self.different, "rms_z_score": self.rms_z_score})
 
 
 def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Sequence[Samples] = (),
@@ -135,20 +135,22 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
     require_type((estimate_a, estimate_b), Estimate, "compare", "compare(dynid.load('a'), dynid.load('b'))")
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     _check_robots(estimate_a, estimate_b)
-    ground = _ground(estimate_a, estimate_b)
+    first, second = (set(one.base.parameters.names) for one in (estimate_a, estimate_b))
+    ground = estimate_b.base if first < second else estimate_a.base
     a, b = _on(ground, estimate_a), _on(ground, estimate_b)
     both = a.known & b.known
     std_a, std_b = (np.sqrt(np.maximum(one.variance[both], 0.0)) for one in (a, b))
     difference, combined = b.values[both] - a.values[both], np.sqrt(std_a ** 2 + std_b ** 2)
-    apart = np.where(combined > 0, difference / np.where(combined > 0, combined, 1.0), np.nan)
+    z_scores = np.where(combined > 0, difference / np.where(combined > 0, combined, 1.0), np.nan)
     names = tuple(name for name, yes in zip(ground.names, both, strict=True) if yes)
     pairs = tuple((reconstruct(estimate_a, part), reconstruct(estimate_b, part)) for part in parts)
+    differences = [_on_log(*pair) for pair in pairs]
     return EstimateComparison(
         estimate_a.method, estimate_b.method, names,
         tuple(unit for unit, yes in zip(ground.units, both, strict=True) if yes),
-        a.values[both], b.values[both], std_a, std_b, difference, apart, a.only(b, names), b.only(a, names), pairs,
-        tuple(_agreement(*pair) for pair in pairs),
-        (*_in_training(ground, a, b, training), *(_on_log(*pair) for pair in pairs)))
+        a.values[both], b.values[both], std_a, std_b, difference, z_scores, a.only(b, names), b.only(a, names), pairs,
+        tuple(share for _, share in differences),
+        (*_in_training(ground, a, b, training), *(one for one, _ in differences)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +193,6 @@ def _unlike(one: Robot, other: Robot) -> str:
     return ""
 
 
-def _ground(a: Estimate, b: Estimate) -> BaseParameters:
-    """Return the common base parameters in which two estimates are compared."""
-    first, second = set(a.base.parameters.names), set(b.base.parameters.names)
-    return b.base if first < second else a.base
-
-
 def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
     """Return an estimate expressed in the base parameters `ground`."""
     base, names = estimate.base, ground.names
@@ -220,7 +216,7 @@ def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
 def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Sequence[Regression | None]
                  ) -> list[TorqueDifference]:
     """Return the difference in torque along the motion of a compressed regression, R_j (beta_b - beta_a), in the common
-    base parameters; None if an estimate has other parameters."""
+    base parameters; empty if an estimate has other parameters."""
     fold = next((one for one in training if one is not None and np.array_equal(
         one.base.independent, ground.independent) and one.base.parameters.names == ground.parameters.names), None)
     if fold is None or a.own or b.own:
@@ -233,19 +229,14 @@ def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Seque
                              np.sqrt(power / rows))]
 
 
-def _on_log(a: Reconstruction, b: Reconstruction) -> TorqueDifference:
+def _on_log(a: Reconstruction, b: Reconstruction) -> tuple[TorqueDifference, float | None]:
+    """Return the difference in torque of two predictions of a log, of each joint and over all joints in percent."""
     pairs = list(zip(a.series, b.series, strict=True))
     rows = np.maximum(sum(x.keep.sum(axis=0) for x, _ in pairs), 1.0)
-    gone = sum(np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2, axis=0) for x, y in pairs)
-    power = sum(np.sum(np.where(x.keep, x.measured, 0.0) ** 2, axis=0) for x, _ in pairs)
-    return TorqueDifference(a.source, a.names, np.sqrt(gone / rows), np.sqrt(power / rows))
-
-
-def _agreement(a: Reconstruction, b: Reconstruction) -> float | None:
-    apart = sum(float(np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2))
-                for x, y in zip(a.series, b.series, strict=True))
-    power = sum(float(np.sum(np.where(x.keep, x.measured, 0.0) ** 2)) for x in a.series)
-    return finite(100.0 * np.sqrt(apart / power)) if power > 0 else None
+    gone = np.sum([np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2, axis=0) for x, y in pairs], axis=0)
+    power = np.sum([np.sum(np.where(x.keep, x.measured, 0.0) ** 2, axis=0) for x, _ in pairs], axis=0)
+    share = finite(100.0 * np.sqrt(gone.sum() / power.sum())) if power.any() else None
+    return TorqueDifference(a.source, a.names, np.sqrt(gone / rows), np.sqrt(power / rows)), share
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,9 +262,9 @@ class SetComparison:
         true = self.torques[self.reference]
         return float(100.0 * np.linalg.norm(self.torques[name] - true) / max(float(np.linalg.norm(true)), 1e-300))
 
-    def forces_apart(self, name: str) -> Array:
+    def force_differences(self, name: str) -> Array:
         """Return the largest difference of the force at each joint from that of the reference (joints,), N."""
-        return self.wrenches.apart(name, self.reference)
+        return self.wrenches.difference(name, self.reference)
 
     @property
     def by_reason(self) -> dict[Reason, list[str]]:
@@ -288,9 +279,10 @@ class SetComparison:
         """Return the comparison of parameter sets as plain data for JSON."""
         return {"reference": self.reference,
                 "sets": {one.name: {"reason": one.reason, "torque_error": self.torque_error(one.name),
-                                    "forces_apart": self.forces_apart(one.name).tolist()} for one in self.sets},
-                "by_reason": {reason: {"sets": names, "largest_force_apart": max(
-                    float(self.forces_apart(name).max()) for name in names)} for reason, names in
+                                    "force_differences": self.force_differences(one.name).tolist()}
+                         for one in self.sets},
+                "by_reason": {reason: {"sets": names, "largest_force_difference": max(
+                    float(self.force_differences(name).max()) for name in names)} for reason, names in
                     self.by_reason.items()}}
 
 

@@ -158,7 +158,8 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     own = reconstruct(estimate, problem.data, for_tests=True) if reconstruction is None else reconstruction
     others = [validation] if isinstance(validation, Samples | Reconstruction) else validation
     tried = tuple(one if isinstance(one, Reconstruction) else reconstruct(estimate, one) for one in others)
-    free = _has_free_base(problem)
+    robot = complete(problem.model).robot
+    free = robot is not None and robot.has_free_base
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
                 () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
@@ -173,11 +174,6 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
     summary = summarize(estimate, own, case.validations, cross, [*wrong, *seldom], corrected, case.excitation, alone)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
-
-
-def _has_free_base(problem: Problem) -> bool:
-    robot = complete(problem.model).robot
-    return robot is not None and robot.has_free_base
 
 
 def _missing(excited: DataExcitation) -> Iterator[Finding]:
@@ -230,12 +226,12 @@ def _identified(case: Case) -> Iterator[Finding]:
             "or the analytic centre could be computed: base parameters and torques are those of the best physically "
             "consistent robot, but these values are only one choice; give masses or limits of links to restrict them"),
             "not filled", parameters=hidden)
-    factor = float(case.estimate.uncertainty.facts.get("deviation_inflation", 1.0))
+    factor = float(case.estimate.uncertainty.facts.get("std_inflation", 1.0))
     if factor > _MIN_INFLATION_REPORTED and diagnostics.get("relative_error", 1.0) > _EXACT_FIT_PERCENT:
         yield Finding("residuals-correlated", "identified", "info", sentence(
             f"Residuals are correlated in time: standard errors that ignore this would be {factor:.1f} times too "
             "small"),
-            "deviations", evidence={"deviation_inflation": factor})
+            "deviations", evidence={"std_inflation": factor})
 
 
 def _errors(case: Case) -> Iterator[Finding]:
@@ -279,10 +275,10 @@ def _choice(case: Case) -> Iterator[Finding]:
 
 def _needless_friction(case: Case) -> Iterator[Finding]:
     """Return findings on friction terms that cross-validation does not distinguish from simpler ones, one per kind."""
-    found = [one for one in friction_worths(case.problem, case.estimate) if not one.told]
+    found = [one for one in friction_worths(case.problem, case.estimate) if not one.is_resolved]
     for kind in dict.fromkeys(one.worth.term for one in found):
         own = [one for one in found if one.worth.term == kind]
-        yield Finding("friction-not-told", "validation", "info", sentence(
+        yield Finding("friction-unresolved", "validation", "info", sentence(
             f"The data do not distinguish the friction '{kind}' of "
             f"{joints_listed([one.joint for one in own])} from simpler "
             "friction: it does not reduce the cross-validation error "

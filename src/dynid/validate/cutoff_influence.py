@@ -24,7 +24,8 @@ _CUTOFF_FACTORS = (0.5, 2.0)
 _FALLBACK = "wls"  # replaces methods that read the data again, which would take too long
 
 
-_CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[float | None], percent=list[float | None])
+_CHANGES = record("CutoffChanges", values=list[float | None], standard_errors=list[float | None],
+                  percent=list[float | None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class CutoffDependence:
     is_chosen: bool = False
 
     @property
-    def deviations(self) -> Array:
+    def standard_errors(self) -> Array:
         """Changes (k, base) of the parameters in standard errors; zero for parameters that are not identified."""
         return np.where(self.std > 0, (self.at - self.values) / np.where(self.std > 0, self.std, 1.0), 0.0)
 
@@ -76,7 +77,7 @@ class CutoffDependence:
     @output_fields(method=str, cutoff=float | None, others=list[float | None], torque_change=list[float | None],
                    relative_error=float | None, refused=list[bool], parameters=map_of(_CHANGES))
     def to_dict(self) -> dict[str, Any]:
-        moves = {name: plain({"values": self.at[:, i], "deviations": self.deviations[:, i],
+        moves = {name: plain({"values": self.at[:, i], "standard_errors": self.standard_errors[:, i],
                               "percent": self.percent[:, i]})
                  for i, name in enumerate(self.names) if np.isfinite(self.std[i])}
         return plain({"method": self.method, "cutoff": self.cutoff, "others": self.others,
@@ -152,7 +153,7 @@ def _values(problem: Problem, method: str, options: Mapping[str, Any], refit: Ca
 
 
 def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str, Any], cutoff: float) -> Array:
-    """Return standard errors (base,) of a method at a cut-off; infinite if not identified, None if the method fails."""
+    """Return standard errors (base,) of a method at a cut-off; infinite if not identified, zero if the method fails."""
     fold = folds.at(cutoff, np.inf)  # all rows, because their autocorrelation affects the standard errors
     assert fold is not None  # the values at this cut-off were computed before
     part = replace(problem, regression=replace(fold, base=problem.base), data=folds.samples(cutoff),

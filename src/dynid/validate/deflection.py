@@ -21,6 +21,7 @@ from dynid.model import FlexibleModel
 from dynid.output_fields import output_fields, record
 from dynid.plain import finite
 from dynid.recording import Recording, Samples
+from dynid.recording.preparation.selection import inside_borders
 from dynid.recording.sample_preparation import filtered_again
 from dynid.regression.autocorrelation import correlated_covariance
 from dynid.signals import at_times
@@ -112,11 +113,8 @@ def _signals(estimate: Estimate, samples: Samples, log: Recording, sensed: bool)
         assert isinstance(model, FlexibleModel)
         low = filtered_again(samples, np.asarray(samples.measured_tau))[0][:, links:]
         torque = low - _motor_torque(model, estimate.full, samples)
-    inside = np.zeros(len(samples), dtype=bool)
     border = round(float(samples.settings.get("border", 0.0)) * samples.rate)
-    for start, stop in samples.segments:
-        inside[start + border:stop - border] = True
-    keep = np.repeat(inside[:, None], bend.shape[1], axis=1)
+    keep = np.repeat(inside_borders(samples.segments, len(samples), border)[:, None], bend.shape[1], axis=1)
     return bend, rate, torque, keep if sensed else keep & samples.keep[:, every]
 
 

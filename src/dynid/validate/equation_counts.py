@@ -67,9 +67,6 @@ class MovingError:
     low_passed: float | None
     raw: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
-
 
 @dataclass(frozen=True)
 class MovingErrors:

@@ -76,7 +76,7 @@ class ExcitedParameter:
         sensitivity: RMS torque per unit of the parameter, over the equations it affects.
         torque: RMS torque of its value.
         signal: magnitude of its value over its standard error if all others were known.
-        apart: share of its column that is independent of the others, 0 to 1.
+        independent_share: share of its column that is independent of the others, 0 to 1.
         doubt: torque of one standard error, percent of the torque of the joint it affects most.
         confounded: parameters it cannot be distinguished from.
         lacking: whether a better motion is recommended; a parameter that is known to be small needs none.
@@ -91,7 +91,7 @@ class ExcitedParameter:
     sensitivity: float
     torque: float | None
     signal: float | None
-    apart: float
+    independent_share: float
     doubt: float | None
     confounded: tuple[str, ...]
     lacking: bool
@@ -131,8 +131,8 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     weights = joint_weights(regression)
     r = regression.stack(weights).r
     norms = np.linalg.norm(r, axis=0)
-    [now] = side_by_side(deviations, [r], threads=1)
-    apart = np.where(norms > 0, 1.0 / np.maximum(norms * now, 1.0), 0.0)
+    [now] = side_by_side(standard_errors, [r], threads=1)
+    independent_share = np.where(norms > 0, 1.0 / np.maximum(norms * now, 1.0), 0.0)
     rows = np.array(regression.rows, dtype=float)
     power, seen, torque_share = (np.zeros(len(names)) for _ in range(3))
     for factor, count in zip(regression.factors, rows, strict=True):
@@ -167,9 +167,9 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
         found.append(ExcitedParameter(
             name, problem.base.expressions[i], status, value, finite(std[i]), float(sensitivity[i]),
             None if value is None else abs(value) * float(sensitivity[i]),
-            None if value is None else finite(abs(value) * float(norms[i])), float(np.clip(apart[i], 0.0, 1.0)),
-            finite(doubt[i]), alike, bool(weak[i] or not known[i]), remedy,
-            _sentence(name, status, value, float(std[i]), bool(norms[i] > 0), alike, remedy)))
+            None if value is None else finite(abs(value) * float(norms[i])),
+            float(np.clip(independent_share[i], 0.0, 1.0)), finite(doubt[i]), alike, bool(weak[i] or not known[i]),
+            remedy, _sentence(name, status, value, float(std[i]), bool(norms[i] > 0), alike, remedy)))
     return DataExcitation(tuple(found), motions)
 
 
@@ -201,7 +201,7 @@ def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[Joint
     return found
 
 
-def deviations(r: Array) -> Array:
+def standard_errors(r: Array) -> Array:
     """Return standard errors of all parameters from a weighted triangular factor; very large if unexcited."""
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR_SHARE)
@@ -258,7 +258,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
             block = np.zeros((len(q), len(problem.base)))
             block[:, layout.columns[j]] = weights[j] * np.sqrt(count) * entries[layout.joint(j)][:-1].T
             rows.append(block)
-        return deviations(triangular(np.vstack(rows)))[wanted]
+        return standard_errors(triangular(np.vstack(rows)))[wanted]
 
     kinds: tuple[Kind, ...] = ("wider", "faster", "harder")
     # A joint at rest may use its whole range; a joint that already uses its limits is not asked for more.

@@ -24,14 +24,14 @@ class FrictionShape:
 
     Attributes:
         joint: name of the joint.
-        velocity, torque, deviation: (points,), the curve and its standard error, rad/s or m/s and N m or N.
+        velocity, torque, std: (points,), the curve and its standard error, rad/s or m/s and N m or N.
         centres, medians, low, high: (bins,), velocities of the bins, and medians and quartiles of the data in each.
     """
 
     joint: str
     velocity: Array
     torque: Array
-    deviation: Array
+    std: Array
     centres: Array
     medians: Array
     low: Array
@@ -51,11 +51,11 @@ def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]
         # Points are denser near zero velocity, where friction changes sign.
         half = top * np.linspace(0.0, 1.0, _CURVE_POINTS // 2 + 1)[1:] ** 2
         grid = np.concatenate([-half[::-1], half])
-        torque, deviation = friction_at(estimate, j, own[j], grid)
+        torque, std = friction_at(estimate, j, own[j], grid)
         edges = top * np.linspace(0.0, 1.0, _VELOCITY_BINS + 1) ** 2
         edges = np.concatenate([-edges[:0:-1], edges])
         data = left + friction_at(estimate, j, own[j], speeds)[0]
-        found.append(FrictionShape(name, grid, torque, deviation, *_binned(speeds, data, edges)))
+        found.append(FrictionShape(name, grid, torque, std, *_binned(speeds, data, edges)))
     return tuple(found)
 
 

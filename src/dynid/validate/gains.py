@@ -68,7 +68,7 @@ class Gain:
 
 def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
     """Return the scale of every joint's torque relative to the other joints and to the nominal model."""
-    inflation = max(1.0, float(estimate.uncertainty.facts.get("deviation_inflation", 1.0)))
+    inflation = max(1.0, float(estimate.uncertainty.facts.get("std_inflation", 1.0)))
     if problem not in _gains_of_independent_rows:
         _gains_of_independent_rows[problem] = _for_independent_rows(problem)
 

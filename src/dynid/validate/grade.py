@@ -53,7 +53,7 @@ LIMITED = frozenset({"joint-at-rest", "does-not-carry-over", "overfit", "another
                      "unrepeated-block", "unexplained-misfit"})
 # Consequences of a cause in residuals, limits and comparisons.
 CONSEQUENCES = UNPHYSICAL | {"position-beyond-limits", "velocity-beyond-limits", "large-offset", "cutoff-dependent",
-                             "low-r2", "residuals-coloured", "residual-outliers", "odd-block",
+                             "low-r2", "residuals-autocorrelated", "residual-outliers", "odd-block",
                              "parameters-not-constant", "does-not-carry-over", "overfit"}
 MISSING_TERM = "residual-follows-"
 BAD_ROWS = frozenset({"encoder-stuck", "torque-saturated"})  # rows with wrong positions or torques

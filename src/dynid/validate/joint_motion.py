@@ -16,7 +16,7 @@ from dynid.order_statistics import quantile
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
-from dynid.recording.preparation.selection import AT_REST
+from dynid.recording.preparation.selection import AT_REST, true_ranges
 from dynid.validate.words import joint_label, listed
 
 _USED_LIMIT_SHARE = 0.9  # share of a limit above which it counts as fully used
@@ -195,7 +195,7 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
         moving = dq[np.abs(dq) > 0.05 * top[0][j]] if top[0][j] > 0 else np.zeros(0)
         slow, fast = (quantile(np.abs(moving), share) if len(moving) else 0.0 for share in (0.25, 0.9))
         lower, upper, velocity, acceleration, effort = (
-            None if robot is None else _limit(robot.limit(which)[j])
+            None if robot is None or not np.isfinite(value := robot.limit(which)[j]) or value == 0 else float(value)
             for which in ("lower", "upper", "velocity", "acceleration", "effort"))
         unit = "" if robot is None else "m" if robot.joints[j].prismatic else "rad"
         found.append(JointMotion(
@@ -204,10 +204,6 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
             velocity, acceleration, unit, (usual[0], usual[1], usual[2]), float(top[2][j]), effort,
             robot is not None and j < robot.free_coordinates))
     return tuple(found)
-
-
-def _limit(value: Array) -> float | None:
-    return float(value) if np.isfinite(value) and value != 0 else None
 
 
 def in_motion(samples: Samples) -> Bools:
@@ -220,8 +216,7 @@ def in_motion(samples: Samples) -> Bools:
     least, moving = max(2, round(STANDSTILL_SECONDS * samples.rate)), np.ones(slow.shape, dtype=bool)
     beside = 2 * samples.decimated_by
     for j in range(samples.dof):
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], slow[:, j], [False]]).astype(np.int8)))
-        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        for start, stop in true_ranges(slow[:, j]):
             if stop - start >= least:  # decimation mixes its torques with those of neighbouring rows
                 moving[max(start - beside, 0):stop + beside, j] = False
         if np.mean(moving[:, j]) < MIN_MOVING_SHARE:

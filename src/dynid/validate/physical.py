@@ -212,7 +212,7 @@ class WrenchComparison:
     forces: Array
     moments: Array
 
-    def apart(self, name: str, other: str) -> Array:
+    def difference(self, name: str, other: str) -> Array:
         """Return the largest difference of the force norms of two sets at each joint (joints,), N."""
         one, two = (self.forces[self.names.index(x)] for x in (name, other))
         return np.asarray(np.abs(one - two).max(axis=0))
@@ -313,9 +313,9 @@ class Physics:
         if self.forces is None:
             return ()
         file, identified = (self.forces.forces[self.forces.names.index(x)].max(axis=0) for x in (_FILE, _IDENTIFIED))
-        apart = self.forces.apart(_IDENTIFIED, _FILE)
+        difference = self.forces.difference(_IDENTIFIED, _FILE)
         return tuple({"joint": name, "file": float(file[j]), "identified": float(identified[j]),
-                      "difference": float(apart[j])} for j, name in enumerate(self.forces.joints))
+                      "difference": float(difference[j])} for j, name in enumerate(self.forces.joints))
 
     @output_fields(possible=bool, violations=array_of(VIOLATION), links=list[LinkPhysics],
                    positive_inertia_share=float | None, postures=int, free_fall=_FALL | None, forces=array_of(_FORCES))

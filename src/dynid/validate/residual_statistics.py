@@ -33,8 +33,8 @@ from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.sampled_rows import RowChoice, SampledRows, take_rows
 from dynid.validate.thresholds import (
+    AUTOCORRELATED_SHARE,
     CERTAIN_STRENGTH,
-    COLOURED_SHARE,
     FALSE_ALARM,
     PATTERN_BLOCKS,
     PATTERN_OF_OWN,
@@ -63,7 +63,8 @@ class Whiteness:
         statistic: Ljung-Box statistic over `degrees` lags that are multiples of step.
         p_value: probability of a larger statistic for white noise.
         predictable: share of the residual that its own past predicts.
-        coloured: whether the residual is called autocorrelated.
+        autocorrelated: whether the residual is autocorrelated: the p-value is below `FALSE_ALARM`, and `predictable` is
+            above `AUTOCORRELATED_SHARE`.
     """
 
     lags: Array
@@ -76,7 +77,7 @@ class Whiteness:
     degrees: int
     p_value: float
     predictable: float
-    coloured: bool
+    autocorrelated: bool
 
     @output_fields(own_fields=True, without=("lags", "autocorrelation"))
     def to_dict(self) -> dict[str, Any]:
@@ -146,8 +147,8 @@ class JointTests:
             said.append(Note(f"residual-follows-{cause.candidate}", sentence(
                 f"{who}'s residual {cause.seen}: {cause.hint} ({100 * cause.share:.0f} % of the residual, RMS "
                 f"{cause.torque:.2g}{' ' * bool(self.unit)}{self.unit})")))
-        if self.whiteness is not None and self.whiteness.coloured:
-            said.append(Note("residual-coloured", sentence(
+        if self.whiteness is not None and self.whiteness.autocorrelated:
+            said.append(Note("residual-autocorrelated", sentence(
                 f"{who}'s residual is autocorrelated: {100 * self.whiteness.predictable:.0f} % of it can be "
                 "predicted from its past")))
         if self.normality is not None and self.normality.shape != "normal":
@@ -176,22 +177,20 @@ class ResidualTests:
         return {"joints": [joint.to_dict() for joint in self.joints]}
 
 
-def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = FALSE_ALARM,
-                   coloured: float = COLOURED_SHARE, only: Collection[str] | None = None,
+def residual_tests(reconstruction: Reconstruction, *, only: Collection[str] | None = None,
                    earlier: tuple[Reconstruction, ResidualTests] | None = None) -> ResidualTests:
     """Test the residuals for whiteness, normality and known causes.
 
     Args:
         reconstruction: predictions with residuals.
-        lags: number of lags of the portmanteau statistic.
-        unlikely, coloured: a residual is called autocorrelated if the probability of whiteness is below `unlikely` and
-            its past predicts more than the share `coloured` of it.
         only: joints whose residuals are tested; default: all.
         earlier: tests of another estimate; if it has the same model and samples, results that do not depend on the
             estimate are reused.
     """
     estimate, names = reconstruction.estimate, reconstruction.names
-    series = [_while_moving(*pair) for pair in zip(reconstruction.series, reconstruction.samples, strict=True)]
+    # Only rows in which the joint moves are tested.
+    series = [replace(part, keep=part.keep & in_motion(log)[np.searchsorted(log.t, part.t)])
+              for part, log in zip(reconstruction.series, reconstruction.samples, strict=True)]
     rows = take_rows(RowChoice.of(estimate, reconstruction.samples), series, reconstruction.entries)
     before = {} if earlier is None or not _is_alike(earlier[0], reconstruction) else {
         one.joint: (earlier[1].rows, one.follows) for one in earlier[1].joints if one.follows}
@@ -211,8 +210,8 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_L
         follows = (refit_candidates(rows, j, names, turning, *before[fit.name]) if fit.name in before
                    else fit_candidates(rows, j, names, turning))
         strong = bool(follows) and _strong(follows[0], fit.torque_rms or 0.0, held)
-        return JointTests(fit.name, unit, whiteness(series, j, step, lags, unlikely, coloured),
-                          normality(series, j), follows, follows[0] if strong else None)
+        return JointTests(fit.name, unit, whiteness(series, j, step), normality(series, j), follows,
+                          follows[0] if strong else None)
 
     return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)), threads=1)), reconstruction), rows)
 
@@ -224,15 +223,10 @@ def _is_alike(one: Reconstruction, other: Reconstruction) -> bool:
             and all(x is y for x, y in zip(one.samples, other.samples, strict=True)))
 
 
-def _while_moving(part: Residuals, samples: Samples) -> Residuals:
-    """Return the residuals of a log in the rows in which the joint moves."""
-    return replace(part, keep=part.keep & in_motion(samples)[np.searchsorted(samples.t, part.t)])
-
-
 def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) -> tuple[JointTests, ...]:
     """Return the tests with the share of position noise in the residuals, if there is a significant candidate. A
     candidate that explains less than this share is not named, because the motion contains the same noise."""
-    if not any(one.explained_by is not None or (one.whiteness is not None and one.whiteness.coloured)
+    if not any(one.explained_by is not None or (one.whiteness is not None and one.whiteness.autocorrelated)
                for one in joints):
         return joints
     found = []
@@ -278,18 +272,11 @@ def _chi_square_tail(degrees: int, statistic: float) -> float:
     return min(chance, 1.0)
 
 
-def whiteness(
-    series: Sequence[Residuals],
-    j: int,
-    step: int,
-    lags: int = _PORTMANTEAU_LAGS,
-    unlikely: float = FALSE_ALARM,
-    coloured: float = COLOURED_SHARE,
-) -> Whiteness | None:
+def whiteness(series: Sequence[Residuals], j: int, step: int) -> Whiteness | None:
     """Return the whiteness of joint j's residuals; unused rows are gaps. step: see `filter_memory`."""
     longest = max(len(part.t) for part in series)
     rows = int(sum(part.keep[:, j].sum() for part in series))
-    degrees = min(lags, longest // step - 1, rows // (3 * step))
+    degrees = min(_PORTMANTEAU_LAGS, longest // step - 1, rows // (3 * step))
     if degrees < 2:
         return None
     reach = min(longest - 1, max(degrees, _AUTOREGRESSION_ORDER, _PORTMANTEAU_LAGS) * step)
@@ -314,7 +301,7 @@ def whiteness(
     shown = distinct(np.linspace(0, reach, min(reach + 1, MAX_LAGS_KEPT)).round().astype(int))
     return Whiteness(shown / part.rate, rho[shown], 1.96 / float(np.sqrt(independent)), step, independent,
                      float(min(effective, rows)), statistic, degrees, p_value, predictable,
-                     p_value < unlikely and predictable > coloured)
+                     p_value < FALSE_ALARM and predictable > AUTOCORRELATED_SHARE)
 
 
 def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | None:

@@ -12,7 +12,7 @@ from dynid.validate.thresholds import PATTERN_BLOCKS, ROBUST_GAIN
 
 _ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones and vice versa
 _REWEIGHTING_STEPS = 12  # iterations of reweighting
-OUTLIER_DEVIATIONS = 4.0  # robust standard deviations beyond which a residual is an outlier
+OUTLIER_STD = 4.0  # robust standard deviations beyond which a residual is an outlier
 _SLOWER_ERRORS = 2.0  # standard errors by which outliers must be slower than random rows to be due to reversals
 _NORMAL_MAD = 0.6745  # median absolute deviation of a standard normal distribution
 
@@ -25,7 +25,7 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
     """
     use = rows.keep[:, j]
     speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
-    far = size > OUTLIER_DEVIATIONS * median(size) / _NORMAL_MAD if len(size) else np.zeros(0, dtype=bool)
+    far = size > OUTLIER_STD * median(size) / _NORMAL_MAD if len(size) else np.zeros(0, dtype=bool)
     if not far.any() or _at_reversals(speed, far):
         return False
     columns, tau = rows.columns[j][use], rows.measured[use, j]

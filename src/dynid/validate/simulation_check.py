@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
@@ -67,7 +67,7 @@ class ResimulatedLog:
     reason: Note | None = None
 
     @property
-    def position_deviation(self) -> Array:
+    def position_rms(self) -> Array:
         """Root mean square of measured minus simulated position (dof,), rad or m."""
         return np.sqrt(np.mean((self.q - self.simulated_q) ** 2, axis=0))
 
@@ -80,7 +80,7 @@ class ResimulatedLog:
     def position_error(self) -> Array:
         """Position error in percent of the motion (dof,); nan for a joint at rest."""
         moves = np.ptp(self.q, axis=0) > AT_REST
-        return np.where(moves, 100.0 * self.position_deviation / np.where(moves, self.motion, 1.0), np.nan)
+        return np.where(moves, 100.0 * self.position_rms / np.where(moves, self.motion, 1.0), np.nan)
 
     @property
     def total_error(self) -> float:
@@ -137,7 +137,7 @@ class SimulationCheck:
             "notes": [note.to_dict() for note in self.notes],
             "position_error": None if log is None else finite(log.total_error),
             "position_error_per_joint": None if log is None else plain(log.position_error),
-            "position_rms_per_joint": None if log is None else plain(log.position_deviation),
+            "position_rms_per_joint": None if log is None else plain(log.position_rms),
             "torque_error": None if log is None or not feedback else finite(log.torque_error),
             "torque_error_per_joint": None if log is None or not feedback else plain(log.torque_error_per_joint),
         }
@@ -159,7 +159,7 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
             log = torque_driven(estimate, parts, horizon=horizon, most=max(1, int(steps / len(logs) / per_window)))
             found.append(SimulationCheck(source, "torque-driven", horizon, log, log.reason))
         except (ModelError, NotPossibleError) as error:
-            found.append(SimulationCheck(source, "torque-driven", horizon, None, _reason(error)))
+            found.append(SimulationCheck(source, "torque-driven", horizon, None, Note(error.code, str(error))))
         if controller is None:
             continue
         try:
@@ -177,7 +177,7 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
             log = closed_loop(estimate, recording, law)
             found.append(SimulationCheck(source, "closed-loop", None, log, notes=notes))
         except (ModelError, NotPossibleError) as error:
-            found.append(SimulationCheck(source, "closed-loop", None, None, _reason(error)))
+            found.append(SimulationCheck(source, "closed-loop", None, None, Note(error.code, str(error))))
     return tuple(found)
 
 
@@ -214,11 +214,11 @@ def closed_loop(estimate: Estimate, recording: Recording, controller: Controller
                    step=min(_MAX_STEP, 1.0 / reference.rate) if step is None else step)
     q, tau = (at_times(recording.t, run.t, x) for x in (run.q, run.tau))
     return ResimulatedLog("closed-loop", recording.t, recording.q, q, recording.tau, tau,
-                        np.array([[0, len(recording)]]), _names(recording.joints, recording.dof))
+                        np.array([[0, len(recording)]]), recording.joints or numbered_joints(recording.dof))
 
 
 def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, horizon: float = HORIZON,
-                  step: float | str | None = None, most: int | None = None) -> ResimulatedLog:
+                  most: int | None = None) -> ResimulatedLog:
     """Simulate the estimate under the measured torques, restarted from the filtered state every `horizon` seconds.
 
     Without feedback every error grows, that of gravity fastest. A short horizon distinguishes good from bad parameters;
@@ -228,7 +228,6 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         estimate: the estimate.
         samples: samples of one log, or of its pieces.
         horizon: time between restarts, s.
-        step: integration step, s.
         most: number of windows to simulate, spread evenly over the log; default: all.
     """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
@@ -259,7 +258,7 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         tried = [windows[k] for k in np.unique(np.linspace(0, len(windows) - 1, max(most, 1)).round().astype(int))]
     done, rows = [], 0
     broken: list[NotPossibleError] = []
-    for (part, first, last), found in zip(tried, _simulated(estimate, tried, step), strict=True):
+    for (part, first, last), found in zip(tried, _simulated(estimate, tried), strict=True):
         rows += last - first
         if isinstance(found, NotPossibleError):
             broken.append(found)
@@ -278,12 +277,11 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
                              f"counted: {broken[0].reason}; a shorter "
                              "horizon keeps more", {"broken": len(broken), "tried": len(tried)})
     return ResimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
-                        np.column_stack([ends[:-1], ends[1:]]), _names(parts[0].joints, parts[0].dof), len(windows),
-                        float(ends[-1] / rows), reason)
+                        np.column_stack([ends[:-1], ends[1:]]), parts[0].joints or numbered_joints(parts[0].dof),
+                        len(windows), float(ends[-1] / rows), reason)
 
 
-def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]],
-               step: float | str | None) -> Iterator[Array | NotPossibleError]:
+def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]]) -> Iterator[Array | NotPossibleError]:
     """Yield simulated positions (rows, dof) of each window from its first measured state, or an error."""
     from dynid.simulation import Reference, TorqueDriven
     from dynid.simulation.simulation import simulate_windows
@@ -298,7 +296,7 @@ def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]],
 
     for rate, own in groupby(windows, key=lambda window: window[0].rate):
         for found in simulate_windows(estimate.model, estimate.full, (drive(*window) for window in own),
-                                      step=min(_MAX_STEP, 1.0 / rate) if step is None else step):
+                                      step=min(_MAX_STEP, 1.0 / rate)):
             yield found if isinstance(found, NotPossibleError) else found.q
 
 
@@ -318,11 +316,3 @@ def _inside(part: Samples, start: int, stop: int) -> tuple[int, int]:
     """Return the row range of a segment without the unused rows at its ends, where filters are least accurate."""
     used = np.flatnonzero(part.keep[start:stop].any(axis=1))
     return (start + int(used[0]), start + int(used[-1]) + 1) if len(used) else (start, stop)
-
-
-def _reason(error: DynidError) -> Note:
-    return Note(error.code, str(error))
-
-
-def _names(joints: tuple[str, ...], dof: int) -> tuple[str, ...]:
-    return joints or numbered_joints(dof)

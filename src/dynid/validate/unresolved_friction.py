@@ -38,7 +38,7 @@ class FrictionWorth:
     parameters: tuple[str, ...]
 
     @property
-    def told(self) -> bool:
+    def is_resolved(self) -> bool:
         """Whether cross-validation distinguishes this friction term from simpler friction."""
         return self.worth.gain > max(TERM_GAIN, TERM_GAIN_ERRORS * self.worth.error)
 

@@ -215,17 +215,13 @@ def _robot_with(robot: Robot, fault: Fault, size: Array) -> Robot:
     named = robot.frame(fault.where)
     pose = named.pose.copy()
     if fault.code == "imu-mounting":
-        pose[:3, :3] = pose[:3, :3] @ _small_turn(size)
+        half = 0.5 * size
+        pose[:3, :3] = pose[:3, :3] @ dynamics.rotations(np.array([[*half, np.sqrt(1.0 - half @ half)]]))[0]
     else:
         pose[:3, 3] = pose[:3, 3] + pose[:3, :3] @ size
     moved = replace(named, pose=pose)
     others = tuple(one for one in robot.frames if one.name != named.name)
     return replace(robot, frames=(moved, *others))
-
-
-def _small_turn(vector: Array) -> Array:
-    x, y, z = 0.5 * vector
-    return np.asarray(dynamics.rotations(np.array([[x, y, z, np.sqrt(1.0 - x * x - y * y - z * z)]]))[0])
 
 
 def _tested(fault: Fault, derivative: Array, known: Array, r: Array, place: Array) -> _Tested | None:

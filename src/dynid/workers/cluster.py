@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from operator import getitem
 from typing import Any, TypeVar
 
 from dynid.errors import DynidError, NotPossibleError
@@ -43,7 +44,7 @@ class Cluster:
         self._client.close()
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Any]]:
-        """Yield index, report and future of the part of every item."""
+        """Yield, for every item, its index, its report, and the Dask future of its partial result."""
         out: dict[int, tuple[Any, Any]] = {}
         sent = left = 0
 
@@ -62,7 +63,7 @@ class Cluster:
 
     def add(self, one: Any, other: Any) -> Any:
         """Return a Dask future of the sum of two partial results."""
-        return self._client.submit(_summed, self._there, one, other, pure=False)
+        return self._client.submit(Job.summed, self._there, one, other, pure=False)
 
     def value(self, handle: Any) -> Any:
         """Wait for a future and return its part of the result."""
@@ -71,8 +72,8 @@ class Cluster:
 
     def _submit(self, item: Any) -> tuple[Any, Any]:
         """Return Dask futures of an item's report and of its partial result."""
-        found = self._client.submit(_performed, self._there, item, pure=False)
-        report, part = (self._client.submit(_of_pair, found, which, pure=False) for which in (0, 1))
+        found = self._client.submit(Job.perform, self._there, item, pure=False)
+        report, part = (self._client.submit(getitem, found, which, pure=False) for which in (0, 1))
         return report, part
 
     def _wait(self, look: Callable[[], Found]) -> Found:
@@ -159,18 +160,6 @@ def _done(futures: dict[int, Any], ordered: bool) -> list[int]:
 
 def _same(job: Job[Any, Any, Any]) -> Job[Any, Any, Any]:
     return job
-
-
-def _performed(job: Job[Any, Any, Any], item: Any) -> tuple[Any, Any]:
-    return job.perform(item)
-
-
-def _of_pair(pair: tuple[Any, Any], which: int) -> Any:
-    return pair[which]
-
-
-def _summed(job: Job[Any, Any, Any], one: Any, other: Any) -> Any:
-    return job.summed(one, other)
 
 
 def _check_cluster(client: Any, address: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dynid.errors import NotPossibleError
 
@@ -61,34 +61,22 @@ class Job(Generic[Shared, Item, Report]):
         return self.lost(item, why)
 
 
-class Engine(Protocol):
-    """Protocol of an executor of a job. A handle represents a part of the sum, which stays where it was computed."""
-
-    def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Any]]:
-        """Yield index, report and handle of every item, as they are finished or, if `ordered`, in their order."""
-        ...
-
-    def add(self, one: Any, other: Any) -> Any:
-        """Return a handle of the sum of two parts, which workers compute."""
-        ...
-
-    def value(self, handle: Any) -> Any:
-        """Return the partial result that a handle refers to."""
-        ...
-
-
 class Here:
-    """Executor that runs a job in this process, without workers."""
+    """Executor that runs a job in this process, without workers. Executors represent a part of the sum by a handle,
+    because the part stays where it was computed."""
 
     def __init__(self, job: Job[Any, Any, Any]) -> None:
         self._job = job
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Any]]:
+        """Yield index, report and handle of every item, as they are finished or, if `ordered`, in their order."""
         for k in range(len(items)):
             yield k, *self._job.perform(items[k])
 
     def add(self, one: Any, other: Any) -> Any:
+        """Return a handle of the sum of two parts."""
         return self._job.summed(one, other)
 
     def value(self, handle: Any) -> Any:
+        """Return the partial result that a handle refers to."""
         return handle

@@ -64,7 +64,7 @@ class Processes:
             _end(line, process)
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, PartialSum]]:
-        """Yield index, report and partial result of every item."""
+        """Yield, for every item, its index, its report, and its partial result."""
         self._items = items
         for taken in range(len(items)):
             self._end = min(len(items), taken + _MAX_ITEMS_AHEAD * self._count)

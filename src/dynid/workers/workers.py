@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dynid.threads import thread_count
 from dynid.workers.cluster import Cluster
-from dynid.workers.job import Engine, Here, Job
+from dynid.workers.job import Here, Job
+
+if TYPE_CHECKING:
+    from dynid.workers.processes import Processes
 
 Part = TypeVar("Part")
 Shared = TypeVar("Shared")
@@ -66,7 +69,7 @@ class Workers:
             total = tree.total()
             return None if total is None else engine.value(total)
 
-    def _engine(self, job: Job[Any, Any, Any], count: int) -> AbstractContextManager[Engine]:
+    def _engine(self, job: Job[Any, Any, Any], count: int) -> AbstractContextManager[Here | Cluster | Processes]:
         if self.scheduler is not None:
             return Cluster(job, self.scheduler, self.tls)
         processes = min(thread_count(self.processes), count)

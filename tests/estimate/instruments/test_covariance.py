@@ -62,7 +62,7 @@ def test_the_amplitude_of_residuals_follows_them_but_not_below_a_fifth() -> None
     size = np.where(T < 12.0, 0.02, 1.0)[:, None]
     low = equations(size * rng.normal(size=(ROWS, 2)))[1]
     amplitude = residual_amplitude(low)
-    share = amplitude[:, 20:1150] / low.deviation[:, None]
+    share = amplitude[:, 20:1150] / low.residual_std[:, None]
     assert np.all(share >= 0.2) and np.all(share < 0.23)  # a window of eleven rows has some spread by chance
     assert np.allclose(np.sqrt((amplitude[:, 1220:] ** 2).mean(axis=1)), 1.0, rtol=0.1)
 

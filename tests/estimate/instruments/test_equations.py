@@ -82,7 +82,7 @@ def test_the_projection_solves_the_weighted_instrumental_equations() -> None:
 
 def test_residuals_at_the_low_rate() -> None:
     found, dense = equations(None)
-    low = found.measured.logs[0]
+    low = found.logs[0]
     again = Instrumented(Measured(MODEL, BASE, at_low_rate([low])), found.motions, found.tapers)
     left = low_rate(again, BASE.reduce(THETA), low_rate_scale([low]))
     thin = Decimation(5)
@@ -94,7 +94,7 @@ def test_residuals_at_the_low_rate() -> None:
         assert np.allclose(left.z[j].T, rows[:, left.columns[j]], atol=1e-10)
         assert np.array_equal(left.kept[:, j], found.tapers[0][at, j])
     assert left.scale == 5.0
-    assert np.allclose(left.weights() * left.deviation, 1.0)
+    assert np.allclose(left.weights() * left.residual_std, 1.0)
 
 
 def test_known_parameters_are_taken_off_the_torque() -> None:

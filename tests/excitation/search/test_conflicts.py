@@ -9,7 +9,7 @@ from refusals import refused
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import HalfSpace, Limits, Search, Workspace, excite, inside_box
-from dynid.excitation.trajectories import family_named
+from dynid.excitation.trajectories.families import family_named
 from dynid.model import Model
 from dynid.robot import Robot
 

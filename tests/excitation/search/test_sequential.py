@@ -10,7 +10,7 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 
 from dynid.arrays import Array
 from dynid.excitation import Fourier, HalfSpace, Limits, Measurement, PriorKnowledge, Workspace
-from dynid.excitation.search import design_experiment
+from dynid.excitation.search.experiment_design import design_experiment
 from dynid.excitation.search.motion_problem import MotionProblem, local_maxima
 from dynid.excitation.search.sequential import QuadraticModel, descend
 from dynid.excitation.search.starts import Anchor, random_motion, safe_posture

@@ -7,7 +7,7 @@ import pytest
 
 from dynid import dynamics
 from dynid.excitation import Family, Fourier, FourierPlusQuintic, Limits, Measurement, PriorKnowledge, Splines
-from dynid.excitation.search import design_experiment
+from dynid.excitation.search.experiment_design import design_experiment
 from dynid.excitation.search.motion_problem import MotionProblem
 from dynid.excitation.search.starts import Anchor, best_random_motion, feasible_motion, random_motion, safe_posture
 from dynid.model import Model

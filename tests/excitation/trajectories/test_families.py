@@ -9,7 +9,7 @@ from scipy.interpolate import BSpline as ScipySpline
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import Family, Fourier, FourierPlusQuintic, Splines
-from dynid.excitation.trajectories import ConstrainedFamily, family_named
+from dynid.excitation.trajectories.families import ConstrainedFamily, family_named
 
 RNG = np.random.default_rng(1)
 FAMILIES: tuple[Family, ...] = (

@@ -8,7 +8,7 @@ from refusals import refused
 
 from dynid.errors import DynidError
 from dynid.excitation import BSpline, FourierQuintic, FourierSeries, Joined, Slowed, Trajectory, quintics
-from dynid.excitation.trajectories import quintic_between
+from dynid.excitation.trajectories.trajectory import quintic_between
 
 RNG = np.random.default_rng(1)
 

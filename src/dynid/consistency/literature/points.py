@@ -17,7 +17,6 @@ from dynid.consistency.consistency import Consistency
 from dynid.consistency.feasibility import TOLERANCE, nearest
 from dynid.consistency.fit import Fit
 from dynid.consistency.limits import Box
-from dynid.errors import ModelError
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
@@ -57,24 +56,18 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
     from scipy.optimize import nnls
 
     width = len(consistency.parameters)
-    columns, pieces, given = [], [], []
+    pieces, given = [], []
     known = {body: limit for body, limit in consistency.centres.items() if isinstance(limit, Box)} | dict(boxes or {})
+    default = Box(np.full(3, -DEFAULT_HALF_EDGE), np.full(3, DEFAULT_HALF_EDGE))
     for body, places in consistency.bodies.items():
-        default = Box(np.full(3, -DEFAULT_HALF_EDGE), np.full(3, DEFAULT_HALF_EDGE))
         matrix = point_matrix(known.get(body, default), count)
         wide = np.zeros((width, matrix.shape[1]))
         wide[places] = matrix
         pieces.append(wide)
         given.append(np.zeros(matrix.shape[1]) if prior is None else nominal_points(matrix, prior[0][places]))
-    inside = np.zeros(width, dtype=bool)
-    inside[consistency.places.ravel()] = True
-    for k in np.flatnonzero(~inside):
-        unit = np.zeros((width, 1))
-        unit[k] = 1.0
-        columns.append(unit)
-        if not consistency.parameters.positive[k]:
-            columns.append(-unit)  # an unconstrained variable is the difference of two non-negative ones
-    expand = np.hstack(pieces + columns)
+    others = np.setdiff1d(np.arange(width), consistency.places)
+    free = others[~consistency.parameters.positive[others]]  # each is the difference of two non-negative variables
+    expand = np.hstack([*pieces, np.eye(width)[:, others], -np.eye(width)[:, free]])
     matrix, rho = stacked.r @ base.matrix @ expand, stacked.rho
     if prior is not None:
         masses = np.concatenate(given)
@@ -85,26 +78,17 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
     return as_fit(consistency, base, stacked, expand @ (found / size), 1)
 
 
-def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, low: Array | None = None,
-            high: Array | None = None) -> Fit:
-    """Minimise |R K theta - rho|^2 with bounds low <= theta <= high (parameters,).
-
-    By default mass, diagonal inertias and friction are not negative.
-    """
+def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked) -> Fit:
+    """Minimise |R K theta - rho|^2 with masses, diagonal inertias and friction that are not negative."""
     from scipy.optimize import lsq_linear
 
     width = len(consistency.parameters)
-    least = np.full(width, -np.inf)
-    least[consistency.places[:, [0, 3, 5, 9]].ravel()] = 0.0
-    least[consistency.parameters.positive] = 0.0
-    lower = least if low is None else np.asarray(low, dtype=float)
-    upper = np.full(width, np.inf) if high is None else np.asarray(high, dtype=float)
-    if lower.shape != (width,) or upper.shape != (width,) or np.any(lower > upper):
-        raise ModelError(f"box limits must be {width} lower values and {width} upper values, each at least the lower "
-                         "one")
+    lower = np.full(width, -np.inf)
+    lower[consistency.places[:, [0, 3, 5, 9]].ravel()] = 0.0
+    lower[consistency.parameters.positive] = 0.0
     matrix = stacked.r @ base.matrix
     size = 1.0 / np.maximum(np.linalg.norm(matrix, axis=0), 1e-9)
-    found = lsq_linear(matrix * size, stacked.rho, (lower / size, upper / size), method="bvls" if width < 60 else "trf")
+    found = lsq_linear(matrix * size, stacked.rho, (lower / size, np.inf), method="bvls" if width < 60 else "trf")
     return as_fit(consistency, base, stacked, found.x * size, int(found.nit))
 
 

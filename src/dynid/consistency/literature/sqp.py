@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.fit import Fit
+from dynid.consistency.interior import scales
 from dynid.consistency.literature.points import as_fit, start_values
 from dynid.regression import BaseParameters, Stacked
 
@@ -22,17 +23,18 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
             prior: tuple[Array, float] | None = None, steps: int = 1) -> Fit:
     """Minimise |R K theta - rho|^2 by SLSQP with exact gradients of objective and constraints.
 
-    steps: 2 starts at the solution of a first problem, in which only masses and the diagonals of the inertias about the
-    centres of mass must be positive (Mata et al.). constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata
-    et al. 2005) of every body's matrix.
-    prior: prior values of base parameters (base,), NaN where unknown, and their common standard deviation s; adds
-    |(beta - K theta) / s|^2, the second part of eq. 2.69.
+    Args:
+        begin: initial parameters (parameters,), or None.
+        constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
+        iterations: largest number of iterations.
+        prior: values of base parameters (base,), NaN where unknown, and their common standard deviation s. It adds
+            |(beta - K theta) / s|^2, the second part of eq. 2.69.
+        steps: 2 starts at the solution of a first problem, in which only masses and diagonal inertias about the centres
+            of mass must be positive (Mata et al.).
     """
     from scipy.optimize import minimize
 
-    scale = np.ones(len(consistency.parameters))
-    for columns in consistency.bodies.values():
-        scale[columns] = [LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0]
+    scale = scales(consistency)
     size = np.sqrt(max(stacked.rest, 1e-12))
     matrix, rho = stacked.r @ base.matrix, stacked.rho
     if prior is not None:
@@ -41,10 +43,9 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
         rho = np.concatenate([rho, prior[0][told] / prior[1]])
     matrix, rho = matrix * scale / size, rho / size
     normal, right = matrix.T @ matrix, matrix.T @ rho
-    basis = consistency.basis / np.sqrt(np.outer(_units(consistency), _units(consistency)))
-    numbers = np.array([LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0])
-    basis = basis * numbers[:, None, None]
-    places = consistency.places
+    places, unit = consistency.places, np.where(np.arange(consistency.basis.shape[1]) < 3, LENGTH, 1.0)
+    # Unit of the entries of a body's matrix and of its ten parameters: one kilogram and one decimetre.
+    basis = consistency.basis / np.outer(unit, unit) * np.array([LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0])[:, None, None]
 
     def values(x: Array) -> Array:
         p = np.einsum("bk,kij->bij", x[places], basis)
@@ -93,11 +94,6 @@ def _diagonals(x: Array, places: Ints) -> tuple[Array, Array]:
             jacobian[b, 1 + axis, own[6 + np.array(others)]] = -2.0 * h[others] / mass
             jacobian[b, 1 + axis, own[9]] = square / mass ** 2 if x[own[9]] > _SMALLEST_MASS else 0.0
     return values.ravel(), jacobian.reshape(-1, len(x))
-
-
-def _units(consistency: Consistency) -> Array:
-    n = consistency.basis.shape[1]
-    return np.where(np.arange(n) < 3, LENGTH ** 2, 1.0)
 
 
 def _minors(p: Array) -> Array:

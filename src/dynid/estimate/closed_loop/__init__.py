@@ -6,7 +6,6 @@ from dynid.estimate.closed_loop.loop import (
     SimulatedRun,
     at_samples,
     closed_loop_facts,
-    friction_sign_unclear,
     make_loop,
     tracking,
 )
@@ -15,4 +14,4 @@ from dynid.estimate.closed_loop.start import AnyStart, LoopOptions, Start, first
 
 __all__ = [
     "AnyStart", "Log", "Loop", "LoopOptions", "SimulatedRun", "Start", "at_samples", "closed_loop_facts", "first_run",
-    "friction_sign_unclear", "law_of_log", "make_loop", "regular_parameters", "tracking"]
+    "law_of_log", "make_loop", "regular_parameters", "tracking"]

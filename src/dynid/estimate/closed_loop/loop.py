@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -146,8 +146,8 @@ class Loop:
         return self.assumed.computed_torque(model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
-        """Return whether sampled velocity feedback is stable: eigenvalues of period x M^-1 x kd must be well below 2.
-        """
+        """Return whether sampled velocity feedback is stable: eigenvalues of M^-1 kd times the sampling period must be
+        well below 2."""
         gains = law.gains(self.model.dof)
         if gains is None:
             return True
@@ -162,7 +162,8 @@ class Loop:
     def following_reference(self, log: Log, theta: Array, law: ControlLaw) -> Reference:
         """Return the log's reference, or one with which a robot of parameters theta follows the logged positions.
 
-        A loop without integral action lags under gravity and friction; the computed reference compensates for it.
+        A loop without integral action has a steady error under gravity and friction, which the computed reference
+        compensates.
         """
         if not log.from_positions:
             return log.reference
@@ -172,14 +173,18 @@ class Loop:
         return log.reference if found is None else found
 
     def friction_sign_unclear(self, log: Log, theta: Array | None, speeds: Sequence[Array]) -> Bools:
-        """Return the mask (samples, dof) of rows in which the sign of dry friction with parameters theta is uncertain
-        in one of the motions with given velocities (samples, dof)."""
-        directions, widths = friction_elements(self.model, theta, log.reference, self.step)
+        """Return the mask (samples, dof) of rows in which the sign of dry friction with parameters theta is uncertain.
+        speeds (samples, dof), one array per motion: a row is masked if the sign is uncertain in any of these motions.
+        """
+        dof = self.model.dof
+        directions, widths = (np.eye(dof), np.zeros(dof)) if theta is None else dry_elements(
+            self.model, theta, log.reference, self.step, steps=False)
         return friction_sign_unclear(directions, widths, speeds)
 
 
 def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
-    """Return the loop of a problem, with references of its logs or computed from the positions."""
+    """Return the closed loop of a problem. Its references are those of the logs, or computed from the measured
+    positions."""
     parts, dof = problem.data, problem.model.dof
     given = controller or problem.controller
     assumed = _assumed_poles(dof, min(part.rate for part in parts)) if given is None else None
@@ -232,52 +237,26 @@ _INERTIA_SEARCH_RATIO = 1e3  # largest ratio to the inertia kd^2 / kp of a well-
 _COARSE_GRID_POINTS, _FINE_GRID_POINTS = 49, 21
 
 
-@dataclass(frozen=True)
-class JointLoop:
-    """Controller gains of one joint, for a linear model of its closed loop."""
+def loop_response(numerator: Sequence[float], denominator: Sequence[float], reference: Array, rate: float) -> Array:
+    """Return the response (ticks,) of a linear loop of unit static gain to a reference (ticks,) at `rate` Hz.
 
-    kp: float
-    ki: float
-    kd: float
-    follow: float
+    The transfer function has coefficients in descending powers of s. The loop starts at rest at its reference.
+    """
+    from scipy.signal import bilinear, lfilter, lfiltic
 
-    def response(self, inertia: float, reference: Array, rate: float) -> Array:
-        """Return the positions (ticks,) of a joint with this inertia under a reference (ticks,) at `rate` Hz, from
-        rest."""
-        from scipy.signal import lfilter
-
-        above, below = [0.0, self.kd * self.follow, self.kp], [inertia, self.kd, self.kp]
-        if self.ki:
-            above, below = [*above, self.ki], [*below, self.ki]
-        steps = _trapezoidal(len(below) - 1, rate)
-        b, a = np.array(above) @ steps, np.array(below) @ steps
-        b, a = b / a[0], a / a[0]
-        # Initial filter state for a robot at rest at its reference.
-        state = reference[0] * np.cumsum((b - a)[:0:-1])[::-1]
-        y, _ = lfilter(b, a, reference, zi=state)
-        return np.asarray(y)
-
-
-@cache
-def _trapezoidal(order: int, rate: float) -> Array:
-    """Return the polynomials in z (order + 1, order + 1), highest power first, that replace s^order, ..., s, 1 by the
-    trapezoidal rule s = 2 rate (z - 1) / (z + 1), multiplied by (z + 1)^order."""
-    rows = []
-    for power in range(order, -1, -1):
-        row = np.ones(1)
-        for factor in power * [[2.0 * rate, -2.0 * rate]] + (order - power) * [[1.0, 1.0]]:
-            row = np.convolve(row, factor)
-        rows.append(row)
-    return np.array(rows)
+    b, a = bilinear(numerator, denominator, rate)
+    past = np.full(len(a) - 1, reference[0])
+    y, _ = lfilter(b, a, reference, zi=lfiltic(b, a, past, past))
+    return np.asarray(y)
 
 
 def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
-    """Return the apparent inertia of each joint (dof,), kg m^2 or kg; at least kd T."""
+    """Return the apparent inertia of each joint (dof,), kg m^2 or kg. It is at least the derivative gain times the
+    sampling period."""
     found = np.ones(len(gains.kp))
-    for j, (kp, ki, kd, follow) in enumerate(zip(gains.kp, gains.ki, gains.kd, gains.follow, strict=True)):
-        joint = JointLoop(float(kp), float(ki), float(kd), float(follow))
+    for j, (kp, kd) in enumerate(zip(gains.kp, gains.kd, strict=True)):
         least = float(kd) / min(log.reference.rate for log in logs)
-        found[j] = max(_smallest(partial(_miss, joint, logs, j), np.log(kd / max(kp / kd, 1e-12))), least)
+        found[j] = max(_smallest(partial(_miss, gains, logs, j), np.log(kd / max(kp / kd, 1e-12))), least)
     return found
 
 
@@ -290,11 +269,13 @@ def _smallest(miss: partial[float], middle: float) -> float:
     return float(np.exp(fine[int(np.argmin([miss(x) for x in fine]))]))
 
 
-def _miss(loop: JointLoop, logs: Sequence[Log], joint: int, log_inertia: float) -> float:
+def _miss(gains: Law, logs: Sequence[Log], joint: int, log_inertia: float) -> float:
     """Return the squared distance between the joint's linear response and its measured positions, over all logs."""
-    total = 0.0
+    total, kp, ki, kd = 0.0, gains.kp[joint], gains.ki[joint], gains.kd[joint]
+    integral = [ki] if ki else []
+    above, below = [kd * gains.follow[joint], kp, *integral], [np.exp(log_inertia), kd, kp, *integral]
     for log in logs:
-        y = loop.response(float(np.exp(log_inertia)), log.reference.q[:, joint], log.reference.rate)
+        y = loop_response(above, below, log.reference.q[:, joint], log.reference.rate)
         there = np.interp(log.samples.t, log.reference.t, y)
         total += float(np.sum((there - log.samples.q[:, joint]) ** 2))
     return total
@@ -305,10 +286,8 @@ _MAX_TICKS_OUTSIDE = 1.5  # control periods by which samples may extend beyond t
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Samples of one log and the reference of its simulated loop.
-
-    `from_positions` is True if the reference was computed from the measured positions.
-    """
+    """Samples of one log and the reference of its simulated loop; `from_positions` is True if the reference was
+    computed from the measured positions."""
 
     samples: Samples
     reference: Reference
@@ -317,7 +296,8 @@ class Log:
 
 def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], law: ControlLaw
                    ) -> tuple[tuple[Log, ...], tuple[Note, ...]]:
-    """Return one log for each set of samples, and notes on computed references; recordings: one each, or none."""
+    """Return one log for each set of samples, and notes on computed references. recordings: one for each set of
+    samples, or none at all."""
     logs, notes = [], []
     for k, part in enumerate(parts):
         recording = recordings[k] if recordings else None
@@ -379,7 +359,8 @@ def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
 
 def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Array]) -> Bools:
     """Return the mask (samples, dof) of rows in which the sign of dry friction is uncertain in one of the motions with
-    given velocities (samples, dof). directions (elements, dof), widths (elements,): see `friction_elements`."""
+    given velocities (samples, dof). Dry friction acts along directions (elements, dof), with a sign that is smooth over
+    widths (elements,), rad/s or m/s."""
     out = np.zeros(speeds[0].shape, dtype=bool)
     for dq in speeds:
         for direction, width in zip(directions, widths, strict=True):
@@ -387,12 +368,3 @@ def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Arr
             slow = speed < max(_SLOW_SPEED * float(speed.max()), _UNCLEAR_SIGN_WIDTHS * float(width))
             out[:, direction != 0.0] |= slow[:, None]
     return out
-
-
-def friction_elements(model: LinearModel, theta: Array | None, reference: Reference, step: float | None
-                      ) -> tuple[Array, Array]:
-    """Return directions (elements, dof) and widths (elements,) of dry friction in a simulation with theta; one per
-    joint with zero width if theta is None."""
-    if theta is None:
-        return np.eye(model.dof), np.zeros(model.dof)
-    return dry_elements(model, theta, reference, step, steps=False)

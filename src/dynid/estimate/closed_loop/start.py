@@ -17,7 +17,7 @@ from dynid.model import LinearModel, Model, Parameter, Parameters, RigidBodies, 
 from dynid.model.parameters import ROTOR
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot, numbered_joints
-from dynid.simulation import ControlLaw, Controller, joint_inertia, simulate
+from dynid.simulation import Controller, joint_inertia, simulate
 
 
 def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
@@ -37,8 +37,8 @@ def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
 
 
 def _filtered(problem: Problem) -> Array:
-    """Return parameters (parameters,) of (consistent) weighted least squares on filtered logs: slightly biased, but
-    always possible to simulate."""
+    """Return parameters (parameters,) of weighted least squares on filtered logs, physically consistent if the model
+    has bodies. They are slightly biased, but the robot can always be simulated with them."""
     data = tuple(prepare(log) for log in problem.recordings) or problem.data
     smooth = Problem.of(problem.model, data, base=problem.base, blocks=1, threads=problem.threads)
     return (consistent_weighted(smooth) if problem.model.parameters.bodies else weighted_least_squares(smooth)).full
@@ -49,15 +49,9 @@ def run_unit_inertias(loop: Loop) -> SimulatedRun:
 
     See Janot, Vandanjon, Gautier, eq. 48-50.
     """
-    ones = np.ones(loop.model.dof)
-    law = loop.controller.with_poles(ones, loop.apparent_inertia)
-    robot = complete(loop.model).robot
+    robot, ones = complete(loop.model).robot, np.ones(loop.model.dof)
     unit: LinearModel = UnitInertias(loop.model.dof) if robot is None else Model(robot, (RotorInertia(),))
-
-    def law_of(theta: Array) -> ControlLaw:
-        return law
-
-    return SimulatedRun(tuple(simulate(unit, ones, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+    return _run_with_poles(loop, unit, ones, ones)
 
 
 def run_unit_links(loop: Loop) -> SimulatedRun:
@@ -69,12 +63,14 @@ def run_unit_links(loop: Loop) -> SimulatedRun:
         raise ModelError("start 'regular-links' needs a robot with one link per joint", "use 'regular'", "no-links")
     links, theta = Model(robot, (RigidBodies(),)), unit_links(robot)
     inertia = np.max([joint_inertia(links, theta, log.reference.q) for log in loop.logs], axis=0)
+    return _run_with_poles(loop, links, theta, inertia)
+
+
+def _run_with_poles(loop: Loop, model: LinearModel, theta: Array, inertia: Array) -> SimulatedRun:
+    """Simulate a model of given joint inertias (dof,) with the robot's closed-loop poles."""
     law = loop.controller.with_poles(inertia, loop.apparent_inertia)
-
-    def law_of(theta: Array) -> ControlLaw:
-        return law
-
-    return SimulatedRun(tuple(simulate(links, theta, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+    motions = tuple(simulate(model, theta, law, log.reference, step=loop.step) for log in loop.logs)
+    return SimulatedRun(motions, lambda theta: law)
 
 
 def unit_links(robot: Robot) -> Array:
@@ -88,8 +84,8 @@ def unit_links(robot: Robot) -> Array:
 
 
 def regular_parameters(model: LinearModel) -> Array | None:
-    """Return parameters (parameters,) of the regular start, with unit rotor inertias and zeros otherwise; None without
-    rotor inertias."""
+    """Return parameters (parameters,) with unit rotor inertias and zeros otherwise, the start named "regular". It is
+    None for a model in which a joint has no rotor inertia."""
     rotors = [(item.owner, item.kind == ROTOR) for item in model.parameters]
     if {joint for joint, is_rotor in rotors if is_rotor} != set(range(model.dof)):
         return None

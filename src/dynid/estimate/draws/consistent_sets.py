@@ -1,22 +1,22 @@
 """Projection of many parameter vectors into the consistent set at once, with base values kept if possible.
 
-First case: the point nearest to the estimate with the drawn base values b is consistent. The rest of the draw is then
-sampled from the prior, truncated at the border of the set, along directions that keep b, by elliptical slice sampling
-(Murray, Adams and MacKay 2010).
+First case: the point nearest to the estimate with the drawn base values b is consistent. The other parameters are then
+sampled from the prior, along directions that keep b, inside the set. This uses elliptical slice sampling (Murray, Adams
+and MacKay 2010).
 
 Second case: that point is not consistent. The draw becomes the consistent x that minimises |W (A x - b)|^2 + weight |x
 - drawn|^2, where W whitens by the posterior and A maps to base values. As the weight is small, x mainly changes in the
-null space of A, and b changes only if no consistent robot has these base values. All draws share one matrix, so a step
-of the alternating direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4
-eigenvalue problems.
+null space of A, and b changes only if no consistent robot has these base values. The problem is solved by the
+alternating direction method of multipliers (Boyd et al. 2011, s. 5.2). All draws share one matrix, so a step is one
+product and one batch of 4 x 4 eigenvalue problems.
 
-If many draws change b, their covariance shrinks. The set of draws is then alternately mapped to the posterior's mean
-and covariance, by the linear map nearest to the identity, and projected into the consistent set.
+If many draws change b, their covariance shrinks. The draws are then alternately mapped to the posterior's mean and
+covariance, by the linear map nearest to the identity, and projected into the consistent set.
 
-Mean and covariance cannot always be matched together. If the estimate is on the border of the consistent set, any
-distribution of consistent robots with its mean stays in that face of the border and has no variance across it. The
-covariance aimed at is then c times the posterior's, with c such that the variance of torques is the stated one: the
-combinations that consistency leaves free make up for those that it restricts.
+Mean and covariance cannot always be matched together. If the estimate is on the border of the set, consistent robots
+with its mean stay in that face of the border and have no variance across it. The target covariance is then c times the
+posterior's. The factor c is such that torques have the stated variance: combinations that consistency leaves free have
+more spread.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class BaseMap:
         rows: (combinations, parameters), W A in the coordinates of `BodyScaling`; those of known values last.
         centre: (combinations,), whitened values of the estimate.
         spread: number of combinations that are drawn; the others are known.
-        torque_weight: (spread, spread), the mean over joints of the variance of torques, relative to the stated one, is
-            the trace of this matrix times the covariance of the drawn combinations. Its own trace is one.
+        torque_weight: (spread, spread), with a trace of one. Its product with the covariance of the drawn combinations
+            has as trace the torque variance relative to the stated one, averaged over joints.
     """
 
     rows: Array

@@ -98,8 +98,22 @@ class Draws:
         return tuple(lines)
 
     def torque_spread(self, regression: Regression) -> TorqueSpread:
-        """Return the spread of torques along the data of a regression, together with the spread by the covariance."""
-        return torque_spread(self.estimate, self.values, regression)
+        """Return the spread of torques along the data of a regression, together with the spread by the covariance.
+
+        Raises:
+            ModelError: if the regression is of other base parameters.
+        """
+        estimate, away = self.estimate, self.values - self.values.mean(axis=0)
+        check_same_base(estimate, regression)
+        stated, drawn = np.zeros(regression.dof), np.zeros(regression.dof)
+        for j, factor in enumerate(regression.factors):
+            rows, own, count = factor.r[:, :-1], factor.columns, max(factor.rows, 1)
+            known = estimate.identified[own]
+            rows, own = rows[:, known], own[known]
+            covariance = estimate.covariance[np.ix_(own, own)]
+            stated[j] = np.sqrt(max(float(np.einsum("ki,ij,kj->", rows, covariance, rows)), 0.0) / count)
+            drawn[j] = np.sqrt(float(np.sum((away[:, own] @ rows.T) ** 2)) / max(len(away) - 1, 1) / count)
+        return TorqueSpread(regression.joints, stated, drawn)
 
 
 def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: float = PRIOR_SPREAD,
@@ -171,14 +185,16 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
     """Return scaled coordinates around the estimate, the whitened base map in them, and known values by name."""
     base, items = estimate.base, estimate.base.parameters.items
     consistency = Consistency(base.parameters)
-    inside = _inside(consistency, theta)
+    if consistency.bodies and consistency.smallest_eigenvalue(theta) <= 0.0:
+        raise NotPossibleError("the estimate is not physically consistent, so no consistent models can be drawn around "
+                               "it", "identify with --method pc-wls or --method pc-ridge", code="not-consistent")
     determined, known = base.matrix[estimate.identified], dict(base.known)
     values = estimate.values[estimate.identified]
     smallest = _SMALLEST_STD * np.maximum(np.abs(values), 1e-3)
     widened = covariance + np.diag(smallest ** 2)
     size = np.sqrt(np.diag(widened))
     factor = np.linalg.cholesky(widened / np.outer(size, size) + 1e-13 * np.eye(len(size))) * size[:, None]
-    scaling = BodyScaling.around(consistency, inside, _other_scales(estimate, inside, size))
+    scaling = BodyScaling.around(consistency, theta, _other_scales(estimate, theta, size))
     rows = np.linalg.solve(factor, determined)
     fixed = np.zeros((len(known), len(items)))
     for k, (name, value) in enumerate(known.items()):
@@ -189,9 +205,9 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
 
 
 def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) -> Array:
-    """Return weights W (identified, identified): for a covariance C of whitened base values, trace(W C) is the mean
-    over joints of the torque variance relative to the stated one. factor: (identified, identified), base values are
-    factor @ whitened."""
+    """Return weights W (identified, identified): for a covariance C of whitened base values, trace(W C) is the torque
+    variance relative to the stated one, averaged over joints. factor: (identified, identified), base values are factor
+    @ whitened."""
     total = np.zeros_like(factor)
     for joint in regression.factors:
         rows = np.zeros((len(joint.r), len(estimate.values)))
@@ -201,14 +217,6 @@ def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) ->
         if whole > 0.0:
             total += torques.T @ torques / whole
     return total / max(float(np.trace(total)), np.finfo(float).tiny)
-
-
-def _inside(consistency: Consistency, theta: Array) -> Array:
-    """Return full parameters whose links have positive definite pseudo-inertias, which set the scale of each link."""
-    if consistency.bodies and consistency.smallest_eigenvalue(theta) <= 0.0:
-        raise NotPossibleError("the estimate is not physically consistent, so no consistent models can be drawn around "
-                               "it", "identify with --method pc-wls or --method pc-ridge", code="not-consistent")
-    return theta
 
 
 def _other_scales(estimate: Estimate, theta: Array, std: Array) -> Array:
@@ -275,25 +283,6 @@ class TorqueSpread:
         worst = self.joints[int(np.argmax(np.abs(self.ratio - 1.0)))]
         return said + (f", which is outside {100 * SPREAD_TOLERANCE:g} % (worst: {worst}). Physical "
                        "consistency restricts the draws there; more excitation makes the posterior narrower.")
-
-
-def torque_spread(estimate: Estimate, values: Array, regression: Regression) -> TorqueSpread:
-    """Return the spread of torques of base values (draws, base) along the data of a regression.
-
-    Raises:
-        ModelError: if the regression is of other base parameters.
-    """
-    check_same_base(estimate, regression)
-    away = values - values.mean(axis=0)
-    stated, drawn = np.zeros(regression.dof), np.zeros(regression.dof)
-    for j, factor in enumerate(regression.factors):
-        rows, own, count = factor.r[:, :-1], factor.columns, max(factor.rows, 1)
-        known = estimate.identified[own]
-        rows, own = rows[:, known], own[known]
-        covariance = estimate.covariance[np.ix_(own, own)]
-        stated[j] = np.sqrt(max(float(np.einsum("ki,ij,kj->", rows, covariance, rows)), 0.0) / count)
-        drawn[j] = np.sqrt(float(np.sum((away[:, own] @ rows.T) ** 2)) / max(len(away) - 1, 1) / count)
-    return TorqueSpread(regression.joints, stated, drawn)
 
 
 def check_same_base(estimate: Estimate, regression: Regression) -> None:

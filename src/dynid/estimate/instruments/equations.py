@@ -13,60 +13,62 @@ from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations
-from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
+from dynid.regression.derived import Derived
+from dynid.regression.equations import Layout, Piece, Rows, piece_entries
+
+
+def doubled_base(base: BaseParameters) -> BaseParameters:
+    """Return base parameters listed twice: for the columns of the instruments, then for those of the regressor."""
+    return replace(base, independent=np.tile(base.independent, 2), matrix=np.vstack([base.matrix, base.matrix]))
+
+
+def instrumented_layout(plain: Layout) -> Layout:
+    """Return the layout of rows [Z_j Y_j tau_j] of each joint j."""
+    return plain.with_columns([np.concatenate([own, len(plain.base) + own]) for own in plain.columns])
+
+
+def instrumented_entries(plain: Layout, instruments: Array, measured: Array) -> Array:
+    """Return rows (layout.rows, m) of `instrumented_layout` from the rows of the plain layout along both motions."""
+    return np.vstack([part for j in range(len(plain.columns))
+                      for part in (instruments[plain.joint(j)][:-1], measured[plain.joint(j)])])
 
 
 @dataclass(frozen=True, eq=False)
-class Instrumented:
+class Instrumented(Derived):
     """Measured equations preceded by the instruments Z: the regressor along noise-free motions.
 
     motions: one per log, at the rows of its samples. tapers: factor on Z of each equation (samples, dof), between 0
     and 1. A row with zero Z has no influence.
     """
 
-    measured: Measured
+    equations: Measured
     motions: tuple[Samples, ...]
     tapers: tuple[Array, ...]
 
     @cached_property
     def base(self) -> BaseParameters:
-        """Base parameters listed twice: for the columns of the instruments, then for those of the regressor."""
-        base = self.measured.base
-        return replace(base, independent=np.tile(base.independent, 2), matrix=np.vstack([base.matrix, base.matrix]))
+        return doubled_base(self.equations.base)
 
     @cached_property
     def layout(self) -> Layout:
-        plain, behind = self.measured.layout, len(self.measured.base)
-        return plain.with_columns([np.concatenate([own, behind + own]) for own in plain.columns])
-
-    @property
-    def joints(self) -> tuple[str, ...]:
-        return self.measured.joints
-
-    @property
-    def logs(self) -> tuple[Samples, ...]:
-        return self.measured.logs
-
-    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-        return self.measured.pieces(stretches, unit)
+        return instrumented_layout(self.equations.layout)
 
     def rows(self, piece: Piece) -> Rows:
-        measured, z, plain = self.measured.rows(piece), self.instruments(piece), self.measured.layout
-        entries = np.vstack([part for j in range(len(self.joints))
-                             for part in (z[plain.joint(j)][:-1], measured.joint(j))])
+        measured = self.equations.rows(piece)
+        entries = instrumented_entries(self.equations.layout, self.instruments(piece), measured.entries)
         return Rows(self.layout, entries, np.ones_like(measured.keep), measured.known)
 
     def instruments(self, piece: Piece) -> Array:
         """Return the instrument rows (rows of the measured layout, samples) of one piece, tapered, dry friction
         smoothed. Ignore the rows of torques."""
-        motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.measured.layout
+        motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.equations.layout
         window = hann(motion.rate)
         half = len(window) // 2
 
         def full(rows: slice) -> Array:
             low, high = max(rows.start - half, piece.segment[0]), min(rows.stop + half, piece.segment[1])
             z = layout.entries(motion, slice(low, high))
-            for r in self.measured.dry_rows:
+            for r in self.equations.dry_rows:
                 z[r] = smooth(z[r], window)
             z = z[:, rows.start - low:rows.stop - low]
             for j in range(len(self.joints)):
@@ -78,7 +80,7 @@ class Instrumented:
     def along_motion(self, piece: Piece) -> Array:
         """Return the regressor along the motion (rows of the measured layout, m) of a piece."""
         motion = self.motions[piece.log]
-        return piece_entries(self.logs[piece.log], piece, lambda rows: self.measured.layout.entries(motion, rows))
+        return piece_entries(self.logs[piece.log], piece, lambda rows: self.equations.layout.entries(motion, rows))
 
     def taper(self, piece: Piece) -> Array:
         """Return the factor on the instruments of each row of a piece (m, dof), between 0 and 1."""
@@ -88,7 +90,7 @@ class Instrumented:
 _MAX_CACHED_BYTES = 400_000_000  # bytes of measured entries kept between iterations
 
 
-class Measured:
+class Measured(Derived):
     """Torque equations whose dry friction columns use the smoothed velocity.
 
     They are cached if memory allows, because every iteration uses them.
@@ -99,9 +101,9 @@ class Measured:
     """
 
     def __init__(self, model: LinearModel, base: BaseParameters, logs: Sequence[Samples]) -> None:
-        self.torques = TorqueEquations.of(model, logs, base)
+        super().__init__(TorqueEquations.of(model, logs, base))
         self.steady = tuple(replace(log, dq=smoothed_velocity(log)) for log in logs)
-        layout = self.torques.layout
+        layout = self.layout
         place = np.full_like(layout.place, -1)
         columns = base.independent[dry_columns(model, base)]
         place[:, columns] = layout.place[:, columns]
@@ -110,29 +112,10 @@ class Measured:
         self._kept: dict[Piece, Rows] = {}
         self._room = _MAX_CACHED_BYTES
 
-    @property
-    def base(self) -> BaseParameters:
-        return self.torques.base
-
-    @property
-    def layout(self) -> Layout:
-        return self.torques.layout
-
-    @property
-    def joints(self) -> tuple[str, ...]:
-        return self.torques.joints
-
-    @property
-    def logs(self) -> tuple[Samples, ...]:
-        return self.torques.logs
-
-    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-        return self.torques.pieces(stretches, unit)
-
     def rows(self, piece: Piece) -> Rows:
         if piece in self._kept:
             return self._kept[piece]
-        found = self.torques.rows(piece)
+        found = self.equations.rows(piece)
         if len(self.dry_rows):
             found.entries[self.dry_rows] = self.dry_entries(piece, self.steady[piece.log])
         if found.entries.nbytes <= self._room:

@@ -28,7 +28,7 @@ from dynid.recording import Decimation, Samples
 from dynid.regression import Regression, Stacked
 from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.base import reduce_columns
-from dynid.regression.noise_spectrum import LowFrequencyNoise
+from dynid.regression.noise_spectrum import LowFrequencyNoise, multiplicity
 from dynid.regression.residual_series import PIECE
 
 _NOT_EXCITED = 1e-8  # independent share of an instrument column, below which it is excluded
@@ -157,15 +157,15 @@ class LowRate:
     kept: Array
     columns: tuple[Ints, ...]
     scale: float
-    deviation: Array
+    residual_std: Array
     relative_error: float
     unexplained: float
 
     def weights(self) -> Array:
         """Return 1 / standard deviation of each joint's residuals (dof,); ones if all fit exactly."""
-        if not np.any(self.deviation > 0):
-            return np.ones(len(self.deviation))
-        return 1.0 / np.maximum(self.deviation, 1e-9 * self.deviation.max())
+        if not np.any(self.residual_std > 0):
+            return np.ones(len(self.residual_std))
+        return 1.0 / np.maximum(self.residual_std, 1e-9 * self.residual_std.max())
 
 
 def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:
@@ -178,13 +178,13 @@ def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
 
     scale: rows of the regression per row at the low rate.
     """
-    layout, pieces = equations.measured.layout, equations.pieces()
+    layout, pieces = equations.equations.layout, equations.pieces()
     columns, joints = layout.columns, range(len(layout.columns))
     z: list[list[Array]] = [[] for _ in joints]
     series: list[Array] = []
     for piece in pieces:
         instruments, motion = equations.instruments(piece), equations.along_motion(piece)
-        measured, values = equations.measured.rows(piece), [beta[own] for own in columns]
+        measured, values = equations.equations.rows(piece), [beta[own] for own in columns]
         torque = np.array([measured.joint(j)[-1] for j in joints])
         residual = torque - [values[j] @ measured.joint(j)[:-1] for j in joints]
         misfit = torque - [values[j] @ motion[layout.joint(j)][:-1] for j in joints]
@@ -203,7 +203,7 @@ def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
 
 
 def low_rate_scale(logs: Sequence[Samples]) -> float:
-    """Return the number of rows of the regression per row at the low rate."""
+    """Return the number of rows of the regression per row at the low rate of the residuals (`LOW_RATE`)."""
     found = [low_decimation(log) for log in logs if log.decimation is None]
     return float(max((one.total for one in found if one is not None), default=1))
 
@@ -212,7 +212,7 @@ def instrument_shift(equations: Instrumented, projected: Projected, unseen: Sequ
                      weights: Array) -> Array:
     """Return the bias (base,) of base values beta (base,) with these joint weights (dof,); unseen: velocities
     (samples, dof), one array per log, that the smoothed ones do not contain."""
-    measured, layout = equations.measured, equations.measured.layout
+    measured, layout = equations.equations, equations.equations.layout
     whole = [replace(steady, dq=steady.dq + more) for steady, more in zip(measured.steady, unseen, strict=True)]
     score = np.zeros(len(beta))
     for piece in equations.pieces(unit=PIECE) if len(measured.dry_rows) else ():
@@ -247,11 +247,10 @@ def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> floa
     Every frequency of a periodogram has two degrees of freedom, of which the fit uses a part at the frequencies of the
     instruments.
     """
-    spectra = _instrument_spectra(low, residual_amplitude(low))
-    count = len(_multiplicity(low))
-    free = [_free(share) for share in _leverage(spectra, low.columns, weights, projected.kept, _multiplicity(low))]
+    spectra, counted = _instrument_spectra(low, residual_amplitude(low)), multiplicity(len(low.residual))
+    free = [_free(share) for share in _leverage(spectra, low.columns, weights, projected.kept, counted)]
     means = [np.sum((1.0 - share) * share) / np.sum(1.0 - share) for share in free if np.any(share < 1.0)]
-    return 2.0 * (2 * _half_width(count) + 1) * float(min(means, default=1.0))
+    return 2.0 * (2 * _half_width(len(counted)) + 1) * float(min(means, default=1.0))
 
 
 def _instrument_spectra(low: LowRate, amplitude: Array) -> list[Spectra]:
@@ -259,24 +258,13 @@ def _instrument_spectra(low: LowRate, amplitude: Array) -> list[Spectra]:
     return [np.fft.rfft(z * a, axis=1) for z, a in zip(low.z, amplitude, strict=True)]
 
 
-def _multiplicity(low: LowRate) -> Array:
-    """Return the multiplicity (frequencies,) of each frequency of a one-sided spectrum: two, except one at both ends.
-    """
-    rows = len(low.residual)
-    found = np.full(rows // 2 + 1, 2.0)
-    found[0] = 1.0
-    if rows % 2 == 0:
-        found[-1] = 1.0
-    return found
-
-
 def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
     """Return the covariance S (base, base) of the instruments times the residuals, weighted, at the low rate."""
     rows, dof = low.residual.shape
     amplitude, kept = residual_amplitude(low), low.kept.T
-    instruments, multiplicity = _instrument_spectra(low, amplitude), _multiplicity(low)
+    instruments, counted = _instrument_spectra(low, amplitude), multiplicity(rows)
     spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
-    taken = _leverage(instruments, low.columns, weights, projected.kept, multiplicity)
+    taken = _leverage(instruments, low.columns, weights, projected.kept, counted)
     powers = [np.abs(own) ** 2 / max(float(np.sum(keep ** 2)), 1.0) for own, keep in zip(spectra, kept, strict=True)]
     first = _slow_noise(powers, taken, rows)
     taken = [1.0 - (1.0 - share) * _beside_gaps(shape, keep)
@@ -293,7 +281,7 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
             power = root * _near(spectra[j] * spectra[other].conj() / root) / (count * np.sqrt(free[j] * free[other]))
             if other == j:  # the fit may absorb most of the noise near zero, of which the shape then says more
                 power = np.maximum(power.real, slow[j]).astype(complex)
-            part = np.real((instruments[j] * (multiplicity * power.conj())) @ instruments[other].conj().T) / rows
+            part = np.real((instruments[j] * (counted * power.conj())) @ instruments[other].conj().T) / rows
             part *= weights[j] ** 2 * weights[other] ** 2
             middle[np.ix_(low.columns[j], low.columns[other])] += part
             if other != j:
@@ -314,8 +302,9 @@ def _extended(shape: Array) -> Array:
 
 
 def _beside_gaps(shape: Array, kept: Array) -> Array:
-    """Return the share (frequencies,) of noise with this spectrum that is left at a frequency by the gaps of `kept`
-    (rows,), which spread a peak over all frequencies."""
+    """Return the share (frequencies,) of noise that remains at its frequency although rows are missing. shape
+    (frequencies,): spectrum of the noise. kept (rows,): weight of each row; gaps spread a peak of the spectrum over all
+    frequencies."""
     rows, whole = len(kept), _extended(shape)
     window = np.fft.irfft(np.abs(np.fft.rfft(kept)) ** 2, rows) / max(float(np.sum(kept ** 2)), 1.0)
     return np.clip(np.fft.rfft(np.fft.irfft(whole, rows) * window).real / whole, _LEAST_FREE, 1.0)
@@ -331,7 +320,7 @@ def residual_amplitude(low: LowRate) -> Array:
     the variance sum rho^2 / 2n by chance. It is shrunk toward its mean by this share of its variance.
     """
     local = np.empty(low.residual.T.shape)
-    for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.deviation, 1e-300)):
+    for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.residual_std, 1e-300)):
         residual, counts, rows, rho = low.residual[:, j], low.kept[:, j] > 0.0, _NEAR_ROWS, np.ones(1)
         for _ in range(_NOISE_ITERATIONS):
             local[j] = np.maximum(_amplitude(residual, counts, rows), least)
@@ -363,15 +352,15 @@ def _free(taken: Array) -> Array:
 
 
 def _leverage(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,
-              multiplicity: Array) -> list[Array]:
+              counted: Array) -> list[Array]:
     """Return the share of the noise that the fit absorbs at each joint and frequency (frequencies,), its leverage:
-    w^2 z* (Z'W^2 Z)^-1 z."""
+    w^2 z* (Z'W^2 Z)^-1 z. counted (frequencies,): see `multiplicity`."""
     wide = []
     for weight, z, own in zip(weights, instruments, columns, strict=True):
         full = np.zeros((int(max(kept.max(), own.max())) + 1, z.shape[1]), dtype=complex)
         full[own] = weight * z
         wide.append(full[kept])
-    gram = np.sum([np.real((z * multiplicity) @ z.conj().T) for z in wide], axis=0)
+    gram = np.sum([np.real((z * counted) @ z.conj().T) for z in wide], axis=0)
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))[:, None]
     inverse = np.linalg.pinv(gram / (scale * scale.T), hermitian=True)
     return [np.real(np.sum((z / scale).conj() * (inverse @ (z / scale)), axis=0)) for z in wide]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.estimate.closed_loop.loop import Log
+from dynid.estimate.closed_loop.loop import Log, loop_response
 from dynid.estimate.instruments.equations import hann, smooth
 from dynid.model import FlexibleModel
 from dynid.recording import Samples
@@ -37,10 +37,9 @@ def filtered_references(logs: Sequence[Log]) -> list[Samples]:
 
 
 def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, free_start: bool = False) -> Array:
-    """Return (a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive.
-
-    free_start: a log may begin in motion; otherwise it begins at rest.
-    """
+    """Return (a2, a1, b1), all positive, of one joint's transfer function H(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1).
+    pairs: reference and position (ticks,) of each log at `rate` Hz. free_start: a log may begin in motion; otherwise it
+    begins at rest."""
     from scipy.optimize import least_squares
 
     length = sum(len(x) for x, _ in pairs) / rate
@@ -72,13 +71,8 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
 
 def response(parameters: Array, x: Array, rate: float) -> Array:
     """Return the response (ticks,) of the fitted loop to a reference that starts at rest."""
-    from scipy.signal import bilinear, lfilter, lfiltic
-
     a2, a1, b1 = parameters
-    b, a = bilinear([b1, 1.0], [a2, a1, 1.0], rate)
-    state = lfiltic(b, a, np.full(2, x[0]), np.full(2, x[0]))
-    y, _ = lfilter(b, a, x, zi=state)
-    return np.asarray(y)
+    return loop_response([b1, 1.0], [a2, a1, 1.0], x, rate)
 
 
 def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
@@ -112,8 +106,9 @@ _DEFLECTION_ITERATIONS = 2
 def with_joint_deflection(model: FlexibleModel, theta: Array, motions: Sequence[Samples]) -> list[Samples]:
     """Return motions with link positions q = th - tau_l / K, predicted with parameters theta (parameters,).
 
-    tau_l is the torque of the links. The positions are smoothed, since dry friction makes them jump. As instruments
-    they are free of the noise of both encoders, and unlike references of the motors they include the joint deflection.
+    th are the motor positions, tau_l the torques of the links, and K the joint stiffnesses. The positions are smoothed,
+    since dry friction makes them jump. As instruments they are free of the noise of both encoders, and unlike
+    references of the motors they include the joint deflection.
     """
     values = dict(zip(model.parameters.names, model.parameters.vector(theta), strict=True))
     stiffness = np.array([values[f"K{j + 1}"] for j in model.bending])

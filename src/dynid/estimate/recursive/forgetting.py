@@ -1,6 +1,6 @@
 """Forgetting of old data in recursive least squares.
 
-Each form is a frozen dataclass with `plan`, the operation of the kernel at each sample; periodic operations are in
+The method `plan` of each form returns the operation of the kernel at each sample; periodic operations are in
 `watchers`. By name: "none", "exponential", "start-up", "vector", "directional", "variable", "bounded", "prior" and
 "evidence"; a number alone is an exponential factor.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,54 +20,44 @@ from dynid.estimate.recursive.kernels import DIRECTIONAL, NONE, VARIABLE, VECTOR
 from dynid.regression import BaseParameters
 
 
-class Forgetting(Protocol):
-    """Protocol of a form of forgetting. name: its name in options. scalar: whether all information decreases by one
-    known factor per sample. steady: whether the plan is the same for all samples."""
+@dataclass(frozen=True)
+class Forgetting:
+    """Base class of the forms of forgetting. name: its name in options. scalar: whether all information decreases by
+    one known factor per sample. steady: whether the plan is the same for all samples."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def scalar(self) -> bool: ...
-
-    @property
-    def steady(self) -> bool: ...
+    name: ClassVar[str]
+    scalar: ClassVar[bool] = True
+    steady: ClassVar[bool] = True
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        """Return the kernel's mode and factors for samples `done` to done + samples."""
-        ...
+        """Return the kernel's mode and factors for samples `done` to done + samples; by default nothing is
+        forgotten."""
+        return NONE, np.ones(samples)
 
 
 _LEAST_FACTOR = 0.5  # smallest factor: each sample has half the weight of the next one
 
 
-def _checked(factor: float, what: str = "a forgetting factor") -> float:
+def _check(factor: float) -> None:
     if not (isinstance(factor, int | float) and _LEAST_FACTOR <= factor <= 1.0):
-        raise ModelError(f"{what} must be between {_LEAST_FACTOR:g} and 1, got {factor!r}",
+        raise ModelError(f"a forgetting factor must be between {_LEAST_FACTOR:g} and 1, got {factor!r}",
                          code="bad-forgetting-factor")
-    return float(factor)
 
 
-def _positive(value: float, what: str) -> float:
+def _check_positive(value: float, what: str) -> None:
     if not (isinstance(value, int | float) and value > 0.0):
         raise ModelError(f"{what} must be above zero, got {value!r}")
-    return float(value)
 
 
 @dataclass(frozen=True)
-class NoForgetting:
+class NoForgetting(Forgetting):
     """No forgetting: every sample has the same weight."""
 
     name: ClassVar[str] = "none"
-    scalar: ClassVar[bool] = True
-    steady: ClassVar[bool] = True
-
-    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        return NONE, np.ones(samples)
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Forgetting):
     """Exponential forgetting: P is divided by `factor` at each sample (Ardiani, eq. 4.10).
 
     Without excitation P grows without bound.
@@ -75,18 +65,16 @@ class Exponential:
 
     factor: float = 0.999
     name: ClassVar[str] = "exponential"
-    scalar: ClassVar[bool] = True
-    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _checked(self.factor)
+        _check(self.factor)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         return NONE, np.full(samples, self.factor)
 
 
 @dataclass(frozen=True)
-class StartUp:
+class StartUp(Forgetting):
     """Exponential forgetting with lambda(k) = rate lambda(k - 1) + (1 - rate) factor and lambda(0) = start.
 
     See Ardiani, eq. 4.11. The first samples, which contain the transient of the filter, are forgotten sooner.
@@ -96,12 +84,11 @@ class StartUp:
     start: float = 0.95
     rate: float = 0.99
     name: ClassVar[str] = "start-up"
-    scalar: ClassVar[bool] = True
     steady: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for value in (self.factor, self.start, self.rate):
-            _checked(value)
+            _check(value)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         k = np.arange(done + 1, done + samples + 1)
@@ -109,7 +96,7 @@ class StartUp:
 
 
 @dataclass(frozen=True)
-class VectorForgetting:
+class VectorForgetting(Forgetting):
     """Forgetting with one factor per base parameter: P := L^-1 P L^-1 after each sample (Ardiani, eq. 4.12).
 
     `factors` are given by the name of a base parameter or number of a joint, `others` applies to all other parameters.
@@ -121,11 +108,10 @@ class VectorForgetting:
     others: float = 0.9995
     name: ClassVar[str] = "vector"
     scalar: ClassVar[bool] = False
-    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for value in (self.others, *(self.factors or {}).values()):
-            _checked(value)
+            _check(value)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         found = np.full(len(base), self.others)
@@ -140,26 +126,21 @@ class VectorForgetting:
 
 
 @dataclass(frozen=True)
-class Directional:
+class Directional(Exponential):
     """Directional forgetting: H := H - (1 - factor) H x x'H / x'H x (Cao and Schwartz).
 
     Information is forgotten only along a new row x. Directions that a motion does not excite keep their information.
     """
 
-    factor: float = 0.999
     name: ClassVar[str] = "directional"
     scalar: ClassVar[bool] = False
-    steady: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _checked(self.factor)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         return DIRECTIONAL, np.full(samples, self.factor)
 
 
 @dataclass(frozen=True)
-class Variable:
+class Variable(Forgetting):
     """Variable forgetting: lambda = 1 - e^2 / ((1 + x P x') memory noise^2), at least `least`.
 
     See Fortescue and others 1981. A well predicted sample causes no forgetting. memory: samples.
@@ -169,39 +150,32 @@ class Variable:
     least: float = 0.98
     name: ClassVar[str] = "variable"
     scalar: ClassVar[bool] = False  # the factors depend on the data
-    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _checked(self.least)
-        _positive(self.memory, "the memory of variable forgetting")
+        _check(self.least)
+        _check_positive(self.memory, "the memory of variable forgetting")
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
         return VARIABLE, np.array([self.least, self.memory, 0.0])
 
 
 @dataclass(frozen=True)
-class Bounded:
+class Bounded(Exponential):
     """Exponential forgetting that is suspended while a standard error is above `limit` times its initial scale.
 
     The scale is the standard deviation of the prior, or the value that alone would explain the torques.
     """
 
-    factor: float = 0.999
     limit: float = 1.0
     name: ClassVar[str] = "bounded"
-    scalar: ClassVar[bool] = True
-    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _checked(self.factor)
-        _positive(self.limit, "the limit of bounded forgetting")
-
-    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        return NONE, np.full(samples, self.factor)
+        super().__post_init__()
+        _check_positive(self.limit, "the limit of bounded forgetting")
 
 
 @dataclass(frozen=True)
-class TowardsPrior:
+class TowardsPrior(Forgetting):
     """No forgetting while the innovations are stationary, and a restart after they change.
 
     The restart uses a prior around the current estimate. Its covariance is increased by a change of the size of the
@@ -212,19 +186,14 @@ class TowardsPrior:
     window: int = 25
     threshold: float = 4.0
     name: ClassVar[str] = "prior"
-    scalar: ClassVar[bool] = True
-    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for value, what in ((self.window, "the window of the test"), (self.threshold, "the threshold of the test")):
-            _positive(value, what)
-
-    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        return NONE, np.ones(samples)
+        _check_positive(self.window, "the window of the test")
+        _check_positive(self.threshold, "the threshold of the test")
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Forgetting):
     """Choice of the memory length, among `memories` (samples), with the largest predictive likelihood of recent data.
 
     One factor is updated for each memory length. After every block its log likelihood under each is added, and earlier
@@ -234,18 +203,13 @@ class Evidence:
     memories: tuple[float, ...] = (128.0, 512.0, 2048.0, 8192.0, math.inf)
     recent: float = 8.0
     name: ClassVar[str] = "evidence"
-    scalar: ClassVar[bool] = True
-    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for value in (*self.memories, self.recent):
-            _positive(value, "a memory")
-
-    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        return NONE, np.ones(samples)
+            _check_positive(value, "a memory")
 
 
-_WAYS: dict[str, Any] = {way.name: way for way in (NoForgetting, Exponential, StartUp, VectorForgetting, Directional,
+_WAYS: dict[str, Any] = {rule.name: rule for rule in (NoForgetting, Exponential, StartUp, VectorForgetting, Directional,
                                                    Variable, Bounded, TowardsPrior, Evidence)}
 DEFAULT = TowardsPrior()
 
@@ -265,7 +229,7 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
     name, _, numbers = (f"exponential:{given}" if given[:1].isdigit() else given).partition(":")
     if name not in _WAYS:
         raise ModelError(f"there is no forgetting '{name}'; there are {', '.join(_WAYS)}", code="unknown-forgetting")
-    way = _WAYS[name]
+    rule = _WAYS[name]
     parts = [text.partition("=") for text in numbers.split(",") if text.strip()]
     try:
         values = [float(text) for text, equals, _ in parts if not equals]
@@ -273,20 +237,20 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
     except ValueError:
         raise ModelError(f"forgetting '{given}' has a value after its colon that is not a number",
                          code="bad-forgetting-factor") from None
-    places = [one.name for one in fields(way) if one.name not in ("factors", "memories")]
+    places = [one.name for one in fields(rule) if one.name not in ("factors", "memories")]
     if len(values) > len(places):
         raise ModelError(f"forgetting '{name}' takes {', '.join(places) or 'no numbers'}, got '{numbers}'")
-    if named and way is not VectorForgetting:
+    if named and rule is not VectorForgetting:
         raise ModelError(f"forgetting '{name}' has one factor for all parameters, got '{numbers}'; factors of single "
                          "joints or parameters are 'vector:OTHERS,NAME=FACTOR,...'", code="single-forgetting-factor")
-    chosen: Forgetting = way(**dict(zip(places, values, strict=False)), **({"factors": named} if named else {}))
+    chosen: Forgetting = rule(**dict(zip(places, values, strict=False)), **({"factors": named} if named else {}))
     return chosen
 
 
-def to_table(way: Forgetting) -> dict[str, Any]:
+def to_table(rule: Forgetting) -> dict[str, Any]:
     """Return plain data from which `from_table` makes the same form of forgetting."""
-    options = {one.name: getattr(way, one.name) for one in fields(_WAYS[way.name])}
-    return {"name": way.name, **options}
+    options = {one.name: getattr(rule, one.name) for one in fields(_WAYS[rule.name])}
+    return {"name": rule.name, **options}
 
 
 def from_table(table: Mapping[str, Any]) -> Forgetting:

@@ -10,7 +10,7 @@ per sample, so that no sample takes much longer than another.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +31,8 @@ def factor_width(layout: Layout) -> int:
 
 
 class _Stored(NamedTuple):
-    """One stored block of a stream. It has the sum of log forgetting factors at its end, its range of samples, its
-    triangular factors, and the squared norm of every column."""
+    """One stored block of a stream: the sum of log forgetting factors at its end, its range of samples, its triangular
+    factors, and the squared norm of every column."""
 
     log: float
     start: int
@@ -76,8 +76,8 @@ class Memory:
         return self.size - self.filled
 
     def shares(self, factors: Array) -> Array:
-        """Return the weights of the next samples of this chunk, if each sample reduces all earlier ones by factors
-        (m,)."""
+        """Return the weights (m,) of the next samples of this chunk. factors (m,): factor by which each of these
+        samples reduces the weight of all earlier ones."""
         return np.asarray(np.exp(0.5 * (self.begun - self.log - np.cumsum(np.log(factors)))))
 
     def took(self, count: int, factors: Array | None) -> None:
@@ -198,8 +198,7 @@ class Memory:
         merge(both[0], both[1], self._space, self._which)
         return Factor(two.columns, both[0, :, :n].copy(), one.rows + two.rows, one.power + two.power)
 
-    def regression(self, base: BaseParameters, joints: tuple[str, ...], sources: Sequence[str] = ("stream",)
-                   ) -> Regression:
+    def regression(self, base: BaseParameters, joints: tuple[str, ...]) -> Regression:
         """Return all blocks as a regression, with forgetting; its rows are the effective number."""
         self.settle()
         blocks = list(self.blocks)
@@ -210,9 +209,9 @@ class Memory:
         if not blocks:
             empty = tuple(Factor(c, np.zeros((len(c) + 1, len(c) + 1)), 0, 0.0) for c in self.layout.columns)
             blocks = [_Stored(self.log, 0, 0, empty, np.zeros(0))]
-        return Regression.of(base, [Block((Span(sources[0], float(one.start), float(one.stop)),),
+        return Regression.of(base, [Block((Span("stream", float(one.start), float(one.stop)),),
                                           tuple(_faded(f, self.log - one.log) for f in one.factors)) for one in blocks],
-                             joints, tuple(sources))
+                             joints, ("stream",))
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ References = Literal["reference", "transfer"]
 
 
 @method("rls", "recursive least squares", needs={"data"})
-def rls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
+def rls(problem: Problem, *, forgetting: float | str | None = None, prior_std: float | None = None,
         start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
     """Return the recursive least-squares estimate; all joints' rows of a sample are added at once.
 
@@ -36,39 +36,39 @@ def rls(problem: Problem, *, forgetting: float | str | None = None, deviation: f
     Args:
         problem: the identification problem.
         forgetting: a factor, or a name with numbers ("start-up:0.999").
-        deviation: initial standard deviation, the root of P's diagonal; without it there is no prior.
+        prior_std: initial standard prior_std, the root of P's diagonal; without it there is no prior.
         start: initial values.
-        noise: standard deviation of the torques, which sets the weights of the joints; by default estimated as in
+        noise: standard prior_std of the torques, which sets the weights of the joints; by default estimated as in
             `wls`; 1 gives the form of the cited work.
         robust: standard deviations beyond which a row is down-weighted, 0 for never.
     """
-    return _over_logs(problem, "rls", _options(problem, forgetting, deviation, start, noise, robust))
+    return _over_logs(problem, "rls", _options(problem, forgetting, prior_std, start, noise, robust))
 
 
 @method("cls", "coupled recursive least squares, joint by joint in every sample", needs={"data"})
-def cls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
+def cls(problem: Problem, *, forgetting: float | str | None = None, prior_std: float | None = None,
         start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
     """Return the estimate by coupled recursive least squares, row by row from the last joint of each sample (Ardiani,
     eq. 3.13-3.14). The estimate equals that of `rls`, which has the same options."""
-    return _over_logs(problem, "cls", _options(problem, forgetting, deviation, start, noise, robust))
+    return _over_logs(problem, "cls", _options(problem, forgetting, prior_std, start, noise, robust))
 
 
 @method("s-rls", "sequential recursive least squares, all samples of a joint before the next", needs={"data"})
-def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "zero",
+def s_rls(problem: Problem, *, prior_std: float | None = None, start: Start = "zero",
           noise: float | str = "learn") -> Estimate:
     """Return the estimate by sequential recursive least squares: all samples of the last joint, then of the previous
     joint, with P passed on (Ardiani, eq. 3.15-3.16). The estimate equals that of `rls`; the diagnostic
     `joint_estimates` (joints, base) has the estimates after each joint. Options are those of `rls`, without
     forgetting."""
-    return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
+    return _over_logs(problem, "s-rls", _options(problem, None, prior_std, start, noise, 0.0))
 
 
 @method("s-rls-b", "sequential recursive least squares, each joint updating only its own parameters",
         needs={"data", "joints", "rigid"}, depends_on={"order", "prior"})
-def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = "zero") -> Estimate:
+def s_rls_b(problem: Problem, *, prior_std: float | None = None, start: Start = "zero") -> Estimate:
     """Return the estimate of a variant of `s-rls` in which a joint's rows update only its own parameters (Ardiani, s.
-    3.4.4), for comparison. The standard errors are those of least squares. deviation: see `rls`, by default 10."""
-    return _over_logs(problem, "s-rls-b", _options(problem, None, deviation, start, 1.0, 0.0))
+    3.4.4), for comparison. The standard errors are those of least squares. prior_std: see `rls`, by default 10."""
+    return _over_logs(problem, "s-rls-b", _options(problem, None, prior_std, start, 1.0, 0.0))
 
 
 @method("line-by-line", "least squares of each joint's own parameters, from the last joint to the first",
@@ -103,35 +103,35 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
 @method("riv", "recursive instrumental variables from references", needs={"data", "exact", "rigid", "torques"},
         depends_on={"order"})
 def riv(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
-        deviation: float | None = None, start: Start = "zero") -> Estimate:
+        prior_std: float | None = None, start: Start = "zero") -> Estimate:
     """Return the estimate by recursive instrumental variables: the regressor along the references (Ardiani, eq. 3.1).
 
     references: unchanged, or filtered by each joint's identified loop ("transfer", eq. 3.5-3.8). Other options are
     those of `rls`. An error is raised if the references are nearly uncorrelated with the motion.
     """
-    return _with_references(problem, "riv", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
+    return _with_references(problem, "riv", _options(problem, forgetting, prior_std, start, 1.0, 0.0), references)
 
 
 @method("civ", "coupled recursive instrumental variables", needs={"data", "exact", "rigid", "torques"},
         depends_on={"order"})
 def civ(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
-        deviation: float | None = None, start: Start = "zero") -> Estimate:
+        prior_std: float | None = None, start: Start = "zero") -> Estimate:
     """Return the estimate of `riv`, computed row by row from the last joint (Ardiani, eq. 4.7-4.9); the values are the
     same."""
-    return _with_references(problem, "civ", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
+    return _with_references(problem, "civ", _options(problem, forgetting, prior_std, start, 1.0, 0.0), references)
 
 
-def _options(problem: Problem, forgetting: float | str | None, deviation: float | None, start: Start,
+def _options(problem: Problem, forgetting: float | str | None, prior_std: float | None, start: Start,
              noise: float | str, robust: float) -> StreamOptions:
-    """Return options of a stream from those of a method; known values with a standard deviation are part of the
+    """Return options of a stream from those of a method; known values with a standard prior_std are part of the
     prior."""
-    if deviation is not None and not deviation > 0.0:
-        raise ModelError(f"the standard deviation of a start must be above zero, got {deviation}")
+    if prior_std is not None and not prior_std > 0.0:
+        raise ModelError(f"the standard prior_std of a start must be above zero, got {prior_std}")
     b, known = len(problem.base), problem.regression.prior
     values = problem.base.reduce(problem.need_nominal("rls")) if start == "nominal" else np.zeros(b)
     parts = [] if known is None else [(known.matrix, known.values)]
-    if deviation is not None:
-        parts.append((np.eye(b) / deviation, values / deviation))
+    if prior_std is not None:
+        parts.append((np.eye(b) / prior_std, values / prior_std))
     prior = Prior(np.vstack([m for m, _ in parts]), np.concatenate([v for _, v in parts]),
                   {} if known is None else known.known) if parts else None
     return StreamOptions(prior, forgetting, noise, robust)

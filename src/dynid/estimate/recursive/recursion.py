@@ -1,7 +1,7 @@
 """Recursive compression of a data stream, with an estimate available at any time.
 
-The live factor contains all joints' weighted rows (`kernels`); `Memory` keeps the same rows joint by joint in blocks
-of time, for standard errors, weights and diagnostics.
+The current factor, a triangular factor, contains all joints' weighted rows (`kernels`). `Memory` keeps the same rows
+joint by joint in blocks of time, for standard errors, weights and diagnostics.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _MAX_SEGMENTS = 20  # stored segments between restarts
 
 @dataclass(frozen=True, eq=False)
 class RestartSegment:
-    """Data between two restarts: samples start..stop, their regression, and the estimate (base,) before."""
+    """Data of a stream between two restarts: samples start..stop, their regression, and the estimate (base,) before the
+    first of these restarts."""
 
     start: int
     stop: int
@@ -51,7 +52,7 @@ class Recursion:
         prior: prior rows; after a restart, the earlier information.
         outside: prior information from other sources, which is never discarded.
         scale: 1 / noise of each joint's torque (dof,).
-        learn: whether `scale` is estimated, and the live factor recomputed, whenever the number of samples doubles.
+        learn: whether `scale` is estimated, and the current factor recomputed, whenever the number of samples doubles.
         adds: smallest information gain x P x' of a valid row.
         robust: normalised innovation beyond which a row is down-weighted, 0 for never.
         restarts: samples after which the past was discarded.
@@ -171,11 +172,6 @@ class Recursion:
             factors[at:at + count] = self.forgetting.plan(self.layout.base, self.done, count)[1]
         return mode, factors
 
-    @property
-    def forgetting_window(self) -> int:
-        """Number of samples between two periodic operations of the form of forgetting."""
-        return 1 if self.watcher is None else self.watcher.every
-
     # -- operations of watchers ------------------------------------------------------------------------
     def add_rows(self, matrix: Array, values: Array) -> None:
         """Add rows matrix (k, base) beta = values (k,), each with a standard deviation of one; with instruments they
@@ -191,12 +187,8 @@ class Recursion:
         self.prior, self.before = prior, self.beta.copy()
         self.restarts.append(self.done)
         self.memory.clear()
-        b = len(self.beta)
-        front = prior.matrix if self.instrumented else np.zeros((len(prior.matrix), 0))
-        rows = np.column_stack([front, prior.matrix, prior.values])
-        self.r[:] = triangular(np.vstack([np.zeros((self.width, self.width)), rows]))
-        self.norms = np.sum(prior.matrix ** 2, axis=0)[:b]
-        self.solve()
+        self.padded[:], self.norms[:] = 0.0, 0.0
+        self.add_rows(prior.matrix, prior.values)
 
     def take(self, r: Array) -> None:
         """Replace the triangular factor of the current estimate."""
@@ -268,8 +260,9 @@ class Recursion:
         return [*self.stretches, RestartSegment(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
-        """Return the live factor as a least-squares problem, with ridge penalties (see `Regression.pull`); with
-        instruments, that of the torques on the instruments."""
+        """Return the current factor as a least-squares problem with ridge penalties (see `Regression.ridge_penalty`).
+        With
+        instruments, it is the problem of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
         own = self.r[:, [*range(b), -1]]

@@ -1,9 +1,9 @@
 """Estimate of a recursion with a covariance that accounts for autocorrelation, and the status of its parameters.
 
-The status is that of the modified recursive least squares (Lomakin and Deutscher, fig. 1). In their notation, <v_i,
-v_i> is the squared norm of the part of a column that is independent of the identified columns before it, a squared
-diagonal entry of the triangular factor. K_ii is the squared norm of the whole column. A parameter with too small an
-independent part keeps its initial value. Unlike in eq. 41, the others are estimated by least squares on all data.
+The status is that of the modified recursive least squares (Lomakin and Deutscher, fig. 1). In their notation, K_ii is
+the squared norm of a column. <v_i, v_i> is the squared norm of its part that is independent of the identified columns
+before it, a squared diagonal entry of the triangular factor. A parameter with too small an independent part keeps its
+initial value. Unlike in eq. 41, the others are estimated by least squares on all data.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def estimate_of(recursion: Recursion, method: str) -> Estimate:
                              "confounded": {k: list(v) for k, v in solution.confounded.items()},
                              **stream_facts(recursion)}
     inflated = {} if found.cov_type == "independent" else {
-        "deviation_inflation": inflation(covariance, naive, solution.identified)}
+        "std_inflation": inflation(covariance, naive, solution.identified)}
     known = OnDemand.known(Uncertainty(covariance, found.cov_type, found.freedom, facts=inflated))
     return Estimate(method, recursion.layout.model, recursion.layout.base, solution.beta, solution.identified, known,
                     diagnostics=Diagnostics.of_fit(regression, solution.beta, rank=solution.rank, **facts))
@@ -76,7 +76,8 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
         return ScoreNoise(middle, "innovations")
     else:
         found = ScoreNoise(naive_noise_matrix(regression, solution, recursion.scale), "independent")
-    return replace(found, middle=found.middle + prior_noise(regression))
+    prior = regression.prior  # its rows have unit noise
+    return found if prior is None else replace(found, middle=found.middle + prior.matrix.T @ prior.matrix)
 
 
 def moderated(naive: Array, variances: Array, freedoms: Array, identified: Bools) -> tuple[Array, float]:
@@ -119,19 +120,12 @@ def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:
     return naive * np.outer(scale, scale)
 
 
-def prior_noise(regression: Regression) -> Array:
-    """Return the covariance (base, base) of the score by the prior rows, which have unit noise."""
-    if regression.prior is None:
-        return np.zeros((len(regression.base), len(regression.base)))
-    return regression.prior.matrix.T @ regression.prior.matrix
-
-
 Limits = Mapping[str, tuple[float, float]] | str | None
 IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of Lomakin and Deutscher
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Assessment:
     """Parameter status of the modified recursive least squares.
 
     Attributes:
@@ -147,7 +141,7 @@ class Judged:
     norms: Array
 
 
-def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, Array] | None = None) -> Judged:
+def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, Array] | None = None) -> Assessment:
     """Return the least-squares solution in parameters whose independent squared norm exceeds `threshold` (base,), with
     the others at `initial` (base,). box: lower and upper limits (base,) of all values, or None."""
     b = len(initial)
@@ -168,7 +162,7 @@ def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, 
     values[kept] = np.linalg.lstsq(stacked.r[:, kept] / size, rest, rcond=None)[0] / size
     if box is not None:
         values = np.clip(values, *box)
-    return Judged(values, status, added, norms)
+    return Assessment(values, status, added, norms)
 
 
 def default_threshold(stacked: Stacked, wanted: float | None) -> Array:

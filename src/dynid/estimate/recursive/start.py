@@ -41,7 +41,7 @@ def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
             raise ModelError("the prior belongs to another model: it has other base parameters")
         found = from_covariance(prior.values, prior.covariance, prior.identified)
     else:
-        found = _from_deviations(base, prior)
+        found = _from_std(base, prior)
     if found.matrix.shape[1] != len(base):
         raise ModelError(f"the prior has {found.matrix.shape[1]} base parameters, but the model has {len(base)}")
     if not (np.isfinite(found.matrix).all() and np.isfinite(found.values).all()):
@@ -82,7 +82,7 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
     return from_covariance(base.reduce(values), covariance, ~np.any(base.matrix[:, ~known] != 0.0, axis=1))
 
 
-def _from_deviations(base: BaseParameters, given: Any) -> Prior:
+def _from_std(base: BaseParameters, given: Any) -> Prior:
     """Return prior rows from values and standard deviations, one number or one per base parameter."""
     if not (isinstance(given, tuple | list) and len(given) == 2):
         raise ModelError("a prior must be an estimate, standard parameters by name, or (values, standard deviations) "
@@ -93,20 +93,20 @@ def _from_deviations(base: BaseParameters, given: Any) -> Prior:
         raise ModelError(f"values and standard deviations of a prior must be one number or {len(base)}, one "
                          "per base parameter", code="bad-prior-shape") from None
     if not np.all(stds > 0.0):
-        raise ModelError("the standard deviations of a prior must be above zero", code="bad-prior-deviation")
+        raise ModelError("the standard deviations of a prior must be above zero", code="bad-prior-std")
     finite = np.isfinite(stds)  # an infinite standard deviation means no prior
     rows = np.diag(1.0 / np.where(finite, stds, 1.0))[finite]
     return Prior(rows, rows @ values, {})
 
 
 def noise_of(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array:
-    """Return the initial standard deviation of each joint's torque noise (dof,): as given, or if it is to be
-    estimated that of a prior estimate's residuals, or one."""
+    """Return the initial standard deviation of each joint's torque noise (dof,). It is the given one. If it is to be
+    estimated, it is that of a prior estimate's residuals, or one."""
     if isinstance(noise, str):
         if noise != "learn":
             raise ModelError(f"noise must be a number, one for each joint, or 'learn', got '{noise}'")
         if isinstance(prior, Estimate):
-            found = np.array(prior.diagnostics.residual_deviation_per_joint, dtype=float)
+            found = np.array(prior.diagnostics.residual_std_per_joint, dtype=float)
             if found.shape == (dof,) and np.all(found > 0.0):
                 return found
         return np.ones(dof)

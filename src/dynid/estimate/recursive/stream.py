@@ -17,6 +17,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.covariance import FEWEST_BLOCKS
 from dynid.estimate.estimate import Diagnostics, Estimate
+from dynid.estimate.instruments.equations import doubled_base, instrumented_entries, instrumented_layout
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.recursive import kernels, result
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, NoForgetting, forgetting_of
@@ -30,7 +31,7 @@ from dynid.regression.known import Prior
 LEAST_SQUARES, INSTRUMENTAL, SEQUENTIAL = ("rls", "cls", "s-rls"), ("riv", "civ"), ("s-rls-b", "line-by-line")
 IN_TURN = ("s-rls", *SEQUENTIAL)  # methods that process one joint after another
 METHODS = (*LEAST_SQUARES, *SEQUENTIAL, *INSTRUMENTAL, "mrls")
-_FIRST_DEVIATION = 10.0  # default initial standard deviation (Ardiani, s. 3.3.6.2: 100 on the diagonal of P)
+_FIRST_STD = 10.0  # default initial standard deviation (Ardiani, s. 3.3.6.2: 100 on the diagonal of P)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class Stream:
         rows = None if method in ("mrls", "line-by-line") else self.prior
         # Factors of single parameters transfer information between directions, so every direction needs a prior.
         if rows is None and (method == "s-rls-b" or forgetting.name == "vector"):
-            rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
+            rows = Prior(np.eye(len(self.base)) / _FIRST_STD, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
         self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust, adds=options.adds,
                                    outside=None if isinstance(options.prior, Estimate) else rows,
@@ -115,7 +116,7 @@ class Stream:
         else:
             self.recursion.add(entries, keep, history)
 
-    def judged(self) -> result.Judged:
+    def assessment(self) -> result.Assessment:
         """Return which parameters the method `mrls` identifies, and which keep their initial values."""
         stacked = self.recursion.live()
         return result.judge(stacked, self.initial, result.default_threshold(stacked, self.options.wanted), self._box)
@@ -124,7 +125,7 @@ class Stream:
     def values(self) -> Array:
         """Current estimate of the base parameters (base,)."""
         if self.method == "mrls":
-            return self.judged().values
+            return self.assessment().values
         if self.method == "s-rls-b":
             return self._own.copy()
         if self.method == "line-by-line":
@@ -153,20 +154,19 @@ class Stream:
         rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
         facts = {"relative_error": regression.relative_error(values),
                  "relative_error_per_joint": regression.relative_errors(values).tolist(),
-                 "residual_deviation_per_joint": np.sqrt(regression.misfits(values) / rows).tolist()}
+                 "residual_std_per_joint": np.sqrt(regression.misfits(values) / rows).tolist()}
         return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
 
     def _of_kept(self) -> Estimate:
         """Return the estimate of method `mrls`; the standard errors of parameters that keep their initial values are
         infinite."""
         self._need_samples()
-        judged = self.judged()
+        judged = self.assessment()
         found = result.estimate_of(self.recursion, "mrls")
         kept = judged.status == result.IDENTIFIED
-        facts = {**result.stream_facts(self.recursion), "status": judged.status.tolist()}
+        facts = {"status": judged.status.tolist(), "rank": int(kept.sum())}
         found = self._with_values(found, judged.values)
-        return replace(found, identified=kept, diagnostics=found.diagnostics.with_facts({**facts, "rank": int(
-            kept.sum())}))
+        return replace(found, identified=kept, diagnostics=found.diagnostics.with_facts(facts))
 
     def _need_samples(self) -> None:
         if self.recursion.done == 0:
@@ -197,8 +197,8 @@ def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
     so on.
 
     Args:
-        recursion: Without forgetting. Weights that are to be estimated are those of the first block, if it is long
-            enough, because a joint's rows need their weight before the rows of the next joint.
+        recursion: Without forgetting. Its joint weights, if they are to be estimated, are those of the first block, if
+            this is long enough: a joint's rows need their weight before the rows of the next joint.
         entries: Rows (layout.rows, m).
         keep: Mask of valid rows (m, dof).
 
@@ -232,8 +232,8 @@ def add_own(recursion: Recursion, entries: Array, keep: Bools, beta: Array) -> N
 
 
 def line_by_line(regression: Regression) -> Array:
-    """Return base values (base,) by least squares of each joint's own parameters on its own rows, from the last joint
-    to the first, with later parameters taken as known (de Wit and Aubin 1990)."""
+    """Return base values (base,) by least squares of each joint's own parameters on its own rows (de Wit and Aubin
+    1990). The order is from the last joint to the first, with later parameters taken as known."""
     beta, owner = np.zeros(len(regression.base)), owners(regression.base)
     for j in range(regression.dof - 1, -1, -1):
         factor = regression.factors[j]
@@ -251,18 +251,6 @@ def line_by_line(regression: Regression) -> Array:
 _LEAST_CORRELATION = 0.1  # smallest canonical correlation of instruments and regressor
 
 
-def instrumented_layout(plain: Layout) -> Layout:
-    """Return the layout of rows [Z_j Y_j tau_j] of each joint j."""
-    b = len(plain.base)
-    return plain.with_columns([np.concatenate([own, b + own]) for own in plain.columns])
-
-
-def instrumented_entries(plain: Layout, instruments: Array, measured: Array) -> Array:
-    """Return rows (layout.rows, m) of `instrumented_layout` from the rows of the plain layout along both motions."""
-    return np.vstack([part for j in range(len(plain.columns))
-                      for part in (instruments[plain.joint(j)][:-1], measured[plain.joint(j)])])
-
-
 def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
     """Return the current instrumental-variable estimate with its covariance; raise an error if the instruments are
     nearly uncorrelated with the regressor."""
@@ -275,7 +263,7 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
                                "in their weakest direction, so they cannot serve as instruments",
                                "improve the tracking, filter the references by the loop, or use 'rls'",
                                "instruments-too-weak")
-    doubled = recursion.memory.regression(_doubled(base), recursion.joints)
+    doubled = recursion.memory.regression(doubled_base(base), recursion.joints)
     cross = recursion.r[:b, :b].T @ recursion.r[:b, b:2 * b]
     gain = np.asarray(np.linalg.pinv(cross, rcond=1e-12), dtype=float)
     middle, cov_type, freedom = _middle(doubled, recursion, beta, gain)
@@ -296,10 +284,6 @@ def least_correlation(r: Array, b: int, excited: Any) -> float:
     q, _ = np.linalg.qr(y / size)
     z, _ = np.linalg.qr(np.vstack([r[:b, :b], np.zeros((b, b))])[:, excited])
     return float(np.linalg.svd(z.T @ q, compute_uv=False)[-1])
-
-
-def _doubled(base: BaseParameters) -> BaseParameters:
-    return replace(base, independent=np.tile(base.independent, 2), matrix=np.vstack([base.matrix, base.matrix]))
 
 
 def _without_instruments(factor: Factor, b: int) -> Factor:

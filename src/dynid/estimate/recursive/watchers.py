@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,20 +23,6 @@ MIN_WINDOWS_FOR_MEAN = 8  # windows before mean and spread are used
 _LONG_MEAN_WINDOWS = 100.0  # windows of a long mean
 _MIN_LOG_ODDS = 3.0  # log odds by which a shorter memory must be better: strong evidence after Jeffreys
 _CUSUM_ALLOWANCE, _CUSUM_THRESHOLD = 1.5, 12.0  # in spreads: subtracted at every window, and alarm threshold of the sum
-
-
-class Watcher(Protocol):
-    """Protocol of a periodic operation on a recursion, after every `every` samples."""
-
-    every: int
-
-    def look(self, recursion: Recursion) -> None: ...
-
-    def rescale(self, factor: Array) -> None: ...
-
-    def arrays(self) -> dict[str, Any]: ...
-
-    def restore(self, arrays: Mapping[str, Any]) -> None: ...
 
 
 def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
@@ -105,7 +91,7 @@ class InnovationTest:
     def restart(self, recursion: Recursion) -> None:
         """Increase the covariance around the current estimate according to the innovations; earlier data become a
         prior."""
-        matrix = after_change(recursion)
+        matrix = after_change(recursion, self.every)
         if recursion.outside is not None:
             matrix = np.vstack([matrix, recursion.outside.matrix])
         recursion.begin_anew(Prior(matrix, matrix @ recursion.beta, {}))
@@ -124,12 +110,13 @@ class InnovationTest:
             arrays["state"][2])
 
 
-def after_change(recursion: Recursion) -> Array:
+def after_change(recursion: Recursion, window: int) -> Array:
     """Return rows (base, base) of a prior, each with a standard deviation of one, for parameters that may just have
     changed.
 
-    Their covariance is P times the low-frequency power of the noise, plus a change of every parameter in proportion
-    to the value that alone would explain the torque, scaled to the change of the last innovations.
+    Their covariance is P times the low-frequency power of the noise, plus a change of every parameter. This change is
+    proportional to the value that alone would explain the torque. It is scaled to the innovations of the last two
+    windows of samples.
     """
     b, dof = len(recursion.beta), len(recursion.joints)
     r, norms = recursion.r, np.where(recursion.norms > 0.0, recursion.norms, np.inf)
@@ -137,7 +124,7 @@ def after_change(recursion: Recursion) -> Array:
     alone = np.where(alone > 0.0, alone, np.median(alone[alone > 0.0]) if np.any(alone > 0.0) else 1.0)
     # Parameters without excitation get a thousand times this standard deviation, so that the factor is invertible.
     whole = triangular(np.vstack([r[:b, :b], np.diag(1e-3 / alone)]))
-    last = recursion.innovations()[-2 * recursion.forgetting_window:]
+    last = recursion.innovations()[-2 * window:]
     excess = max(float(np.mean(last[last != 0.0] ** 2)) - 1.0, 0.0) if np.any(last) else 0.0
     # Each parameter alone explains the mean squared torque; all parameters change independently.
     torque = float(np.sum(r[:, -1] ** 2)) / max(recursion.memory.weight * dof, 1.0)
@@ -192,7 +179,7 @@ class MemoryChoice:
     """Choice among memory lengths by the predictive evidence of each block of samples.
 
     Attributes:
-        factors: one live factor per memory length.
+        factors: one triangular factor of the weighted data per memory length.
         score: log evidence of recent blocks for each memory length.
         chosen: index of the best memory length.
         before: the last block.
@@ -264,6 +251,9 @@ class MemoryChoice:
         self.chosen, self.pairs = int(chosen), int(pairs)
 
 
+Watcher = InnovationTest | BoundCheck | MemoryChoice  # periodic operations, after every `every` samples
+
+
 def forget_what_comes(r: Array, block: Array, share: float) -> Array:
     """Return the triangular factor (base + 1, base + 1) after forgetting only in directions that the new block excites.
 
@@ -285,10 +275,10 @@ def forget_what_comes(r: Array, block: Array, share: float) -> Array:
 
 
 def log_evidence(old: Array, new: Array, power: float) -> float:
-    """Return the log predictive probability of the rows between two live factors, up to a common constant; power:
-    low-frequency noise power, in units of the rows.
+    """Return the log predictive probability of the rows between an old and a new triangular factor, up to a common
+    constant. power: low-frequency noise power, in units of the rows.
 
-    -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii), both from the factors.
+    It is -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii), with `rest` the residual sum of squares.
     """
     low, high = (np.diag(r)[:-1] for r in (old, new))
     known = (low > 1e-9 * np.linalg.norm(old[:, :-1], axis=0)) & (high > 0.0)

@@ -27,6 +27,7 @@ from dynid.estimate.simulators.friction_fit import (
 from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
 from dynid.files import write_whole
 from dynid.output_fields import map_of, output_fields, record
+from dynid.plain import finite
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
@@ -70,7 +71,7 @@ class Exported:
         """Return the object as plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]
         return {"target": self.target, "files": [str(path) for path in self.paths],
-                "joints": {joint.name: {key: _finite(getattr(joint, key)) for key in names} for joint in self.joints},
+                "joints": {joint.name: {key: finite(getattr(joint, key)) for key in names} for joint in self.joints},
                 "loss": {one.joint: {"error": one.error, "torque": one.torque, "percent": one.percent,
                                      "approximated": list(one.terms)} for one in self.losses},
                 "loss_along": "log" if self.is_logged else "random states", "notes": list(self.notes)}
@@ -187,7 +188,7 @@ def _urdf_with_values(request: _Request) -> bytes:
               for j in range(len(request.joints))}
     values = {f"{name} {j}": float(value) for name in _URDF_NAMES for j, value in enumerate(request.column(name))}
     return urdf_bytes(request.robot, request.inertias, values, fields, request.source, unchecked=request.unchecked,
-                      tell=request.notes.append)
+                      add_note=request.notes.append)
 
 
 def _mjcf(request: _Request) -> tuple[Path, ...]:
@@ -204,10 +205,10 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
         values = joint_attributes([joint.name for joint in request.joints[free:]],
                                   **{name: request.column(name)[free:] for name in _MJCF_NAMES})
         if not request.has_identified_links:
-            return mjcf_with_joints(_text_of(source), values, actuators=actuators, tell=request.notes.append)
+            return mjcf_with_joints(_text_of(source), values, actuators=actuators, add_note=request.notes.append)
         try:
             return mjcf_with_inertias(_text_of(source), request.robot, request.inertias, values, actuators=actuators,
-                                      unchecked=request.unchecked, tell=request.notes.append)
+                                      unchecked=request.unchecked, add_note=request.notes.append)
         except RobotError as problem:
             if request.source is not None:
                 raise
@@ -216,7 +217,7 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
     values_by_name = {f"{name} {j}": float(value) for name in _MJCF_NAMES for j, value in
                       enumerate(request.column(name))}
     return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields, actuators=actuators,
-                   unchecked=request.unchecked, tell=request.notes.append)
+                   unchecked=request.unchecked, add_note=request.notes.append)
 
 
 def _mjcf_file(robot: Robot) -> Path | None:
@@ -283,10 +284,6 @@ def _usd_json(request: _Request) -> tuple[Path, ...]:
     return (request.write(request.path, usd_json(request.robot, request.inertias[:request.robot.dof], request.joints)),)
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None
-
-
 Target = tuple[Callable[[_Request], tuple[Path, ...]], tuple[str, ...]]
 # By name: the function that writes the files, and which passive values of a joint the target represents.
 TARGETS: dict[str, Target] = {
@@ -297,20 +294,17 @@ SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "mjlab": ".py", "isaaclab": ".py", 
             "usd-json": ".json"}
 
 
-def mujoco_actuator(joint: SimulatedJoint, timestep: float = MUJOCO_TIMESTEP) -> str | None:
+def mujoco_actuator(joint: SimulatedJoint) -> str | None:
     """Return the actuator of a joint as MJCF, or None where no drive is known.
 
     A motor with known winding is a `dcmotor` that takes a voltage. A controller with an integral gain is a `pid`, one
-    without it a `position`, with force = stiffness (command - q) - kd dq.
-
-    Args:
-        joint: a joint with its drive.
-        timestep: time step of the simulation, s, which determines the number of samples of a delay.
+    without it a `position`, with force = stiffness (command - q) - kd dq. The number of samples of a delay is that of
+    MuJoCo's default time step.
     """
     if not joint.is_driven:
         return None
     name = xml_attribute(joint.name)
-    shared = {"delay": joint.delay, "nsample": math.ceil(joint.delay / timestep) + 1} if joint.delay > 0 else {}
+    shared = {"delay": joint.delay, "nsample": math.ceil(joint.delay / MUJOCO_TIMESTEP) + 1} if joint.delay > 0 else {}
     if joint.resistance is not None and joint.torque_constant is not None:
         saturation = {"saturation": joint.force_limit} if np.isfinite(joint.force_limit) else {}
         return _element("dcmotor", name, {"motorconst": joint.torque_constant, "resistance": joint.resistance,

@@ -1,9 +1,9 @@
 """Approximation of friction and rotor inertia by the joint parameters of simulators: armature, damping, frictionloss.
 
-A target simulator has armature, damping and frictionloss of a joint, or some of these. A joint whose model has other
-terms (load-dependent or Stribeck friction, presliding, offset, a coupling) gets the non-negative values that predict
-the torque of all its terms best along the motion, by least squares. The rotor inertia is unchanged if only friction is
-approximated, and friction is unchanged if only a rotor inertia is.
+A target simulator has armature, damping and frictionloss of a joint, or some of these. A joint may have other terms:
+load-dependent or Stribeck friction, presliding, an offset, a coupling. It then gets the non-negative values that
+predict the torque of all its terms best along the motion, by least squares. The rotor inertia is unchanged if only
+friction is approximated, and friction is unchanged if only a rotor inertia is.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ def mjlab_config(robot: str, model_file: str, joints: Sequence[SimulatedJoint]) 
     """
     driven = [joint for joint in joints if joint.stiffness is not None]
     used = sorted({_mjlab_class(joint) for joint in driven})
-    lines = [_head(robot, "mjlab"), "from __future__ import annotations", "", *_delay_imports(driven, "dataclasses"),
+    lines = [_head(robot, "mjlab"), "from __future__ import annotations", "",
+             *(["import dataclasses"] if any(joint.delay > 0 for joint in driven) else []),
              "from pathlib import Path", "", "import mujoco",
              *([f"from mjlab.actuator import {', '.join(used)}"] if used else []),
              "from mjlab.entity import EntityArticulationInfoCfg, EntityCfg", "",
@@ -43,7 +44,7 @@ def mjlab_config(robot: str, model_file: str, joints: Sequence[SimulatedJoint]) 
     lines += ["", "", "def get_spec() -> mujoco.MjSpec:", '    """Return the identified robot."""',
               "    return mujoco.MjSpec.from_file(str(MODEL_FILE))", "", "", "ACTUATORS = ("]
     for joint in driven:
-        made = _call(_mjlab_class(joint), _mjlab_values(joint))
+        made = f"{_mjlab_class(joint)}({', '.join(f'{key}={value}' for key, value in _mjlab_values(joint).items())})"
         lines.append(f"    delayed({made}, {joint.delay!r})," if joint.delay > 0 else f"    {made},")
     lines += [")", "", "ROBOT_CFG = EntityCfg(",
               "    spec_fn=get_spec, articulation=EntityArticulationInfoCfg(actuators=ACTUATORS))", ""]
@@ -153,16 +154,8 @@ def _isaac_lines(kind: str, joints: Sequence[SimulatedJoint], friction: IsaacFri
     return lines
 
 
-def _delay_imports(joints: Sequence[SimulatedJoint], module: str) -> list[str]:
-    return [f"import {module}"] if any(joint.delay > 0 for joint in joints) else []
-
-
 def _head(robot: str, target: str) -> str:
     return (f'"""{python_text(robot)} for {target}, as identified by dynid {__version__}. SI units, joint side."""\n')
-
-
-def _call(name: str, values: dict[str, str]) -> str:
-    return f"{name}(" + ", ".join(f"{key}={value}" for key, value in values.items()) + ")"
 
 
 def _string(text: str) -> str:

@@ -203,8 +203,8 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
 
 
 def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[Usage]:
-    """Yield the smallest distance s of every pair of bodies. Between grid points t_k and t_k+1 it is at least (s_k +
-    s_k+1 - way) / 2, where `way` is the motion of the bodies.
+    """Yield the smallest distance s of every pair of bodies. Between the times t_k and t_k+1 of the grid it is at least
+    (s_k + s_k+1 - way) / 2, where `way` is the length of the bodies' paths, m.
     """
     best = np.full(len(space.names), np.inf)
     when = np.zeros(len(space.names))

@@ -16,10 +16,11 @@ All entries are optional. Lengths are in m, angles in rad (m for prismatic joint
     torque = 40.0
 
     [space]
-    margin = 0.02 # smallest distance from other bodies self_collision = true # the robot's own bodies against each
-    other, by capsules around its collision shapes radius = 0.05 # of all links, if no link has a collision shape table
-    = 0.0 # height of a table below which no body may go inside = {lower = [-0.8, -0.8, 0.0], upper = [0.8, 0.8, inf]} #
-    box that contains all bodies
+    margin = 0.02                  # smallest distance between bodies
+    self_collision = true          # whether to check the robot's own links, as capsules around their collision shapes
+    radius = 0.05                  # radius of all links, if no link has a collision shape
+    table = 0.0                    # height of a table, below which no link may go
+    inside = {lower = [-0.8, -0.8, 0.0], upper = [0.8, 0.8, inf]}    # box that contains all links
 
     [[space.wall]]                 # points p with normal . p >= offset are free
     name = "wall"
@@ -59,7 +60,7 @@ Vector3 = tuple[float, float, float]
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
 
 
 class JointTable(_Table):
@@ -151,7 +152,7 @@ class LimitsTable(_Table):
 def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
     """Return the robot's limits overridden by those of a file; errors name the file and the entry.
 
-    margin: replaces the margin of the file; usual: default margin.
+    margin: replaces the margin of the file. usual: margin if neither the call nor the file gives one.
     """
     path = Path(path)
     try:
@@ -173,7 +174,7 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
 
 
 def limits_of(table: LimitsTable, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
-    """Return the robot's limits overridden by those of a table; margin: replaces that of the table; usual: default."""
+    """Return the robot's limits overridden by those of a table. margin, usual: see `read_limits`."""
     postures = {name: posture for name, posture in (("start", table.first), ("end", table.last))
                 if posture is not None and len(posture) == robot.dof}
     chosen = next(share for share in (margin, table.margin, usual) if share is not None)

@@ -79,8 +79,8 @@ class Limits:
 
     @staticmethod
     def of(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
-        """Return the limits of a robot file, with `changes` by name. margin: share of the range that is kept free at
-        each end, and of the robot's own velocities and torques."""
+        """Return the limits of a robot file; those in `given` replace them by name. margin: share of the range that is
+        kept free at each end, and share of the robot's own velocities and torques."""
         if not 0.0 <= margin < 0.5:
             raise DynidError(f"the margin must be a share of the limits, from 0 to below 0.5, got {margin:g}",
                              code="wrong-margin")
@@ -119,8 +119,8 @@ def _reaching(lower: Array, upper: Array, outermost: tuple[Array, Array], postur
 
 
 FACTOR = 10.0  # default limit, relative to the condition number in the initial posture
-LOOP_LIMIT_STEP = 1e-5  # rad or m, of differences
-_NOT_CLOSED = 1e6  # where loops do not close, relative to the largest allowed condition number
+LOOP_LIMIT_STEP = 1e-5  # rad or m: step of numerical derivatives
+_NOT_CLOSED = 1e6  # condition number of loops that do not close, relative to the largest allowed one
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class LoopLimit:
     """Limit on the condition number of loop closures, which grows near singular postures.
 
     The value is log10 of the ratio to the largest allowed condition number: an excess of 1 is a factor of ten.
-    condition: largest allowed value; margin: kept free, in units of the value.
+    condition: largest allowed condition number. margin: distance from the limit that is kept free, as log10.
     """
 
     robot: Robot

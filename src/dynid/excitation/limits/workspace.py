@@ -64,7 +64,8 @@ class Workspace:
         for p, q in combinations(range(len(capsules)), 2):
             a, b = capsules[p].body, capsules[q].body
             obstacle = q >= len(own)  # which has no neighbours
-            if a != b and (obstacle or (self_collision and not _neighbours(a, b, robot.parents))):
+            adjacent = (a != BASE and robot.parents[a] == b) or (b != BASE and robot.parents[b] == a)
+            if a != b and (obstacle or (self_collision and not adjacent)):
                 pairs.append((p, q))
         sides = [(w, p) for w in range(len(walls)) for p, capsule in enumerate(own) if capsule.body != BASE]
         every = Workspace(robot, capsules, walls, np.array(pairs, dtype=np.int64).reshape(-1, 2),
@@ -161,10 +162,6 @@ class Workspace:
         speed = axes[:, :, 3:] + np.cross(axes[:, :, :3], points[:, None])
         carried = self.robot.supports[:, bodies].T & (bodies != BASE)[:, None]
         return np.where(carried, np.einsum("mjx,mx->mj", speed, normals), 0.0)
-
-
-def _neighbours(a: int, b: int, parent: Array) -> bool:
-    return (a != BASE and parent[a] == b) or (b != BASE and parent[b] == a)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,9 +24,9 @@ from dynid.quantities import RATE, check_quantity, check_samples
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.robot import Robot
 
-_SAMPLES_A_WAVE = 40  # of the highest frequency
+_SAMPLES_A_WAVE = 40  # samples per period of the highest frequency
 MIN_SAMPLES, MAX_SAMPLES = 160, 500  # of a trajectory whose criterion is computed
-OF_DEVIATIONS = ("a", "largest")  # criteria that depend on the torque noise
+NOISE_DEPENDENT = ("a", "largest")  # criteria that depend on the torque noise
 _SIGN_WIDTH = 0.015  # width of a smooth sign relative to the top speed
 
 
@@ -62,6 +62,15 @@ class ExperimentDesign:
     def limits(self) -> Limits:
         return self.problem.limits
 
+    @property
+    def all_limits(self) -> Limits:
+        """Limits of all coordinates of the robot, also of those that depend on the coordinates of the search."""
+        return self.limits
+
+    def whole(self, trajectory: Trajectory) -> Trajectory:
+        """Return the motion of the whole robot for a motion of the coordinates of the search."""
+        return trajectory
+
     def samples(self, trajectory: Trajectory) -> tuple[Array, Array, Array]:
         """Return q, dq, ddq of the future log, without the last instant, which may equal the first one."""
         check_samples(trajectory.duration, self.rate)
@@ -74,13 +83,14 @@ class ExperimentDesign:
         matrix = self.information.matrix(self.information.entries(*self.samples(trajectory)))
         return self.problem.criterion(matrix)[0]
 
-    def deviations(self, trajectory: Trajectory) -> Array:
+    def standard_errors(self, trajectory: Trajectory) -> Array:
         """Return the expected standard error of every base parameter (base,)."""
-        return replace(self.information, weights=1.0 / self.noise).deviations(*self.samples(trajectory))
+        return replace(self.information, weights=1.0 / self.noise).standard_errors(*self.samples(trajectory))
 
     def condition(self, trajectory: Trajectory) -> float:
         """Return the condition number of the unscaled, unweighted base regressor."""
-        plain = Information.of(self.model, self.base)
+        plain = replace(self.information, weights=np.ones_like(self.information.weights),
+                        scale=np.ones_like(self.information.scale), known=None)
         s = np.linalg.svd(plain.factor(*self.samples(trajectory)), compute_uv=False)
         return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
 
@@ -103,11 +113,11 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
     criterion = Criterion(criterion) if isinstance(criterion, str) else criterion
     base = base_parameters(model) if prior.base is None else prior.base
     scale = prior.scale
-    if isinstance(scale, str) or (scale is None and criterion.name in OF_DEVIATIONS):
+    if isinstance(scale, str) or (scale is None and criterion.name in NOISE_DEPENDENT):
         scale = magnitudes(base, complete(model).robot)
     torque, unchecked = _torque_limit(model, base, limits, prior.nominal)
     noise = measurement.noise
-    if noise is None and prior.regression is None and criterion.name in OF_DEVIATIONS:
+    if noise is None and prior.regression is None and criterion.name in NOISE_DEPENDENT:
         noise = assumed_noise(model, limits, nominal_values(model, prior.nominal))
     information = Information.of(model, base, noise=noise, scale=scale, known=prior.regression)
     problem = _problem(family, information, criterion, limits, torque)
@@ -148,20 +158,13 @@ def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
     """Return the torque limits of the nominal model, and notes on torques that cannot be checked."""
     if not np.isfinite(limits.torque).any():
         return None, ()
-    notes: tuple[str, ...] = ()
-    if nominal is None:
-        values = [p.nominal for p in model.parameters]
-        bodies = [p.nominal is None for p in model.parameters if p.body is not None]
-        if any(bodies) or all(v is None for v in values):
-            return None, ("torque limits were not checked: the robot file gives no inertias; give nominal parameters "
-                          "to compute torques with",)
-        missing = [p.name for p in model.parameters if p.nominal is None]
-        if missing:
-            notes = (f"torques were computed without {', '.join(missing[:4])}{' ..' if len(missing) > 4 else ''}, "
-                     "whose values are not known",)
-        theta = np.array([0.0 if v is None else v for v in values])
-    else:
-        theta = model.parameters.vector(nominal)
+    theta = nominal_values(model, nominal)
+    missing = [p.name for p in model.parameters if p.nominal is None] if nominal is None else []
+    if theta is None or len(missing) == len(theta):
+        return None, ("torque limits were not checked: the robot file gives no inertias; give nominal parameters "
+                      "to compute torques with",)
+    notes = (f"torques were computed without {', '.join(missing[:4])}{' ..' if len(missing) > 4 else ''}, "
+             "whose values are not known",) if missing else ()
     return TorqueLimit(Information.of(model, base), base.reduce(theta), limits.torque, limits.names), notes
 
 
@@ -202,14 +205,14 @@ class BestSoFar:
         seconds: time since the start, s.
         value: value of the criterion.
         condition: condition number of the base regressor.
-        base, deviations: base parameters and their expected standard errors (base,).
+        base, std: base parameters and their expected standard errors (base,).
     """
 
     seconds: float
     value: float
     condition: float
     base: BaseParameters
-    deviations: Array
+    std: Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from dynid.threads import side_by_side, thread_count
 _AT_ONCE = 4  # starts per round, independent of the number of threads so that results are reproducible
 _AMPLITUDE_SHARES = (
     1.0, 0.999, 0.995, 0.99, 0.98, 0.96, 0.92, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)
-_LAST_ORDER = (64.0,)
+_LAST_ORDER = (64.0,)  # order of the smooth approximation in the final correction
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class MultiStart:
             options.progress(*self.history[-1])
         if options.best is not None:
             options.best(BestSoFar(*self.history[-1], design.condition(found.trajectory), design.base,
-                                   design.deviations(found.trajectory)))
+                                   design.standard_errors(found.trajectory)))
 
     def _start(self, first: bool, near: FeasibleMotion | None, anchor: Anchor,
                rng: np.random.Generator) -> tuple[Anchor, Array]:

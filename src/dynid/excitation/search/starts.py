@@ -13,9 +13,9 @@ from dynid.errors import NotPossibleError
 from dynid.excitation.search.motion_problem import MotionProblem
 from dynid.excitation.search.quadratic_program import solve_qp
 
-_START_POSTURES = 400
-_START_DRAWS = 30
-_START_SHARES = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)
+_START_POSTURES = 400  # random postures, of which the one farthest inside the limits is used
+_START_DRAWS = 30  # random motions, of which the best one is the start; a third with nonlinear limits
+_START_SHARES = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)  # of the amplitude, until nonlinear limits are satisfied
 _LIMITED_SIGNALS = ("position", "velocity", "acceleration", "jerk")
 
 

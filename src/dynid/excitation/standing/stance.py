@@ -184,9 +184,8 @@ def dependent_legs(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> 
     size = np.abs(np.diag(triangle))
     if size[-1] < _SINGULAR_LEGS * size[0]:
         raise NotPossibleError(f"the legs of robot '{robot.name}' are singular in the home posture: feet {named} "
-                               "cannot stand still while the base moves in all directions", "give a posture with "
-                                                                                            "flexed "
-                               "knees with --home", code="legs-cannot-hold")
+                               "cannot stand still while the base moves in all directions",
+                               "give a posture with flexed knees with --home", code="legs-cannot-hold")
     return np.sort(legs[order[:rows]])
 
 

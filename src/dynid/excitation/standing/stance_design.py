@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,23 +10,20 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excitation.exciting_motion import ExcitingMotion
 from dynid.excitation.information import NOISE_SHARE, Information, magnitudes
 from dynid.excitation.limits.limit_check import LimitReport, check_limits
 from dynid.excitation.limits.motion_limits import MARGIN, Limits
 from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.search.experiment_design import (
-    OF_DEVIATIONS,
+    NOISE_DEPENDENT,
     ExperimentDesign,
     Measurement,
     PriorKnowledge,
-    Search,
     nominal_values,
     smooth_model,
     with_model,
 )
 from dynid.excitation.search.motion_problem import MotionProblem
-from dynid.excitation.search.multistart import MultiStart
 from dynid.excitation.standing.options import Standing, StandingEquations
 from dynid.excitation.standing.stance import Stance, check_leg_count, home_configuration
 from dynid.excitation.standing.standing_limit import StandingLimit, differences
@@ -66,11 +62,12 @@ class StandingDesign(ExperimentDesign):
         assert self.limit is not None  # a field after those with defaults
         return self.limit
 
-    def condition(self, trajectory: Trajectory) -> float:
-        plain = replace(self.information, weights=np.ones_like(self.information.weights),
-                        scale=np.ones_like(self.information.scale))
-        s = np.linalg.svd(plain.factor(*self.samples(trajectory)), compute_uv=False)
-        return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+    @property
+    def all_limits(self) -> Limits:
+        return self.standing_limit.limits
+
+    def whole(self, trajectory: Trajectory) -> WholeBodyTrajectory:
+        return WholeBodyTrajectory(trajectory, self.standing_limit)
 
     def nonlinear_excess(self, report: LimitReport) -> float:
         own = set(self.problem.limits.names)
@@ -86,32 +83,13 @@ class StandingDesign(ExperimentDesign):
         return replace(linear, usages=(*inside, *nonlinear))
 
 
-def excite_standing(model: LinearModel, standing: Standing, limits: Limits | None = None, *, family: Family,
-                    criterion: str | Criterion, measurement: Measurement, prior: PriorKnowledge, search: Search
-                    ) -> ExcitingMotion:
-    """Design the motion of a robot with a free base that excites the base parameters best while its feet stand.
-
-    The motion starts and ends at rest in the home posture. Arguments are those of `excite`; limits are those of all 6 +
-    n coordinates.
-    """
-    began = time.monotonic()
-    design, notes = standing_design(model, standing, limits, family, criterion, measurement, prior, search.seed)
-    starts = MultiStart(design, search, began)
-    best = starts.run()
-    whole = WholeBodyTrajectory(best.trajectory, design.standing_limit)
-    return ExcitingMotion(
-        trajectory=whole, core=whole, model=design.model, base=design.base, limits=design.standing_limit.limits,
-        criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
-        deviations=design.deviations(best.trajectory), noise=design.noise, rate=design.rate,
-        history=tuple(starts.history), report=replace(best.report, unchecked=(*best.report.unchecked, *notes)),
-        torque=None, seed=search.seed, starts=starts.starts, elapsed=time.monotonic() - began,
-        interrupted=starts.interrupted)
-
-
 def standing_design(model: LinearModel, standing: Standing, limits: Limits | None, family: Family,
                     criterion: str | Criterion, measurement: Measurement, prior: PriorKnowledge, seed: int
                     ) -> tuple[StandingDesign, tuple[str, ...]]:
-    """Return the optimisation problem of a motion with standing feet, and remarks. Arguments: `excite_standing`."""
+    """Return the design of a motion that starts and ends at rest in the home posture while the feet stand, and remarks.
+
+    The arguments are those of `excite`; limits are those of all 6 + n coordinates.
+    """
     if prior.regression is not None:
         raise DynidError("a motion with standing feet cannot be designed to improve an earlier result",
                          "leave --improve out", code="free-base-unsupported")
@@ -126,11 +104,12 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
     if measurement.noise is not None:
         expected = _with_given_noise(expected, measurement.noise)
     scale = prior.scale
-    if isinstance(scale, str) or (scale is None and criterion.name in OF_DEVIATIONS):
+    if isinstance(scale, str) or (scale is None and criterion.name in NOISE_DEPENDENT):
         scale = magnitudes(base, stance.robot)
-    weights = 1.0 / expected if measurement.noise is not None or criterion.name in OF_DEVIATIONS else np.ones(model.dof)
+    noisy = criterion.name in NOISE_DEPENDENT
+    weights = 1.0 / expected if measurement.noise is not None or noisy else np.ones(model.dof)
     information = StandingInformation(Layout.of(model, base), weights, np.ones(len(base)) if scale is None else scale,
-                                      None, stance, standing.equations, 1.0 if criterion.name in OF_DEVIATIONS else 0.0)
+                                      None, stance, standing.equations, 1.0 if noisy else 0.0)
     count = int(np.clip(_SAMPLES_A_WAVE * family.waves, _MIN_SAMPLES, _MAX_SAMPLES))
     smooth = smooth_model(model, limits)
     motions = ConstrainedFamily.of(family.below(limits.bandwidth), stance.size, own.start, own.end)
@@ -145,7 +124,7 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
 def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, nominal: ArrayLike | None = None,
                seed: int = 0) -> tuple[StandingLimit, tuple[str, ...]]:
     """Return the limits of standing feet, with a home posture that is chosen if none is given, and remarks. Arguments
-    are those of `excite_standing`; nominal: parameters, by default the model's own."""
+    are those of `excite`; nominal: parameters, by default the model's own."""
     robot = complete(model).robot
     if robot is None:
         raise DynidError("a model without a robot has no feet", code="no-robot")
@@ -234,8 +213,6 @@ def _driving_limits(limits: Limits, stance: Stance) -> Limits:
 def _typical_forces(limit: StandingLimit, reach: Array) -> Array:
     """Return the RMS of each equation's force (6 + n,) over random states: contact forces for the base, torques for the
     joints; at least a thousandth of the largest."""
-    from dynid import dynamics
-
     rng, stance = np.random.default_rng(0), limit.support.stance
     x = stance.drawn(0.5 * reach, _TYPICAL_STATES, rng)
     dx, ddx = rng.normal(size=(2, *x.shape)) * _TYPICAL_RATE
@@ -256,8 +233,8 @@ def equation_rows(stance: Stance, model: LinearModel, equations: StandingEquatio
                   ddx: Array) -> Array:
     """Return the rows of the equations for all parameters (samples, rows, parameters), divided by their noise.
 
-    The tangent of the driving coordinates spans the null space of the standing contacts' Jacobian. With the noise s of
-    the equations and T' s^2 T = L L', the rows L^-1 T' Y contain no contact forces, and have uncorrelated noise of one.
+    The tangent T of the driving coordinates spans the null space of the standing contacts' Jacobian, so rows T' Y
+    contain no contact forces. With the noise s of the equations and T' s^2 T = L L', rows L^-1 T' Y have unit noise.
 
     Args:
         stance: the standing feet.

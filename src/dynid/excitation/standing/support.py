@@ -21,8 +21,8 @@ from dynid.robot import FREE_COORDINATES as SIX
 
 _NEWTON_STEPS = 40  # of the distribution of vertical forces; damped steps near an edge are many
 _NEWTON_TOLERANCE = 1e-12  # squared Newton decrement at which the distribution is found
-_INNER_SHARE = 0.98  # of the way from the middle to an edge up to which forces are distributed
-_SMALLEST_LOAD = 0.05  # of the weight that a distribution assumes at least; a limit on the load refuses less
+_INNER_SHARE = 0.98  # of the distance from the middle to an edge: farther centres of pressure are moved to it
+_SMALLEST_LOAD = 0.05  # of the weight: smallest load for which forces are distributed; a limit refuses less
 _MIN_RADIUS = 1e-3  # m, of the inscribed circle of a support polygon
 
 
@@ -171,8 +171,8 @@ def _shares(points: Array, pressure: Array) -> Array:
     """Return load shares of the points (samples, points) with the largest product and a given centre of pressure
     (samples, 2).
 
-    With a_i = (1, x_i, y_i) the shares are 1 / (a_i l), where l minimises l (1, p) - sum log(a_i l), a self-concordant
-    function, by damped Newton steps.
+    With a_i = (1, x_i, y_i) and the centre of pressure p, the shares are 1 / (a_i l). The dual vector l minimises the
+    self-concordant function l (1, p) - sum log(a_i l), by damped Newton steps.
     """
     scale = float(np.abs(points).max())
     rows = np.column_stack([np.ones(len(points)), points / scale])
@@ -192,8 +192,8 @@ def _shares(points: Array, pressure: Array) -> Array:
 
 
 def _tangential(points: Array, vertical: Array, force: Array, moment: Array) -> Array:
-    """Return tangential forces (samples, points, 2) with a total force (samples, 2) and moment (samples,), smallest in
-    the sum of squares divided by the vertical forces (samples, points)."""
+    """Return tangential forces (samples, points, 2) that add up to a force (samples, 2) and a moment (samples,). Their
+    sum of squares, each divided by the vertical force of its point (samples, points), is the smallest possible."""
     x, y = points.T
     zero, one = np.zeros(len(points)), np.ones(len(points))
     rows = np.stack([np.stack([one, zero]), np.stack([zero, one]), np.stack([-y, x])])  # (3, 2, points)

@@ -67,10 +67,6 @@ class Family(Protocol):
         """Return the family without frequencies above `bandwidth` (Hz)."""
 
 
-def _check_duration(duration: float) -> None:
-    check_quantity(DURATION, duration, "the duration of a motion")
-
-
 def _unlimited(family: Family, bandwidth: float) -> Family:
     """Return the family itself if the bandwidth is infinite; otherwise raise an error, because its frequencies cannot
     be limited."""
@@ -94,7 +90,7 @@ class Fourier:
     kind = "fourier"
 
     def __post_init__(self) -> None:
-        _check_duration(self.duration)
+        check_quantity(DURATION, self.duration, "the duration of a motion")
         if self.harmonics < 1:
             raise DynidError(f"a Fourier series needs at least one harmonic, got {self.harmonics}", code="no-harmonic")
         if self.period is not None and not self.period > 0:
@@ -196,7 +192,7 @@ class Splines:
     kind = "bspline"
 
     def __post_init__(self) -> None:
-        _check_duration(self.duration)
+        check_quantity(DURATION, self.duration, "the duration of a motion")
         if isinstance(self.knots, str) and self.knots != "free":
             raise DynidError(f"knots are an array of inner knots, or 'free' for a search, got '{self.knots}'",
                              code="bad-knots")

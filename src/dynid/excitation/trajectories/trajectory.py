@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import perm
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -53,16 +54,13 @@ def joint_rows(what: str, values: ArrayLike) -> Array:
     return array
 
 
-def power_functions(t: ArrayLike, duration: float, degree: int = 5) -> Array:
-    """Return powers of t / duration with their three derivatives by t (4, m, degree + 1)."""
+def power_functions(t: ArrayLike, duration: float) -> Array:
+    """Return the powers 0 to 5 of t / duration with their three derivatives by t (4, m, 6)."""
     u = np.atleast_1d(np.asarray(t, dtype=float)) / duration
-    rows = np.zeros((4, len(u), degree + 1))
-    for k in range(degree + 1):
-        factor, power = 1.0, k
-        for d in range(4):
-            if power >= 0:
-                rows[d, :, k] = factor * u ** power / duration ** d
-            factor, power = factor * power, power - 1
+    rows = np.zeros((4, len(u), 6))
+    for k in range(6):
+        for d in range(min(k + 1, 4)):
+            rows[d, :, k] = perm(k, d) * u ** (k - d) / duration ** d
     return rows
 
 

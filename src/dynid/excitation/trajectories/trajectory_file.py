@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array, load_arrays
 from dynid.errors import DynidError
 from dynid.escape import csv_line, yaml_string
-from dynid.excitation.trajectories.trajectory import Trajectory, times
+from dynid.excitation.trajectories.trajectory import Motion, Trajectory, times
 from dynid.files import write_whole
 from dynid.robot import numbered_joints
 from dynid.simulation import Reference
@@ -111,16 +111,11 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 
     if writer is None:
         raise DynidError(f"{target} should end in {', '.join(writers)}: CSV, NumPy or ROS 2 JointTrajectory",
                          code="unknown-extension")
-    writer(trajectory, target, rate, names, extra or _no_columns)
-
-
-def _no_columns(t: Array) -> dict[str, Array]:
-    return {}
-
-
-def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...], extra: Extra) -> None:
     t = times(trajectory, rate)
-    motion, more = trajectory.at(t), extra(t)
+    writer(target, t, trajectory.at(t), names, {} if extra is None else extra(t))
+
+
+def _write_csv(path: Path, t: Array, motion: Motion, names: tuple[str, ...], more: Mapping[str, Array]) -> None:
     head = ["t", *(f"{what}_{name}" for what in ("q", "dq", "ddq") for name in names), *more]
     with write_whole(path) as file:
         file.write(csv_line(head))
@@ -128,20 +123,16 @@ def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str
             file.write(",".join(f"{x:.12g}" for x in row) + "\n")
 
 
-def _write_npz(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...], extra: Extra) -> None:
-    t = times(trajectory, rate)
-    motion = trajectory.at(t)
+def _write_npz(path: Path, t: Array, motion: Motion, names: tuple[str, ...], more: Mapping[str, Array]) -> None:
     arrays: dict[str, Any] = {"t": t, "q": motion.q, "dq": motion.dq, "ddq": motion.ddq, "joints": np.array(names),
-                              **extra(t)}
+                              **more}
     with write_whole(path, "wb") as file:
         np.savez_compressed(file, **arrays)
 
 
-def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...], extra: Extra) -> None:
+def _write_yaml(path: Path, t: Array, motion: Motion, names: tuple[str, ...], more: Mapping[str, Array]) -> None:
     """Write the YAML that `ros2 topic pub` and rosidl_runtime_py read: header, joint_names, points with
     time_from_start."""
-    t = times(trajectory, rate)
-    motion, more = trajectory.at(t), extra(t)
     efforts = [more[f"tau_{name}"] for name in names if f"tau_{name}" in more]
     effort = np.column_stack(efforts) if efforts else np.zeros((len(t), 0))
 

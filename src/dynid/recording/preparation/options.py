@@ -76,7 +76,7 @@ class Preparation(BaseModel):
         suppress: frequencies that the kernel suppresses, Hz, one or several.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
 
     method: Method = "butterworth"
     cutoff: Frequency | None = None

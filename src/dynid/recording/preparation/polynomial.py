@@ -76,7 +76,9 @@ class PolynomialKernel:
 
     def polynomials(self, highest: int) -> tuple[np.polynomial.Polynomial, ...]:
         """Return the orthonormal polynomials of x in the weight, of degree 0 to `highest`."""
-        x, w = _gauss_jacobi(highest + 2, self.alpha, self.beta)
+        from scipy.special import roots_jacobi
+
+        x, w = roots_jacobi(highest + 2, self.alpha, self.beta)
         powers = np.vander(x, highest + 1, increasing=True)
         _, r = np.linalg.qr(np.sqrt(w)[:, None] * powers)
         r *= np.sign(np.diag(r))[:, None]
@@ -156,7 +158,9 @@ class PolynomialKernel:
 
         It is minus the integral of the kernel times their derivative by the lag; x decreases by 2/T per second of lag.
         """
-        x, w = _gauss_jacobi(shape.degree() + degree + 2, self.alpha, self.beta)
+        from scipy.special import roots_jacobi
+
+        x, w = roots_jacobi(shape.degree() + degree + 2, self.alpha, self.beta)
         legendre, found = np.polynomial.legendre, np.zeros(degree + 1)
         for m, unit in enumerate(np.eye(degree + 1)):
             values = legendre.legval(x, legendre.legder(unit, derivative) if derivative else unit)
@@ -214,26 +218,6 @@ def _half_gain(order: int, alpha: float, beta: float, delay: float) -> float:
     while gain(high) > 0.0:
         high += 0.1
     return float(brentq(gain, high - 0.1, high))
-
-
-def _gauss_jacobi(count: int, alpha: float, beta: float) -> tuple[Array, Array]:
-    """Return nodes and weights (count,) of the Gauss rule for the weight (1 - x)^alpha (1 + x)^beta.
-
-    They follow from the eigenvalues of the Jacobi matrix (Golub and Welsch).
-    """
-    k = np.arange(count, dtype=float)
-    total = 2.0 * k + alpha + beta
-    with np.errstate(divide="ignore", invalid="ignore"):
-        diagonal = np.where(total * (total + 2.0) == 0.0, 0.0, (beta ** 2 - alpha ** 2) / (total * (total + 2.0)))
-    diagonal[0] = (beta - alpha) / (alpha + beta + 2.0)
-    k, total = k[1:], total[1:]
-    beside = 4.0 * k * (k + alpha) * (k + beta) * (k + alpha + beta) / (total ** 2 * (total + 1.0) * (total - 1.0))
-    if count > 1:
-        beside[0] = 4.0 * (1.0 + alpha) * (1.0 + beta) / ((2.0 + alpha + beta) ** 2 * (3.0 + alpha + beta))
-    x, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(np.sqrt(beside), 1) + np.diag(np.sqrt(beside), -1))
-    whole = (2.0 ** (alpha + beta + 1.0) * math.gamma(alpha + 1.0) * math.gamma(beta + 1.0)
-             / math.gamma(alpha + beta + 2.0))
-    return x, whole * vectors[0] ** 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, like
 from dynid.errors import NotPossibleError, RecordingError
-from dynid.order_statistics import median, quantile
+from dynid.order_statistics import median
 from dynid.quantities import percent_text
 from dynid.recording.check import hanging_positions
 from dynid.recording.preparation.filters import Segments
-from dynid.recording.preparation.selection import longer_than
+from dynid.recording.preparation.selection import encoder_count, equal_ranges, longer_than
 from dynid.recording.recording import Recording
 from dynid.robot import numbered_joints
 from dynid.signals import at_times, cubic_spline
@@ -201,16 +201,9 @@ def frozen_positions(q: Array, rows: Rows) -> Rows:
     frozen = np.zeros(q.shape, dtype=bool)
     for j in range(q.shape[1]):
         column, hangs = q[rows, j], np.zeros(int(rows.sum()), dtype=bool)
-        step = np.diff(column)
-        size = np.abs(step)
-        count = _count(size)
-        still = np.concatenate([[False], step == 0.0, [False]])  # still[k]: row k equals row k - 1
-        starts = np.flatnonzero(~still[:-1] & still[1:])
-        stops = np.flatnonzero(still[:-1] & ~still[1:]) + 1  # one past the last row
-        long = (stops - starts >= 3) & (stops < len(column))
-        starts, stops = starts[long], stops[long]
-        jumps = size[stops - 1] >= 5.0 * count
-        for start, stop in zip(starts[jumps], stops[jumps], strict=True):
+        size, ranges = np.abs(np.diff(column)), equal_ranges(column, 3)
+        ranges = ranges[ranges[:, 1] < len(column)]
+        for start, stop in ranges[size[ranges[:, 1] - 1] >= 5.0 * encoder_count(column)]:
             around = np.concatenate([size[max(start - 5, 0):start], size[stop:stop + 5]])
             if len(around) and np.any(around > 0.0) and size[stop - 1] > max(2.0 * around.max(),
                                                                              0.5 * around.mean() * (stop - start)):
@@ -300,9 +293,3 @@ def near_measurement(stamps: Array, grid: Array, distance: float) -> Rows:
     left = right - 1
     on_one = np.minimum(np.abs(grid - stamps[left]), np.abs(stamps[right] - grid)) < 1e-3 * distance
     return on_one | (stamps[right] - stamps[left] <= distance)
-
-
-def _count(steps: Array) -> float:
-    """Return an upper bound on one encoder count: the tenth percentile of the steps that are not zero."""
-    some = steps[steps > 0.0]
-    return float(quantile(some, 0.1)) if len(some) else 0.0

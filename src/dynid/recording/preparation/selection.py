@@ -28,11 +28,25 @@ def least_ranges(q: Array) -> Array:
     for j in range(q.shape[1]):
         column = np.ascontiguousarray(q[:, j])
         noise = float(median(np.abs(np.diff(column, 2)))) / (0.6745 * np.sqrt(6.0)) if len(column) > 2 else 0.0
-        steps = np.abs(np.diff(column))
-        steps = steps[steps > 0.0]
-        count = float(quantile(steps, 0.1)) if len(steps) else 0.0
-        out[j] = max(20.0 * noise, 5.0 * count, AT_REST)
+        out[j] = max(20.0 * noise, 5.0 * encoder_count(column), AT_REST)
     return out
+
+
+def encoder_count(q: Array) -> float:
+    """Return an upper bound on one encoder count of a position (samples,): the tenth percentile of its changes."""
+    steps = np.abs(np.diff(q))
+    return float(quantile(steps[steps > 0.0], 0.1)) if np.any(steps > 0.0) else 0.0
+
+
+def true_ranges(mask: Mask) -> Segments:
+    """Return the half-open row ranges (k, 2) in which a mask (samples,) is true."""
+    return np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
+
+
+def equal_ranges(q: Array, least: int) -> Segments:
+    """Return the row ranges (k, 2) over which a position (samples,) is constant for at least `least` rows."""
+    found = true_ranges(np.diff(q) == 0.0) + np.array([0, 1])
+    return found[found[:, 1] - found[:, 0] >= least]
 
 
 def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
@@ -48,9 +62,8 @@ def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
     near = active.copy()
     near[1:] |= active[:-1]
     near[:-1] |= active[1:]
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], near.astype(np.int8), [0]])))
     bounds = [*starts.tolist(), len(q)]
-    return [(bounds[a], bounds[b]) for a, b in zip(edges[::2], edges[1::2], strict=True)] or [(0, len(q))]
+    return [(bounds[a], bounds[b]) for a, b in true_ranges(near)] or [(0, len(q))]
 
 
 def held_still(q: Array, dq: Array, ddq: Array, moving: Mask) -> tuple[Array, Array, Array]:
@@ -74,10 +87,8 @@ def inside_borders(segments: Segments, samples: int, border: int) -> Mask:
 
 def longer_than(mask: Mask, rows: int) -> Mask:
     """Return the mask (samples,) with only those runs of True that have at least `rows` rows."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
-    starts, stops = edges[::2], edges[1::2]
     out = np.zeros(len(mask), dtype=bool)
-    for start, stop in zip(starts, stops, strict=True):
+    for start, stop in true_ranges(mask):
         out[start:stop] = stop - start >= rows
     return out
 

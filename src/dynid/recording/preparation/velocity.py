@@ -28,29 +28,17 @@ class Comparison:
 
     Attributes:
         scale: measured velocity over derivative.
-        rest: remaining difference relative to the velocity.
-        noise, own_noise: variance above the cut-off of the measured velocity, and of the differentiated position.
-        position_noise: variance of the position noise.
+        noise_ratio: variance of the measured velocity's noise over that of the position, 1/s^2; the median at rest.
         delay: median over the good joints, s.
         good: joints whose measured velocity is to be used.
         reason: sentence on the result.
     """
 
     scale: Array
-    rest: Array
-    noise: Array
-    own_noise: Array
-    position_noise: Array
+    noise_ratio: Array
     delay: float
     good: Bools
     reason: str
-
-    @property
-    def noise_ratio(self) -> Array:
-        """Variance of the measured velocity over that of the position (joints,), 1/s^2."""
-        ratio = self.noise / np.maximum(self.position_noise, 1e-300)
-        known = ratio[np.isfinite(ratio) & (ratio > 0.0)]
-        return np.where(np.isfinite(ratio) & (ratio > 0.0), ratio, median(known) if len(known) else 1.0)
 
 
 def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments, moving: Bools,
@@ -74,7 +62,10 @@ def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments,
         own[j] = np.var(raw_slope[:, k] - v[:, k])
         position[j] = np.var((raw_q[:, k] - smooth_q[:, k])[inside])
     good, late, reason = _verdict(scale, rest, noise, own, delay, cutoff, moving, names)
-    return Comparison(scale, rest, noise, own, position, late, good, reason)
+    ratio = noise / np.maximum(position, 1e-300)
+    known = np.isfinite(ratio) & (ratio > 0.0)
+    ratio = np.where(known, ratio, median(ratio[known]) if np.any(known) else 1.0)
+    return Comparison(scale, ratio, late, good, reason)
 
 
 def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple[float, float, float]:

@@ -36,8 +36,8 @@ export class MotionStep {
     this.live = group(this.root, "Search");
     this.curve = new Plot("Condition number over the time of the search", { timed: false, height: 220 });
     this.words = el("p", { role: "status" });
-    this.deviations = el("div");
-    this.live.append(this.words, this.curve.root, this.deviations);
+    this.standardErrors = el("div");
+    this.live.append(this.words, this.curve.root, this.standardErrors);
     this.live.parentElement.hidden = true;
     this.found = group(this.root, "Motion");
     this.found.parentElement.hidden = true;
@@ -80,15 +80,15 @@ export class MotionStep {
   showJob(now) {
     this.start.disabled = !store.state?.settings.robot || now.state === "running";
     if (now.kind !== "motion" || !now.data) return;
-    const { condition, history = [], deviations = [] } = now.data;
+    const { condition, history = [], standard_errors: standardErrors = [] } = now.data;
     this.live.parentElement.hidden = false;
     this.words.textContent = `Condition number ${number(condition)}${now.state === "running" ? ", search running…" : "."}`;
     this.curve.show(() => ({
       data: [{ x: history.map((point) => point[0]), y: history.map((point) => point[1]), type: "scatter", mode: "lines+markers", line: { shape: "hv", color: color(0) }, marker: { size: 4 } }],
       layout: { xaxis: { title: { text: "search time, s" }, rangemode: "tozero" }, yaxis: { title: { text: "condition number" }, type: "log" }, showlegend: false } }));
-    const worst = [...deviations].sort((a, b) => (b.relative ?? -1) - (a.relative ?? -1)).slice(0, 12);
-    keep(this.deviations, worst, () => (worst.length ? [el("h4", { text: "Expected standard errors, the largest first" }),
-      table("Expected standard errors", ["parameter", "± standard error", "relative to nominal"], worst.map((one) => [one.name, `${number(one.deviation, 2)} ${one.unit}`, percent(one.relative)]))] : []));
+    const worst = [...standardErrors].sort((a, b) => (b.relative ?? -1) - (a.relative ?? -1)).slice(0, 12);
+    keep(this.standardErrors, worst, () => (worst.length ? [el("h4", { text: "Expected standard errors, the largest first" }),
+      table("Expected standard errors", ["parameter", "± standard error", "relative to nominal"], worst.map((one) => [one.name, `${number(one.std, 2)} ${one.unit}`, percent(one.relative)]))] : []));
   }
 
   async openResult(id) {

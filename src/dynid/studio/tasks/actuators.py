@@ -30,11 +30,11 @@ _PENDULUM_PARTS = ("mass", "length", "arm_mass")  # kg, m, kg
 def actuators_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Identify the actuators of a robot or of a servo with a pendulum from uploaded logs without torques."""
     settings = _settings(params, bounds)
-    tell = Progress(voice.progress)
+    progress = Progress(voice.progress)
     with bounds.trusting(settings.robot):
-        found = find_actuators(settings, tell)
+        found = find_actuators(settings, progress)
     folder = Path("results") / str(params["id"])
-    tell("writing the results", 0.95)
+    progress("writing the results", 0.95)
     command = _command(settings)
     save_actuators(found, folder, command)
     estimate = found.estimate

@@ -141,7 +141,7 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
     try:
         return Touch(ExternalWrench(estimate, frame, free=free))
     except ModelError:  # a model without momentum form, such as one with load friction
-        return Touch(ExternalWrench(estimate, frame, free=free, way="inverse"))
+        return Touch(ExternalWrench(estimate, frame, free=free, method="inverse"))
 
 
 def _live(params: Mapping[str, Any], settings: RunSettings, robot: Robot, prior: Estimate | None) -> LiveModel:

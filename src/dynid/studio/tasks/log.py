@@ -77,9 +77,7 @@ def columns(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
     chosen = chosen_log(params, settings)
     with bounds.trusting(*chosen.files):
         bounds.check_files(chosen.files)
-        said = _reading(chosen, settings)
-        source = open_source(Path(chosen.files[0]), topic=said.topic, delimiter=said.delimiter, decimal=said.decimal,
-                             header=said.header, skip=said.skip, width=None, array=said.array, axis=said.axis)
+        source = open_source(Path(chosen.files[0]), _reading(chosen, settings))
         try:
             fields = source.fields
             shapes = {name: list(shape) for name, shape in fields.items() if len(shape) > 1}

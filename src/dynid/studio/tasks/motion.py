@@ -14,9 +14,9 @@ import numpy as np
 
 from dynid.errors import DynidError
 from dynid.excitation import Search, Standing
-from dynid.excitation.exciting_motion import nominal_base_values
+from dynid.excitation.information import nominal_base_values
 from dynid.excitation.search.experiment_design import BestSoFar
-from dynid.excitation.trajectories import family_named
+from dynid.excitation.trajectories.families import family_named
 from dynid.files import write_json
 from dynid.model.registry import FRICTION
 from dynid.progress import Progress
@@ -49,12 +49,12 @@ def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confin
     data.excitation.save(folder / "motion.yaml")
     write_motion(data, folder / "report.html")
     write_json(folder / "results.json", motion_facts(data))
-    write_json(folder / "motion.json", {**_curves(data), "history": live.history, "deviations": live.deviations,
-                                        "command": command})
+    write_json(folder / "motion.json", {**_curves(data), "history": live.history, "command": command,
+                                        "standard_errors": live.standard_errors})
     keep_meta(folder, "motion", data.excitation.criterion, robot.name, None)
     return {"result": folder.name, "sentence": f"condition number {data.excitation.condition:.4g}",
             "data": {"condition": plain(data.excitation.condition), "history": live.history,
-                     "deviations": live.deviations}}
+                     "standard_errors": live.standard_errors}}
 
 
 def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tuple[MotionRequest, str]:
@@ -115,7 +115,7 @@ class _Live:
         self._over = threading.Event()
         self._clock = threading.Thread(target=self._tick, daemon=True)
         self.history: list[list[float]] = []
-        self.deviations: list[dict[str, Any]] = []
+        self.standard_errors: list[dict[str, Any]] = []
 
     def __enter__(self) -> _Live:
         self._clock.start()
@@ -140,12 +140,12 @@ class _Live:
         self.history.append([round(best.seconds, 3), float(best.condition)])
         values = nominal_base_values(best.base)
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = 100.0 * best.deviations / np.abs(values)
-        self.deviations = [{"name": name, "unit": unit, "deviation": plain(std, 4), "relative": plain(share, 4)}
-                           for name, unit, std, share in zip(best.base.names, best.base.units, best.deviations,
+            relative = 100.0 * best.std / np.abs(values)
+        self.standard_errors = [{"name": name, "unit": unit, "std": plain(std, 4), "relative": plain(share, 4)}
+                           for name, unit, std, share in zip(best.base.names, best.base.units, best.std,
                                                              relative, strict=True)]
         self._voice.progress(self._sentence, self._share, {
-            "condition": plain(best.condition), "history": self.history, "deviations": self.deviations})
+            "condition": plain(best.condition), "history": self.history, "standard_errors": self.standard_errors})
 
 
 def _curves(data: MotionData) -> dict[str, Any]:

@@ -41,17 +41,17 @@ _METHOD_TIMEOUT = 20.0  # s: longest cross-validation of one method
 
 def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Identify with the given settings. Return the id of the result."""
-    tell = Progress(voice.progress)
+    progress = Progress(voice.progress)
     settings = run_settings(bounds)
     with bounds.trusting(settings.robot, *([settings.model.python] if settings.model.python else [])):
-        found = run(settings, tell.part(0.0, 0.85))
+        found = run(settings, progress.part(0.0, 0.85))
         identity = str(params["id"])
-        tell("writing the results", 0.85)
-        keep_run(found, Path("results") / identity, tell)
+        progress("writing the results", 0.85)
+        keep_run(found, Path("results") / identity, progress)
     return {"result": identity, "sentence": found.verdict.headline}
 
 
-def keep_run(found: Run, folder: Path, tell: Progress, more: Mapping[str, Any] | None = None,
+def keep_run(found: Run, folder: Path, progress: Progress, more: Mapping[str, Any] | None = None,
              report: ReportData | None = None) -> None:
     """Write a run and the data that the page shows; the file that marks it as complete is written last.
 
@@ -63,7 +63,7 @@ def keep_run(found: Run, folder: Path, tell: Progress, more: Mapping[str, Any] |
     if report is not None:
         write_report(report, folder / "report.html")
     write_json(folder / "results.json", facts(found))
-    tell("drawing", 0.95)
+    progress("drawing", 0.95)
     curves = {**run_curves(found), **(more or {})}
     (folder / "curves.json").write_text(json.dumps(curves, allow_nan=False, separators=(",", ":")), encoding="utf-8")
     write_mjcf(found, folder / "robot.xml")
@@ -152,36 +152,36 @@ def parameter_facts(found: Run) -> list[dict[str, Any]]:
 def friction_facts(one: FrictionShape) -> dict[str, Any]:
     """Return the friction of a joint over velocity with a band of two standard errors, and medians of the data."""
     return {"joint": one.joint, "dq": plain(one.velocity, _CURVE_DIGITS), "torque": plain(one.torque, _CURVE_DIGITS),
-            "low": plain(one.torque - _BAND_STD * one.deviation, _CURVE_DIGITS),
-            "high": plain(one.torque + _BAND_STD * one.deviation, _CURVE_DIGITS),
+            "low": plain(one.torque - _BAND_STD * one.std, _CURVE_DIGITS),
+            "high": plain(one.torque + _BAND_STD * one.std, _CURVE_DIGITS),
             "points_dq": plain(one.centres, _CURVE_DIGITS), "points_torque": plain(one.medians, _CURVE_DIGITS),
             "points_low": plain(one.low, _CURVE_DIGITS), "points_high": plain(one.high, _CURVE_DIGITS)}
 
 
 def compare_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Run every method on the same data. The result is that of the first, with the others for comparison."""
-    tell = Progress(voice.progress)
+    progress = Progress(voice.progress)
     settings = run_settings(bounds)
     names = params.get("methods")
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise DynidError("name at least one method to compare", where="methods")
     with bounds.trusting(settings.robot, *([settings.model.python] if settings.model.python else [])):
-        found = compare(settings, names, tell.part(0.0, 0.8))
-        cross = _cross_errors(found, tell.part(0.8, 0.9))
+        found = compare(settings, names, progress.part(0.0, 0.8))
+        cross = _cross_errors(found, progress.part(0.8, 0.9))
         folder = Path("results") / str(params["id"])
-        tell("writing the results", 0.9)
+        progress("writing the results", 0.9)
         facts = comparison_facts(found)
         more = {"methods": _methods(found, cross), "compared_parameters": facts["parameters"]}
-        keep_run(found.run, folder, tell, more, comparison_report(found, repeat_command(folder)))
+        keep_run(found.run, folder, progress, more, comparison_report(found, repeat_command(folder)))
     return {"result": folder.name, "sentence": f"{len(found.names)} methods compared"}
 
 
-def _cross_errors(found: ComparedMethods, tell: Progress) -> list[float | None]:
+def _cross_errors(found: ComparedMethods, progress: Progress) -> list[float | None]:
     """Return the cross-validation error of each method, percent, or None if it would take too long."""
     problem, settings = found.run.problem, found.run.settings
     blocks, errors = len(problem.regression.blocks), list[float | None]()
     for i, (name, estimate, seconds) in enumerate(zip(found.names, found.estimates, found.seconds, strict=True)):
-        tell(f"cross-validating {name}", i / len(found.names))
+        progress(f"cross-validating {name}", i / len(found.names))
         quick = blocks > 2 and (seconds * blocks < _METHOD_TIMEOUT or estimate.left_out is not None)
         try:
             errors.append(float(cross_validate(problem, name, estimate=estimate,

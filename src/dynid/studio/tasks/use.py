@@ -43,14 +43,14 @@ def loaded(params: Mapping[str, Any], bounds: Confinement) -> tuple[Estimate, Ru
 
 def payload_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Estimate the payload of the robot in one of the run's logs, and return the values to enter into controllers."""
-    tell, settings = Progress(voice.progress), run_settings(bounds)
+    progress, settings = Progress(voice.progress), run_settings(bounds)
     chosen, folder = chosen_log(params, settings), result_folder(params, bounds)
     table = {**settings.log, **chosen.own}
     with bounds.trusting(settings.robot):
         found = find_payload(folder, [chosen.file], PayloadOptions(frame=params.get("frame") or None),
-                             {"log": table} if table else None, tell.part(0.0, 0.9))
+                             {"log": table} if table else None, progress.part(0.0, 0.9))
     made = Path("results") / str(params["id"])
-    tell("writing the results", 0.9)
+    progress("writing the results", 0.9)
     command = f"dynid payload {folder} {' '.join(chosen.files)} -o FOLDER"
     save_payload(found, made, command)
     keep_meta(made, "payload", None, found.robot.name, found.payload.relative_error)
@@ -59,13 +59,13 @@ def payload_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confi
 
 def code_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Write the identified model as functions for a controller, one file per language."""
-    tell = Progress(voice.progress)
+    progress = Progress(voice.progress)
     languages = params.get("languages") or ["c"]
     if not isinstance(languages, list) or not all(isinstance(one, str) for one in languages):
         raise DynidError("languages must be a list of names", where="languages")
     options = CodeOptions(languages=with_companions(languages))
     estimate, settings = loaded(params, bounds)
-    tell("writing the functions", 0.2)
+    progress("writing the functions", 0.2)
     with bounds.trusting(settings.robot):
         program = estimate_program(estimate, options)
     made = Path("results") / str(params["id"])

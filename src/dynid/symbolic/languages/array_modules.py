@@ -1,18 +1,17 @@
 """JAX and PyTorch: modules of functions on joint-major arrays (n, ...), for one state or many.
 
-Rows of an array are the signals of one joint, so that every statement is one operation on whole arrays, nothing is
-assigned in place, and results are stacked at the end. Types follow the inputs: float or double.
+A row of an array is the signal of one joint, so every statement is one operation on whole rows. Nothing is assigned in
+place, and results are stacked at the end. Types follow the inputs: float or double.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from dynid.escape import python_text
-from dynid.symbolic.functions import Function
+from dynid.symbolic.functions import Function, split
 from dynid.symbolic.languages.stored_states import ROLLOUT_STEPS, has_rollout, stored, stored_rollout
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
 
@@ -251,7 +250,7 @@ def _function(function: Function, package: Package) -> str:
     names = ", ".join(one for one, _ in function.inputs)
     about = python_text(f"{function.about} {function.operations}.")
     shapes = "; ".join(f"{output.name} ({', '.join(map(str, output.shape))}, ...)" for output in function.outputs)
-    rows = [f"({', '.join(own)},)" for own in _split(statements.outputs, [len(o.values) for o in function.outputs])]
+    rows = [f"({', '.join(own)},)" for own in split(function.outputs, statements.outputs)]
     lines = ["", "", f"def {function.name}_rows({names}):", f'    """Rows of {function.name}."""',
              *(f"    {line}" for line in statements.lines), f"    return {', '.join(rows)}", "", "",
              f"def {function.name}({names}):", f'    """{about} {shapes}."""']
@@ -263,11 +262,6 @@ def _function(function: Function, package: Package) -> str:
         shape = f"({', '.join(map(str, output.shape))}{',' if len(output.shape) == 1 else ''})"
         stacks.append(f"_stacked({shape}, rows{f'[{k}]' if len(function.outputs) > 1 else ''}, {names})")
     return "\n".join([*lines, f"    return {', '.join(stacks)}"]) + "\n"
-
-
-def _split(texts: Sequence[str], sizes: Sequence[int]) -> list[list[str]]:
-    ends = np.cumsum(sizes)
-    return [list(texts[end - size:end]) for end, size in zip(ends, sizes, strict=True)]
 
 
 def _spelling(package: Package) -> Spelling:

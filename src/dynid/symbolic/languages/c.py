@@ -30,21 +30,22 @@ if TYPE_CHECKING:
 
 
 _OBSERVER_TEXT = """\
-/* State of the momentum observer. integral: of what the known torques give; known: those of the sample before. */
+/* State of the momentum observer. external: estimated external torques. integral: integral of known and external
+   torques. known: known torques of the previous sample. */
 typedef struct {{
   {real} external[{n}], integral[{n}], known[{n}];
   int started;
 }} {name}_observer;
 
-/* Before the first sample, and after a gap. */
+/* Reset the observer before the first sample and after a gap. */
 static inline void {name}_observer_start({name}_observer *state)
 {{
   for (int j = 0; j < {n}; ++j) state->external[j] = state->integral[j] = state->known[j] = 0;
   state->started = 0;
 }}
 
-/* A sample: motion and motor torques tau. gain: 1/s of each joint, h: seconds since the sample before. external: joint
-   torques from outside, behind a low-pass filter of the time constant 1 / gain. */
+/* Process a sample: motion and motor torques tau. gain: 1/s of each joint, h: seconds since the previous sample.
+   external: estimated external joint torques after a low-pass filter with the time constant 1 / gain. */
 static inline void {name}_observer_update({name}_observer *state, {arguments}, const {real} tau[{n}],
                                           const {real} gain[{n}], {real} h, {real} external[{n}])
 {{

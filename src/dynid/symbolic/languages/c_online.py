@@ -12,22 +12,22 @@ from dynid.symbolic.functions import Function
 _EXCITED_SHARE = {"double": "1e-9", "float": "1e-5f"}  # of a column's norm that is independent of the others
 
 _TEXT = """\
-/* What is known of p: the rows of the triangular factor of [Y tau] / noise, each from its diagonal on. squares and
-   rows: of what p does not explain, in units of the noise, and how many rows there are. */
+/* Estimate of p: the rows of the triangular factor of [Y tau] / noise, each from its diagonal on. squares: sum of
+   squared residuals in units of the noise. rows: number of rows so far. */
 typedef struct {{
   {real} r[{size}];
   {real} squares, rows;
 }} {name}_online;
 
-/* Before the first sample: p with its standard deviations; where one is not above zero, nothing is known. */
-static inline void {name}_online_start({name}_online *known, const {real} p[{b}], const {real} deviation[{b}])
+/* Start with prior values p and their standard deviations; zero or less means an unknown value. */
+static inline void {name}_online_start({name}_online *known, const {real} p[{b}], const {real} std[{b}])
 {{
   {real} *row = known->r;
   for (int i = 0; i < {size}; ++i) known->r[i] = 0;
   for (int i = 0; i < {b}; ++i) {{
-    if (deviation[i] > 0) {{
-      row[0] = 1 / deviation[i];
-      row[{b} - i] = p[i] / deviation[i];
+    if (std[i] > 0) {{
+      row[0] = 1 / std[i];
+      row[{b} - i] = p[i] / std[i];
     }}
     row += {b} + 1 - i;
   }}
@@ -35,7 +35,7 @@ static inline void {name}_online_start({name}_online *known, const {real} p[{b}]
   known->rows = 0;
 }}
 
-/* One row x: {b} columns and the torque, divided by the noise. It is used up. */
+/* Add one row x: {b} columns and the torque, divided by the noise. The row is overwritten. */
 static inline void {name}_online_row({name}_online *known, {real} x[{width}])
 {{
   {real} *row = known->r;
@@ -55,8 +55,8 @@ static inline void {name}_online_row({name}_online *known, {real} x[{width}])
   known->rows += 1;
 }}
 
-/* A sample: motion and torques. noise: standard deviation of each torque; a joint whose noise is not above zero is
-   left out. forgetting: 1, or below it the share that all before still counts. */
+/* Add a sample: motion and torques. noise: standard deviation of each torque; a joint with a noise of zero or less is
+   ignored. forgetting: 1, or a smaller factor by which the weight of all previous samples is multiplied. */
 static inline void {name}_online_update({name}_online *known, {arguments}, const {real} tau[{n}],
                                         const {real} noise[{n}], {real} forgetting)
 {{
@@ -77,7 +77,7 @@ static inline void {name}_online_update({name}_online *known, {arguments}, const
   }}
 }}
 
-/* p of all samples so far, zero where none has shown it; returns how many numbers were shown. */
+/* Compute p from all samples so far, zero where it is not excited; return how many numbers are excited. */
 static inline int {name}_online_solve(const {name}_online *known, {real} p[{b}])
 {{
   {real} squares[{b}] = {{0}};

@@ -78,7 +78,8 @@ def function_text(function: Function, statements: Statements, head: str, kind: s
                   output_text: Callable[[str, bool], str] = lambda text, is_number: text) -> str:
     """Return a function in C.
 
-    Args: function: the function to write.
+    Args:
+        function: the function to write.
         statements: its statements in C.
         head: type and name, before the arguments.
         kind: type of its arguments.

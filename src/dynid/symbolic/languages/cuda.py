@@ -128,7 +128,7 @@ static inline {real} {name}_error(const {real} *device, const {real} *wanted, si
   return largest > 0 ? error / largest : error;
 }}
 
-/* Poison what a kernel must write: 0, or an error code. */
+/* Fill memory that a kernel must overwrite with invalid numbers; return 0, or an error code. */
 static inline int {name}_cleared({real} *device, size_t size)
 {{
   if (!device) return 1;

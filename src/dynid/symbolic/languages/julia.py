@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.escape import comment, julia_text
-from dynid.symbolic.functions import Function
+from dynid.symbolic.functions import Function, split
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
 
 if TYPE_CHECKING:
@@ -45,10 +45,8 @@ def _function(function: Function) -> list[str]:
     lines = [_text(f"{function.about} {function.operations}."),
              f"function {function.name}({', '.join(one for one, _ in function.inputs)})"]
     lines += [f"    {line}" for line in statements.lines]
-    texts = iter(statements.outputs)
     found = []
-    for output in function.outputs:
-        own = [next(texts) for _ in output.values]
+    for output, own in zip(function.outputs, split(function.outputs, statements.outputs), strict=True):
         if len(output.shape) == 1:
             found.append(f"[{', '.join(own)}]")
         else:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dynid.escape import python_text
-from dynid.symbolic.functions import Function
+from dynid.symbolic.functions import Function, split
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
 
 if TYPE_CHECKING:
@@ -55,10 +55,8 @@ def _function(function: Function, plain: bool, about: str) -> list[str]:
         lines += [f"    {one} = np.asarray({one}, dtype=float)" for one in names]
         lines.append(f"    shape = np.broadcast_shapes({', '.join(f'{one}.shape[:-1]' for one in names)})")
     lines += [f"    {line}" for line in statements.lines]
-    texts = iter(statements.outputs)
     found = []
-    for output in function.outputs:
-        own = [next(texts) for _ in output.values]
+    for output, own in zip(function.outputs, split(function.outputs, statements.outputs), strict=True):
         if plain:
             found.append(_nested(own, output.shape))
             continue

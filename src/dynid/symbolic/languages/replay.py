@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dynid.errors import NotPossibleError
+from dynid.symbolic.functions import split
 from dynid.symbolic.languages.text import identifier
 
 if TYPE_CHECKING:
@@ -22,11 +23,9 @@ def casadi_functions(program: Program) -> dict[str, Any]:
         flat = function.graph.replay(function.values, _entry(symbols), _functions(casadi, {
             "abs": casadi.fabs, "max": casadi.fmax, "min": casadi.fmin, "pow": lambda x, y: x ** y,
             "greater": lambda x, y: x > y, "where": casadi.if_else}))
-        at, outputs = 0, []
-        for output in function.outputs:
+        outputs = []
+        for output, own in zip(function.outputs, split(function.outputs, flat), strict=True):
             rows, columns = output.shape if len(output.shape) == 2 else (output.shape[0], 1)
-            own = flat[at:at + rows * columns]
-            at += rows * columns
             outputs.append(casadi.reshape(casadi.vertcat(*own), columns, rows).T)
         found[function.name] = casadi.Function(identifier(function.name), list(symbols.values()), outputs,
                                                [one for one, _ in function.inputs],
@@ -44,12 +43,8 @@ def sympy_matrices(program: Program) -> dict[str, Any]:
             "abs": sympy.Abs, "max": sympy.Max, "min": sympy.Min, "pow": sympy.Pow,
             "greater": lambda x, y: sympy.Piecewise((1.0, x > y), (0.0, True)),
             "where": lambda c, x, y: sympy.Piecewise((x, sympy.Ne(c, 0)), (y, True))}))
-        at, outputs = 0, {}
-        for output in function.outputs:
-            rows, columns = output.shape if len(output.shape) == 2 else (output.shape[0], 1)
-            outputs[output.name] = sympy.Matrix(rows, columns, flat[at:at + rows * columns])
-            at += rows * columns
-        found[function.name] = outputs
+        parts = zip(function.outputs, split(function.outputs, flat), strict=True)
+        found[function.name] = {output.name: sympy.Matrix(*(*output.shape, 1)[:2], own) for output, own in parts}
     return found
 
 

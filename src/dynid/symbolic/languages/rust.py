@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.errors import ModelError
 from dynid.escape import comment, rust_string
-from dynid.symbolic.functions import Function
+from dynid.symbolic.functions import Function, split
 from dynid.symbolic.languages.stored_states import STATE_COUNT, stored
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
 
@@ -85,8 +85,7 @@ def _function(function: Function, kind: str) -> list[str]:
     arguments = [f"{'' if one in statements.inputs else '_'}{one}: &[{kind}; {size}]" for one, size in function.inputs]
     results = [f"[{kind}; {size}]" for size in sizes]
     shapes = "; ".join(f"{output.name} ({' x '.join(map(str, output.shape))})" for output in function.outputs)
-    texts = iter(statements.outputs)
-    found = [f"[{', '.join(next(texts) for _ in range(size))}]" for size in sizes]
+    found = [f"[{', '.join(own)}]" for own in split(function.outputs, statements.outputs)]
     result, value = (", ".join(x) if len(sizes) == 1 else f"({', '.join(x)})" for x in (results, found))
     return [f"/// {comment(f'{function.about} {shapes}. {function.operations}.')}",
             f"pub fn {function.name}({', '.join(arguments)}) -> {result} {{",

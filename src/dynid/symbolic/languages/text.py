@@ -25,8 +25,8 @@ _SUM_PRECEDENCE, _PRODUCT_PRECEDENCE, _ATOM_PRECEDENCE = 1, 2, 3
 class Spelling:
     """Syntax of a language for numbers, inputs and functions.
 
-    `angles` returns the lines that compute sines and cosines of some angles together, counted from a given number, and
-    the texts of sine and cosine of each; `always`: whether they can only be computed that way.
+    `angles` takes texts of angles and the number of earlier angles. It returns lines that compute all sines and cosines
+    together, and the texts of both for each angle. `always`: whether sines and cosines can only be computed like this.
     """
 
     number: Callable[[float], str]
@@ -35,7 +35,6 @@ class Spelling:
     statement: Callable[[str, str], str]
     angles: Callable[[Sequence[str], int], tuple[list[str], list[tuple[str, str]]]] | None = None
     always: bool = False
-    temporary: str = "x"
 
 
 class Statements:
@@ -77,13 +76,13 @@ class Statements:
         return self._named(text), _ATOM_PRECEDENCE
 
     def _named(self, text: str) -> str:
-        name = f"{self._spelling.temporary}{self._names}"
+        name = f"x{self._names}"
         self._names += 1
         self.lines.append(self._spelling.statement(name, text))
         return name
 
     def _pair(self, angles: Sequence[int]) -> None:
-        """Return the text of sine and cosine of some angles, computed together."""
+        """Add lines that compute sine and cosine of some angles together, and keep their texts."""
         assert self._spelling.angles is not None
         lines, pairs = self._spelling.angles([self._texts[k][0] for k in angles], len(self._angles))
         self.lines += lines
@@ -146,54 +145,11 @@ def exact(number: float) -> str:
     return text if any(c in text for c in ".en") else text + ".0"
 
 
-_RESERVED_WORDS = {
-    "auto",
-    "break",
-    "case",
-    "char",
-    "const",
-    "continue",
-    "default",
-    "do",
-    "double",
-    "else",
-    "end",
-    "enum",
-    "extern",
-    "float",
-    "for",
-    "function",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "main",
-    "module",
-    "register",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "switch",
-    "typedef",
-    "union",
-    "unsigned",
-    "void",
-    "volatile",
-    "while",
-    "begin",
-    "baremodule",
-    "quote",
-    "let",
-    "using",
-    "export",
-    "mutable",
-    "abstract",
-}
+_RESERVED_WORDS = frozenset((
+    "auto break case char const continue default do double else end enum extern float for function goto if inline "
+    "int long main module register restrict return short signed sizeof static struct switch typedef union "
+    "unsigned void volatile while begin baremodule quote let using export mutable abstract"
+).split())
 
 
 def identifier(name: str) -> str:

@@ -230,32 +230,6 @@ def still_joint(trial: MethodUnderTest) -> None:
             raise ContractError(f"{' and '.join(known)} of a joint that does not move are marked as identified")
 
 
-def one_joint(trial: MethodUnderTest) -> None:
-    """For a robot with one joint, the method returns a result or raises an error of one sentence."""
-    trial.may_refuse(lambda: trial.arm(joints=1).problem())
-
-
-def one_block(trial: MethodUnderTest) -> None:
-    """For data in one block of time, the method returns a result or raises an error of one sentence."""
-    trial.may_refuse(lambda: trial.arm().problem(blocks=1))
-
-
-def one_log(trial: MethodUnderTest) -> None:
-    """For one log, the method returns a result or raises an error of one sentence."""
-    trial.may_refuse(lambda: trial.arm().reordered((0,)).problem())
-
-
-def constant_torque(trial: MethodUnderTest) -> None:
-    """For constant torques, as of a disconnected sensor, the method returns a result or raises a one-sentence error."""
-    trial.may_refuse(lambda: trial.arm().with_torques(0.0, 1.0).problem())
-
-
-def no_noise(trial: MethodUnderTest) -> None:
-    """For torques without noise, the method returns a result or raises an error of one sentence."""
-    trial.may_refuse(lambda: noise_free_arm(trial.shape).problem())
-
-
-
 @dataclass(frozen=True)
 class ContractCheck:
     """One check of the contract.
@@ -278,6 +252,15 @@ class ContractCheck:
         return not self.unless & (method.needs | method.depends_on)
 
 
+def _refusable(about: str, problem: Callable[[MethodUnderTest], Problem]) -> ContractCheck:
+    """Return a check of difficult data: the method returns a result or raises an error of one sentence."""
+    def run(trial: MethodUnderTest) -> None:
+        trial.may_refuse(lambda: problem(trial))
+
+    run.__doc__ = f"For {about}, the method returns a result or raises an error of one sentence."
+    return ContractCheck(run)
+
+
 CHECKS: dict[str, ContractCheck] = {
     "refuses-unknown-options": ContractCheck(refuses_unknown_options),
     "repeats": ContractCheck(repeats),
@@ -290,9 +273,10 @@ CHECKS: dict[str, ContractCheck] = {
     "from-a-saved-factor": ContractCheck(from_a_saved_factor),
     "saves-and-loads": ContractCheck(saves_and_loads),
     "still-joint": ContractCheck(still_joint),
-    "one-joint": ContractCheck(one_joint),
-    "one-block": ContractCheck(one_block),
-    "one-log": ContractCheck(one_log),
-    "constant-torque": ContractCheck(constant_torque),
-    "no-noise": ContractCheck(no_noise),
+    "one-joint": _refusable("a robot with one joint", lambda trial: trial.arm(joints=1).problem()),
+    "one-block": _refusable("data in one block of time", lambda trial: trial.arm().problem(blocks=1)),
+    "one-log": _refusable("one log", lambda trial: trial.arm().reordered((0,)).problem()),
+    "constant-torque": _refusable("constant torques, as of a disconnected sensor",
+                                  lambda trial: trial.arm().with_torques(0.0, 1.0).problem()),
+    "no-noise": _refusable("torques without noise", lambda trial: noise_free_arm(trial.shape).problem()),
 }

@@ -19,10 +19,9 @@ GEARS = (0.8, 1.25)
 OFFSETS = (-0.05, 0.05)  # rad or m: offset from the zero position of the robot file; refined up to four times as far
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m: backlash of a gear, in small steps
-# Causes with a fitted number.
-_NUMBERED_CAUSES = {"time-scale", "gear-ratio", "position-offset", "residual-follows-delay",
-                    "residual-follows-backlash"}
 _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
+_PARABOLAS = 3  # steps of the search for a number
+_POLISHED_SHARE = 0.2  # of a number: distance of the numbers on either side that its last parabola is put through
 _HARDLY_FILTERED = 0.05  # share of the sampling rate: cut-off if the samples state none
 
 
@@ -70,11 +69,9 @@ def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
         lambda log: replace(log, q=swap(log.q), dq=swap(log.dq), ddq=swap(log.ddq))))
 
 
-def position_sign(j: int, dof: int) -> Hypothesis:
-    """Return the hypothesis that the position of joint j has the opposite sign."""
-    scale = np.ones(dof)
-    scale[j] = -1.0
-    return Hypothesis("position-sign", (j,), _scaled(scale))
+def position_sign(joints: tuple[int, ...], dof: int) -> Hypothesis:
+    """Return the hypothesis that the positions of these joints (from 0) have the opposite sign."""
+    return Hypothesis("position-sign", joints, _scaled(np.where(np.isin(range(dof), joints), -1.0, 1.0)))
 
 
 def position_offset(j: int, offset: float, dof: int) -> Hypothesis:
@@ -96,9 +93,9 @@ def held_for(log: Samples) -> float:
     return COMMAND_PERIODS / log.rate
 
 
-def worth_of_delay(late: float, held: float) -> float:
-    """Return by which factor a delay of `late` seconds has to explain more torque if it is below `held` seconds."""
-    return 1.0 if abs(late) > held else SHORT_DELAY_WORTH
+def worth_of_delay(late: float, hold: float) -> float:
+    """Return by which factor a delay of `late` seconds has to explain more torque if it is below `hold` seconds."""
+    return 1.0 if abs(late) > hold else SHORT_DELAY_WORTH
 
 
 def _advanced(log: Samples, late: float) -> np.ndarray:
@@ -146,7 +143,7 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
     yield from (delay(seconds) for seconds in DELAYS)
     yield from (backlash(j, gap) for j in mixed for gap in GAPS)
     for j in doubted:
-        yield position_sign(j, dof)
+        yield position_sign((j,), dof)
         # The inertias of the last body absorb a position offset of its joint.
         yield from (position_offset(j, offset, dof) for offset in OFFSETS if j < dof - 1)
         for factor in GEARS:
@@ -155,14 +152,31 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
     yield from (swapped_positions(j, k, dof) for j in mixed for k in mixed if j < k)
 
 
+def _number(hypothesis: Hypothesis) -> float:
+    """Return the number of a hypothesis as it is searched: factors and gaps by their logarithm."""
+    [value] = hypothesis.values
+    return float(np.log(value)) if hypothesis.cause in _FACTORS else value
+
+
+def _with_number(start: Hypothesis, x: float, dof: int) -> Hypothesis:
+    """Return the hypothesis of the same kind and joint with another number, see `_number`."""
+    number = float(np.exp(x)) if start.cause in _FACTORS else x
+    if start.cause == "time-scale":
+        return time_scale(number)
+    if start.cause == "gear-ratio":
+        return gear_ratio(start.joints[0], number, dof, bool(start.details["torque"]))
+    if start.cause == "position-offset":
+        return position_offset(start.joints[0], number, dof)
+    return delay(number) if start.cause == "residual-follows-delay" else backlash(start.joints[0], number)
+
+
 def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
     """Return the smallest possible residual ratio of hypotheses of one kind: that of the best tried number, or of a
     parabola through numbers on both sides of the uncorrected data, whose ratio is 1."""
     least = min(value for value, _ in tried)
-    if tried[0][1].cause not in _NUMBERED_CAUSES:
+    if not tried[0][1].parameters:
         return least
-    factor = tried[0][1].cause in _FACTORS
-    at = {float(np.log(one.values[0])) if factor else one.values[0]: value for value, one in tried}
+    at = {_number(one): value for value, one in tried}
     below, above = max((x for x in at if x < 0), default=None), min((x for x in at if x > 0), default=None)
     if below is None or above is None:
         return least
@@ -172,35 +186,37 @@ def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
     return min(least, 1.0 - 0.5 * slope ** 2 / curve) if curve > 0 else least
 
 
-def refined(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
-    """Return the hypothesis with the best number: golden section around its initial value, then a parabola."""
-    if start.cause not in _NUMBERED_CAUSES:
+def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
+    """Return the hypothesis with the best number, by parabolas through the residual ratios of tried numbers.
+
+    Args:
+        tried: ratios and hypotheses of one kind.
+        misfit: returns the ratio of another hypothesis. That of the uncorrected data is 1.
+        dof: number of joints.
+    """
+    start = min(tried, key=lambda pair: pair[0])[1]
+    if not start.parameters:
         return start
-    first = start.values[0]
-    factor = start.cause in _FACTORS
+    at, best = {_number(one): value for value, one in tried}, _number(start)
+    if start.cause != "residual-follows-backlash":  # the logarithm of no gap is infinite
+        at[0.0] = 1.0
+    if _lowest(at) in (min(at), max(at)):
+        far = best + np.copysign(0.5, best - np.mean(list(at))) if start.cause in _FACTORS else 4.0 * best
+        at[far] = misfit(_with_number(start, far, dof))
+    for _ in range(_PARABOLAS):
+        if (x := _lowest(at)) in at:
+            break
+        at[x] = misfit(_with_number(start, x, dof))
+    return _with_number(start, _lowest(at), dof)
 
-    def at(x: float) -> Hypothesis:
-        number = float(np.exp(x)) if factor else x
-        if start.cause == "time-scale":
-            return time_scale(number)
-        if start.cause == "gear-ratio":
-            return gear_ratio(start.joints[0], number, dof, bool(start.details["torque"]))
-        if start.cause == "position-offset":
-            return position_offset(start.joints[0], number, dof)
-        return delay(number) if start.cause == "residual-follows-delay" else backlash(start.joints[0], number)
 
-    low, high = (np.log(first) - 0.5, np.log(first) + 0.5) if factor else (0.0, 4.0 * first)
-    golden = 0.5 * (np.sqrt(5.0) - 1.0)
-    a, b = high - golden * (high - low), low + golden * (high - low)
-    tried = {x: misfit(at(x)) for x in (a, b)}
-    for _ in range(5):
-        if tried[a] < tried[b]:
-            high, b, a = b, a, b - golden * (b - low)
-            tried[a] = misfit(at(a))
-        else:
-            low, a, b = a, b, a + golden * (high - a)
-            tried[b] = misfit(at(b))
-    return at(_lowest(tried))
+def polished(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
+    """Return a hypothesis with its number fitted to more rows, by a parabola through three numbers about it."""
+    if not start.parameters:
+        return start
+    x = _number(start)
+    near = x + _POLISHED_SHARE * min(abs(x), 1.0) * np.array([-1.0, 0.0, 1.0])
+    return _with_number(start, _lowest({one: misfit(_with_number(start, one, dof)) for one in near.tolist()}), dof)
 
 
 def _lowest(tried: Mapping[float, float]) -> float:
@@ -227,21 +243,19 @@ def lag_of_link(q: Array, gap: float, rate: float, cutoff: float, segments: Ints
     gap in the gear (rad or m). The result is low-passed at the cut-off (Hz) of the positions."""
     off = np.zeros((len(q), 1))
     for start, stop in segments:
-        off[start:stop, 0] = _play(q[start:stop], 0.5 * abs(gap)) - q[start:stop]
+        off[start:stop, 0] = q[start:stop]
+        _follow(off[start:stop, 0], 0.5 * abs(gap))
+        off[start:stop, 0] -= q[start:stop]
     off = low_pass(off, cutoff, rate, 4, segments)
     return off[:, 0], differentiate(off, rate, segments)[:, 0], differentiate_twice(off, rate, segments)[:, 0]
 
 
-def _play(motor: Array, half: float) -> Array:
-    """Return the link position (samples,): it changes only while the motor is in contact at one end of the gap."""
-    link = np.array(motor)
-    _follow(link, float(half))
-    return link
-
-
 @njit(cache=True, nogil=True)
 def _follow(x: Array, half: float) -> None:
-    """Replace the motor positions x (samples,) by the link positions, in place."""
+    """Replace the motor positions x (samples,) by those of the link, in place.
+
+    The link moves only while the motor is in contact at one end of the gap.
+    """
     link = x[0] if len(x) else 0.0
     for k in range(len(x)):
         link = min(max(link, x[k] - half), x[k] + half)

@@ -63,11 +63,6 @@ class Trial:
         return np.where(noise > 0, noise, 1.0)
 
 
-def solve_stacked(regression: Regression, weights: Array) -> Array:
-    """Return base values (base,) by weighted least squares; zero along weakly excited directions."""
-    return solve_directions(regression.stack(weights))
-
-
 def solve_directions(stacked: Stacked) -> Array:
     """Return base values (base,) by least squares from stacked rows; zero along weakly excited directions."""
     size = np.linalg.norm(stacked.r, axis=0)
@@ -84,7 +79,7 @@ def try_out(regression: Regression, noise: Array | None = None) -> Trial:
     power = np.array([factor.power for factor in factors])
     trial = Trial(regression, np.zeros(len(regression.base)), alone, alone, alone, rows, power)
     weights = 1.0 / (trial.noise() if noise is None else noise)
-    beta = solve_stacked(regression, weights)
+    beta = solve_directions(regression.stack(weights))
     by_block = regression.misfits(beta)[None]
     if len(regression.blocks) > 2:
         by_block = np.array([regression.only(b).misfits(solve_directions(fewer))

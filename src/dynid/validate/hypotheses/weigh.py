@@ -11,6 +11,7 @@ from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.model import LinearModel, Model, required_robot_model, robot_model
 from dynid.recording import Samples
+from dynid.recording.decimate import decimated
 from dynid.recording.excerpts import excerpt
 from dynid.regression import Regression, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
@@ -23,6 +24,7 @@ from dynid.validate.hypotheses.motions import (
     held_for,
     hoped,
     motion_hypotheses,
+    polished,
     presliding,
     refined,
     worth_of_delay,
@@ -33,7 +35,6 @@ from dynid.validate.hypotheses.trial import (
     Trial,
     block_scores,
     fold_logs,
-    mean_log_share,
     mean_score,
     own_score,
     posterior_weights,
@@ -123,17 +124,19 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), (), gravity)
-    if logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # the same blocks for all
-        null = try_out(_unchanged(problem, logs))
+    likely.sort(key=lambda pair: pair[0])
+    # If none can be material, decimated logs show how much the best explains.
+    is_coarse = scales is None and not clues.gaps and likely[0][0] > MATERIAL
+    if is_coarse or logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # the same blocks for all
+        null = try_out(_unchanged(problem, tuple(map(decimated, logs)) if is_coarse else logs))
         noise = null.noise()
         before, own = score(null, noise), own_score(null, noise)
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
     judged: list[_Judged] = []
     material, share = set[int](), SECOND_MATERIAL if clues.second else MATERIAL
-    for one in (*([] if scales is None else [_scaled(scales, dof)]),
-                *(one for _, one in sorted(likely, key=lambda pair: pair[0]))):
-        trial = changed_trial(problem, logs, one, noise)
+    for one in (*([] if scales is None else [_scaled(scales, dof)]), *(one for _, one in likely)):
+        trial = changed_trial(problem, logs, one, noise, is_coarse=is_coarse)
         judged.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque),
                               mean_score(trial, noise, one.torque)))
         if judged[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
@@ -205,8 +208,7 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
         def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
             return float(changed_trial(problem, logs, one, noise, blocks).left_out[j] / null.left_out[j])
 
-        start = min((backlash(j, gap) for gap in GAPS), key=left)
-        best = refined(start, left, problem.model.dof)
+        best = refined([(left(one), one) for one in (backlash(j, gap) for gap in GAPS)], left, problem.model.dof)
         value = left(best, blocks=BLOCKS)
         if value < 1.0 - max(GAP_EXPLAINED, clues.followed[j]) \
                 and not is_presliding(problem, logs, noise, best):
@@ -240,9 +242,10 @@ def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
 
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
-                  blocks: int = BLOCKS) -> Trial:
-    """Return the cross-validated fit of logs corrected for a hypothesis."""
+                  blocks: int = BLOCKS, is_coarse: bool = False) -> Trial:
+    """Return the cross-validated fit of logs corrected for a hypothesis. is_coarse: whether of the decimated logs."""
     model, changed = hypothesis.change(problem.model, logs)
+    changed = tuple(map(decimated, changed)) if is_coarse else changed
     base = problem.base if model is problem.model else None
     weights = noise if hypothesis.torque is None else noise * np.abs(hypothesis.torque)
     return try_out(fold_logs(model, changed, base, problem.threads, blocks), weights)
@@ -251,13 +254,6 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
 def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
     """Return the mean squared residual in cross-validation of logs corrected for a hypothesis."""
     return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
-
-
-def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis) -> float:
-    """Return `mean_log_share` of logs corrected for a hypothesis, which is suitable for exchanged torques."""
-    model, changed = hypothesis.change(problem.model, logs)
-    trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
-    return mean_log_share(trial)
 
 
 def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]
@@ -277,10 +273,16 @@ def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequen
         kind = one.details.get("torque", 0.0)
         assert isinstance(kind, float)
         found.setdefault((one.cause, one.joints, kind), []).append((screen.share(one), one))
-    hopes = [(hoped(tried), min(tried, key=lambda pair: pair[0])[1]) for tried in found.values()]
+    hopes = [(hoped(tried), tried) for tried in found.values()]
     best = sorted((pair for pair in hopes if pair[0] < SCREEN_HOPED), key=lambda pair: pair[0])[:MOTIONS_REFINED]
-    finer = [refined(start, fitted.share, dof) for _, start in best]
-    return [(share, one) for one in finer if (share := fitted.share(one)) < SCREEN_HOPED]
+    finer = [refined(tried, screen.share, dof) for _, tried in best]
+    likely: list[tuple[float, Hypothesis]] = []
+    for _, start in sorted(((screen.share(one), one) for one in finer), key=lambda pair: pair[0]):
+        one = polished(start, fitted.share, dof)
+        likely.append((fitted.share(one), one))
+        if likely[-1][0] > MATERIAL:
+            break  # those that explain less on the screening rows are not tested
+    return [pair for pair in likely if pair[0] < SCREEN_HOPED]
 
 
 def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:

@@ -22,7 +22,7 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICION
 
 _NO_FAULT_OF_DATA = {"joint-at-rest", "payload"}  # they have no effect on the residuals
 # Friction and rotors that were chosen on data with a fault may lack a term that the corrected data need.
-_LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2", "residual-follows-offset",
+_LEFT_BEHIND = {"residuals-autocorrelated", "residual-outliers", "low-r2", "residual-follows-offset",
                 "residual-follows-velocity", "residual-follows-velocity-sign", "residual-follows-acceleration"}
 _FOLLOWED_PREFIX = "residual-follows-"
 _FEW_ROWS = "few-independent-samples"  # parameters then absorb the structure of residuals

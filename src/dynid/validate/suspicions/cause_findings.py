@@ -18,7 +18,7 @@ def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     names = case.problem.regression.joints
     joints = [names[j] for j in found.joints]
     std, improvement = found.details["std"], found.details["improvement"]
-    deviations = std if isinstance(std, tuple) else (std,)
+    standard_errors = std if isinstance(std, tuple) else (std,)
     rivals = found.details["rivals"]
     others = [names[int(j)] for j in (rivals if isinstance(rivals, tuple) else (rivals,))]
     alternative = f" (or that of {joints_listed(others)} by the inverse)" if others else ""
@@ -26,13 +26,13 @@ def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     evidence: dict[str, float | tuple[float, ...]] = {"improvement": float(np.mean(improvement)),
                                                       "rivals": float(len(others))}
     if len(joints) == 1:
-        evidence |= {"gain": found.values[0], "std": deviations[0]}
+        evidence |= {"gain": found.values[0], "std": standard_errors[0]}
         evidence |= {} if nominal[0] is None else {"nominal": nominal[0]}
         known = "" if nominal[0] is None else f"; the nominal model gives {nominal[0]:.2f}"
         text = (f"the drive gain of {joint_label(joints[0])} is probably wrong: its torque is {found.values[0]:.2f} "
-                f"+- {deviations[0]:.1g} times what the other joints' torques imply{alternative}{known}")
+                f"+- {standard_errors[0]:.1g} times what the other joints' torques imply{alternative}{known}")
     else:
-        evidence |= {"gain": each(found.values), "std": each(deviations)}
+        evidence |= {"gain": each(found.values), "std": each(standard_errors)}
         text = (f"the drive gains of {joints_listed(joints)} are probably wrong: their torques are "
                 f"{listed([f'{value:.2f}' for value in found.values])} times what the other joints' torques "
                 f"imply{alternative}")

@@ -223,16 +223,11 @@ def _signs(state: Explained) -> Explained:
     known = [-1.0 if gain is None or gain > 0 else gain for gain in gains]
     evidence = {"gain": known[0] if len(known) == 1 else each(known)}
     if _positions_instead(case, torques):
-        def change(model: Any, logs: Any) -> Any:
-            for j in inverted:
-                model, logs = position_sign(j, dof).change(model, logs)
-            return model, logs
-
         finding = suspect("position-sign", "position sign", joints_listed(names),
                           f"the positions of {joints_listed(names)} have the opposite sign: friction "
                           "and inertia are negative, and only the opposite sign agrees with the torques "
                           "of the other joints", joints=names)
-        return _with(state, finding, Hypothesis("position-sign", inverted, change))
+        return _with(state, finding, position_sign(inverted, dof))
     who = "all torques have" if len(names) == dof and dof > 1 else f"the torque of {joints_listed(names)} has" \
         if len(names) == 1 else f"the torques of {joints_listed(names)} have"
     pair = exchange_as_likely(case, torques)
@@ -277,13 +272,7 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
     if not problem.data or len(torques.joints) == dof:
         return False
     noise, some = case.trial.noise(), hypothesis_excerpt(problem.data)
-
-    def change(model: Any, logs: Any) -> Any:
-        for j in torques.joints:
-            model, logs = position_sign(j, dof).change(model, logs)
-        return model, logs
-
-    positions = Hypothesis("position-sign", torques.joints, change)
+    positions = position_sign(torques.joints, dof)
     return misfit_of(problem, some, positions, noise) < 0.5 * misfit_of(problem, some, torques, noise)
 
 

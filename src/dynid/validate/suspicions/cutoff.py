@@ -31,9 +31,9 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
         return
     percent = np.abs(found.percent)
     material = (percent > CUTOFF_PERCENT) & (case.estimate.relative_std < CUTOFF_KNOWN) & ~found.refused[:, None]
-    deviations = _deviations(found, material)
+    standard_errors = _standard_errors(found, material)
     error = _error(case, found)
-    moved, changed = material & (deviations > CERTAIN_STANDARD_ERRORS), _changed(found, error)
+    moved, changed = material & (standard_errors > CERTAIN_STANDARD_ERRORS), _changed(found, error)
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return
@@ -43,7 +43,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     evidence: Evidence = {
         "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
         "relative_error": error, "percent": each(most[order]),
-        "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])}
+        "standard_errors": each(np.max(np.where(moved, standard_errors, 0.0), axis=0)[order])}
     names = [found.names[i] for i in order]
     parameters = f"{listed(names, 4)} would change by {span(each(most[order]))}" if order else ""
     said = [parameters] if order else []
@@ -63,13 +63,13 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
                   parameters=names, evidence=evidence)
 
 
-def _deviations(found: CutoffDependence, material: Bools) -> Array:
+def _standard_errors(found: CutoffDependence, material: Bools) -> Array:
     """Return changes (k, base) of significant parameters in standard errors of both estimates; zero for the others.
 
     A higher cut-off passes more position noise, and the estimate there states the resulting standard errors. A change
     within these is not evidence against the estimate.
     """
-    far = np.where(material, np.abs(found.deviations), 0.0)
+    far = np.where(material, np.abs(found.standard_errors), 0.0)
     for k in np.flatnonzero((far > CERTAIN_STANDARD_ERRORS).any(axis=1)):
         std = found.std[material[k]]
         far[k, material[k]] *= std / np.hypot(std, found.std_at(float(found.others[k]))[material[k]])

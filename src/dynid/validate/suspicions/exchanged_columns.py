@@ -21,7 +21,7 @@ from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
 from dynid.validate.hypotheses.trial import Trial, fold_logs, mean_log_share, own_score, posterior_weights, try_out
-from dynid.validate.hypotheses.weigh import hypothesis_excerpt, mounted, relative_left
+from dynid.validate.hypotheses.weigh import hypothesis_excerpt, mounted
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.suspicions.cause_findings import positions_swapped
 from dynid.validate.thresholds import (
@@ -78,18 +78,13 @@ def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
     problem, dof = case.problem, case.problem.model.dof
     if not problem.data or len(sign.joints) != 1:
         return None
-    few = tuple(map(decimated, hypothesis_excerpt(problem.data)))
-
-    def trial(one: Hypothesis) -> Trial:
-        model, logs = one.change(problem.model, few)
-        return try_out(fold_logs(model, logs, problem.base, problem.threads))
 
     def blocks(one: Trial) -> Array:  # relative to each torque, since exchanged torques have different sizes
         return np.exp(np.mean(np.log(one.by_block / np.where(one.power > 0, one.power, 1.0) + 1e-12), axis=1))
 
-    as_sign, [j] = blocks(trial(sign)), sign.joints
+    as_sign, [j] = blocks(_trial(case, sign)), sign.joints
     for k in range(dof):
-        found = trial(_two_torques(j, k, dof)) if k != j else None
+        found = _trial(case, _two_torques(j, k, dof)) if k != j else None
         if found is not None and not inverted_joints(found.regression, case.tests.rows.inflation) \
                 and posterior_weights([as_sign, blocks(found)])[1] > RIVAL_WEIGHT:
             return j, k
@@ -158,10 +153,16 @@ def _best(screen: HypothesisScreen, kind: list[Hypothesis], wanted: float) -> tu
     return next(((left, kind[k]) for left, k in ranked if left < wanted and screen.own_left(kind[k]) < most), None)
 
 
+def _trial(case: Case, hypothesis: Hypothesis) -> Trial:
+    """Return the fit of the decimated excerpt corrected for a hypothesis."""
+    problem = case.problem
+    model, logs = hypothesis.change(problem.model, tuple(map(decimated, hypothesis_excerpt(problem.data))))
+    return try_out(fold_logs(model, logs, problem.base, problem.threads))
+
+
 def _left(case: Case, hypothesis: Hypothesis) -> float:
-    """Return the residual of a hypothesis about columns on the decimated excerpt; see `relative_left`."""
-    few = tuple(map(decimated, hypothesis_excerpt(case.problem.data)))
-    return relative_left(case.problem, few, hypothesis)
+    """Return `mean_log_share` of a hypothesis about columns, which is suitable for exchanged torques."""
+    return mean_log_share(_trial(case, hypothesis))
 
 
 def is_unrelated(case: Case) -> bool:

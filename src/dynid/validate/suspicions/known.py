@@ -33,7 +33,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
     free = fold(TorqueEquations.of(problem.model, problem.data), blocks=1, threads=problem.threads)
     weights = joint_weights(free)
     # Autocorrelated rows count as fewer independent ones, so sums of squares are divided by the inflation squared.
-    worth = max(1.0, case.estimate.uncertainty.facts.get("deviation_inflation", 1.0)) ** 2
+    worth = max(1.0, case.estimate.uncertainty.facts.get("std_inflation", 1.0)) ** 2
     least = _misfit(free, weights)
     costs = {name: max(_misfit(free.given({name: one}), weights) - least, 0.0) / worth for name, one in known.items()}
     wrong = [name for name, cost in costs.items() if cost > chdtri(1, FALSE_ALARM)]
@@ -43,7 +43,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
                       f"the torques contradict the known {listed(wrong)}: without it, the fit "
                       f"improves by {listed([f'{np.sqrt(costs[name]):.1f}' for name in wrong])} "
                       "standard errors; check the value, its unit and its frame", parameters=wrong,
-                      evidence={"deviations": each([np.sqrt(costs[name]) for name in wrong])})
+                      evidence={"standard_errors": each([np.sqrt(costs[name]) for name in wrong])})
     elif case.estimate.theta is not None:
         yield from _impossible_together(case, free, weights, worth, known)
 
@@ -69,7 +69,7 @@ def _impossible_together(case: Case, free: Regression, weights: np.ndarray, wort
                       "known values the consistent fit improves by "
                       f"{np.sqrt(cost):.1f} standard errors; check the "
                       "values, their units and their frames",
-                      parameters=names, evidence={"deviations": float(np.sqrt(cost))})
+                      parameters=names, evidence={"standard_errors": float(np.sqrt(cost))})
 
 
 def _misfit(regression: Regression, weights: np.ndarray) -> float:

@@ -15,8 +15,8 @@ from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.constraint_cost import without_constraints
 from dynid.validate.thresholds import (
+    AUTOCORRELATED_SHARE,
     CERTAIN_STANDARD_ERRORS,
-    COLOURED_SHARE,
     COMMAND_PERIODS,
     LOW_R2,
     MATERIAL_RESIDUAL,
@@ -111,7 +111,7 @@ def common_value(values: Array) -> tuple[float, float]:
 def _late_together(mean: float, std: float, late: dict[str, tuple[float, float]], modelled: bool) -> Finding:
     """Return the finding on a common delay (s) with its standard error, from the delays of each joint."""
     way = "later" if mean > 0 else "earlier"
-    term = "the model has a delay term, but this is a fault of the log:  " if modelled else ""
+    term = "the model has a delay term, but this is a fault of the log: " if modelled else ""
     return suspect("residual-follows-delay", "delay", joints_listed([*late]),
                    f"the torques come {1e3 * abs(mean):.3g} ms {way} than the motion (95 % interval "
                    f"{_intervals([(mean, std)])} ms), at all joints alike; {term}correct the time stamps of the "
@@ -145,7 +145,7 @@ def _intervals(late: list[tuple[float, float]]) -> str:
     return listed([f"{1e3 * (abs(x) - 1.96 * std):.3g} to {1e3 * (abs(x) + 1.96 * std):.3g}" for x, std in late], 4)
 
 
-def residuals_coloured(case: Case) -> Iterator[Finding]:
+def residuals_autocorrelated(case: Case) -> Iterator[Finding]:
     """Report autocorrelated residuals that neither a candidate nor position noise explains; derivatives and filters
     make position noise predictable. Autocorrelation due to constraints of the method is not reported."""
     found = _predictable(case)
@@ -155,7 +155,7 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
-        yield suspect("residuals-coloured", "autocorrelated residual", who,
+        yield suspect("residuals-autocorrelated", "autocorrelated residual", who,
                       f"the {which} of {who} {are} autocorrelated: "
                       f"{shares} of {them} can be predicted from the "
                       "past, so some dynamics are not modelled. The standard errors account for it; the report "
@@ -166,8 +166,8 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
 def _predictable(case: Case) -> dict[str, float]:
     """Return the joints with a relevant, unexplained, predictable residual, and the predictable share."""
     return {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
-            if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
-            and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED_SHARE
+            if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.autocorrelated
+            and joint.whiteness.predictable - (joint.noise or 0.0) > AUTOCORRELATED_SHARE
             and _matters(case, joint.joint, joint.whiteness.predictable)}
 
 
@@ -208,5 +208,5 @@ def torques_unexplained(case: Case) -> Iterator[Finding]:
 
 
 SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", torques_late),
-              Suspicion("fit", residuals_coloured), Suspicion("fit", residual_outliers),
+              Suspicion("fit", residuals_autocorrelated), Suspicion("fit", residual_outliers),
               Suspicion("fit", torques_unexplained))

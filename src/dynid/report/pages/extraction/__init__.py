@@ -31,10 +31,10 @@ def _sets(data: ExtractionData) -> Mapping[str, Any]:
     """The sets: conditions, whether each is physically consistent, and errors of base values and internal forces."""
     compared = data.comparison
     rows = [(one.name, _SET_WORDS[one.reason], one.search, one.distance, len(one.outside),
-             compared.torque_error(one.name), float(compared.forces_apart(one.name).max()), one.seconds)
+             compared.torque_error(one.name), float(compared.force_differences(one.name).max()), one.seconds)
             for one in compared.sets]
     reasons = [(_SET_WORDS[reason], ", ".join(names),
-                max(float(compared.forces_apart(name).max()) for name in names))
+                max(float(compared.force_differences(name).max()) for name in names))
                for reason, names in compared.by_reason.items()]
     cones = [(one.name, one.cones) for one in compared.sets if one.cones is not None]
     return {"rows": rows, "reasons": reasons, "reference": compared.reference, "cones": cones,

@@ -31,11 +31,11 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:
     """Return the parameters that change most in standard errors, in descending order."""
-    deviations, percent = dependence.deviations, dependence.percent
+    standard_errors, percent = dependence.standard_errors, dependence.percent
     known = np.flatnonzero(np.isfinite(dependence.std))
-    order = known[np.argsort(-np.abs(deviations[:, known]).max(axis=0))][:MAX_TABLE_ROWS]
+    order = known[np.argsort(-np.abs(standard_errors[:, known]).max(axis=0))][:MAX_TABLE_ROWS]
     return [{"name": dependence.names[i], "value": float(dependence.values[i]), "std": float(dependence.std[i]),
-             "sides": [(float(dependence.at[k, i]), float(deviations[k, i]), float(percent[k, i]))
+             "sides": [(float(dependence.at[k, i]), float(standard_errors[k, i]), float(percent[k, i]))
                        for k in range(len(dependence.others))]} for i in order]
 
 

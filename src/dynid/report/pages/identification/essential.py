@@ -12,7 +12,7 @@ from dynid.report.section import Section
 from dynid.report.words import count, number
 
 _RULES = {
-    "deviation": "the parameter of largest relative standard error, one after the other, while it is above {0} %",
+    "standard-error": "the parameter of largest relative standard error, one after the other, while it is above {0} %",
     "ratio": "the parameter of largest relative standard error, one after the other, while it is above {0} times the "
              "smallest",
     "f-test": "the parameter of largest relative standard error, one after the other, as long as an F-test allows it",

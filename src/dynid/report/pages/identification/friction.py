@@ -21,7 +21,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     units = dict(zip(data.joints, data.units, strict=True))
     chosen = [] if data.friction is None else [
         {"joint": one.joint, "taken": list(one.taken), "left": list(one.left)} for one in data.friction.joints]
-    starts = [{"joint": one.joint, "static": one.static, "deviation": one.deviation, "above": one.above,
+    starts = [{"joint": one.joint, "static": one.static, "std": one.std, "above": one.above,
                "starts": one.starts, "unit": units[one.joint].torque} for one in data.breakaway]
     return {"figures": [figure(shape, units[shape.joint]) for shape in shapes], "chosen": chosen, "starts": starts,
             "blocks": 0 if data.friction is None else data.friction.blocks}
@@ -30,7 +30,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 def figure(shape: FrictionShape, units: JointUnits) -> Figure:
     """Return medians and quartiles of one joint's friction data, and the fitted curve with its band."""
     x, unit = numbers(shape.velocity), units.torque
-    low, high = (numbers(shape.torque + sign * _BAND_STD * shape.deviation) for sign in (-1.0, 1.0))
+    low, high = (numbers(shape.torque + sign * _BAND_STD * shape.std) for sign in (-1.0, 1.0))
     bars = {"type": "data", "symmetric": False, "array": numbers(shape.high - shape.medians),
             "arrayminus": numbers(shape.medians - shape.low), "color": MEASURED, "thickness": 1, "width": 0}
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3~g}} {units.velocity}"

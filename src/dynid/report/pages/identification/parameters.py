@@ -38,13 +38,13 @@ def gather(data: ReportData) -> Mapping[str, Any]:
              "grade": grade(float(relative[k])),
              "nominal": None if source is None else float(source[k]),
              "others": [{"value": float(other.values[k]), "known": bool(np.isfinite(other.values[k])),
-                         "apart": float(other.apart[k])} for other in others]}
+                         "z_score": float(other.z_scores[k])} for other in others]}
             for k, name in enumerate(estimate.names)]
     known = estimate.identified
     parameters = estimate.base.parameters
-    told = [{"name": name, "value": value, "unit": typeset(parameters.units[parameters.index(name)])}
+    given = [{"name": name, "value": value, "unit": typeset(parameters.units[parameters.index(name)])}
             for name, value in estimate.known.items()]
-    return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.cov_type], "others": others,
+    return {"rows": rows, "given": given, "uncertainty": UNCERTAINTY[estimate.cov_type], "others": others,
             "titles": {one.method: method_title(one.method) for one in others},
             "chart": chart(estimate, others, source), "hints": json.dumps(hints(estimate)),
             "identified": int(estimate.well_determined.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
@@ -75,7 +75,7 @@ class MethodValues:
     method: str
     values: Array
     std: Array
-    apart: Array
+    z_scores: Array
 
 
 def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
@@ -83,9 +83,9 @@ def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
     found = compare(estimate, other)
     place = {name: k for k, name in enumerate(estimate.names)}
     rows = [place[name] for name in found.names]
-    values, std, apart = np.full((3, len(estimate.names)), np.nan)
-    values[rows], std[rows], apart[rows] = found.values_b, found.std_b, found.apart
-    return MethodValues(other.method, values, std, apart)
+    values, std, z_scores = np.full((3, len(estimate.names)), np.nan)
+    values[rows], std[rows], z_scores[rows] = found.values_b, found.std_b, found.z_scores
+    return MethodValues(other.method, values, std, z_scores)
 
 
 def links(estimate: Estimate) -> list[dict[str, Any]]:

@@ -61,8 +61,8 @@ def looks(found: JointTests) -> str:
     said = []
     if found.explained_by is not None:
         said.append(found.explained_by.seen)
-    if found.whiteness is not None and found.whiteness.coloured:
-        said.append("coloured")
+    if found.whiteness is not None and found.whiteness.autocorrelated:
+        said.append("autocorrelated")
     if found.normality is not None and found.normality.shape != "normal":
         said.append(found.normality.title)
     return ", ".join(said)

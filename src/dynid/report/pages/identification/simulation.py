@@ -45,7 +45,7 @@ def _pane(check: SimulationCheck, log: ResimulatedLog, label: str, units: tuple[
           ) -> dict[str, Any]:
     feedback = check.mode == "closed-loop"
     rows = [{"name": name, "unit": unit.position, "motion": float(log.motion[j]),
-             "off": float(log.position_deviation[j]), "error": float(log.position_error[j]),
+             "off": float(log.position_rms[j]), "error": float(log.position_error[j]),
              "torque": float(log.torque_error_per_joint[j])}
             for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]
     draw = torque_figure if feedback else position_figure

@@ -91,7 +91,7 @@ def cards(data: ReportData) -> list[Card]:
     sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 10.0)))
     found.append(Card("base parameters", f"{int(estimate.well_determined.sum())} of {count}",
                       f"well determined: standard error at most {WELL_DETERMINED:g} %; {sharp} to better than 10 %"))
-    inflation = estimate.uncertainty.facts.get("deviation_inflation")
+    inflation = estimate.uncertainty.facts.get("std_inflation")
     if inflation is not None:
         words = ("times those for independent rows, because residuals are autocorrelated" if float(inflation) > 1.05
                  else "rows are almost independent")

@@ -56,7 +56,7 @@ def _expected(data: MotionData) -> Mapping[str, Any]:
     """Expected standard error of each base parameter from a log of the motion."""
     found, base = data.excitation, data.excitation.base
     rows = [{"name": name, "meaning": base.meanings[k], "value": float(data.values[k]),
-             "std": float(found.deviations[k]), "relative": float(data.relative[k]),
+             "std": float(found.std[k]), "relative": float(data.relative[k]),
              "before": None if data.before is None else float(data.before[k]), "unit": typeset(base.units[k]),
              "expression": base.expressions[k],
              "grade": grade(float(data.relative[k])) if np.isfinite(data.relative[k]) else ""}
@@ -80,7 +80,7 @@ def expected_figure(data: MotionData) -> Figure | None:
         return None
     base, relative = data.excitation.base, data.relative[shown]
     names = [text(base.names[k]) for k in shown]
-    labels = [f"{name}: {percent(float(r))}, ±{number(float(data.excitation.deviations[k]), 3)} "
+    labels = [f"{name}: {percent(float(r))}, ±{number(float(data.excitation.std[k]), 3)} "
               f"{typeset(base.units[k])}" for name, r, k in zip(names, relative, shown, strict=True)]
     traces: list[dict[str, Any]] = []
     reach = [relative]

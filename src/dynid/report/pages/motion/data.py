@@ -59,13 +59,13 @@ class MotionData:
         """Expected standard errors in percent of the values (base,), infinite without a value."""
         size = np.abs(self.values)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(size > 0, 100.0 * self.excitation.deviations / size, np.inf)
+            return np.where(size > 0, 100.0 * self.excitation.std / size, np.inf)
 
     @property
     def worst(self) -> list[int]:
         """Indices of the base parameters, those with the largest relative standard error first."""
-        judged = self.relative if self.sizes is None else self.excitation.deviations / self.sizes
-        return [int(k) for k in np.argsort(-judged, kind="stable")]
+        compared = self.relative if self.sizes is None else self.excitation.std / self.sizes
+        return [int(k) for k in np.argsort(-compared, kind="stable")]
 
     @property
     def core(self) -> tuple[float, float]:

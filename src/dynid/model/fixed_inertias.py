@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dynid.model.completion import LinearModel, robot_model
-from dynid.robot.followers import held_bodies
+from dynid.robot.followers import links_with_fixed_inertia
 
 
-def held_values(model: LinearModel) -> dict[str, float]:
+def fixed_inertia_values(model: LinearModel) -> dict[str, float]:
     """Return the ten inertial parameters of every body with known inertia by name, as known values for `identify`."""
     own = robot_model(model)
-    held = () if own is None else held_bodies(own.robot)
+    held = () if own is None else links_with_fixed_inertia(own.robot)
     return {one.name: one.nominal for one in model.parameters if one.body in held and one.nominal is not None}

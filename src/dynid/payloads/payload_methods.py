@@ -32,8 +32,8 @@ from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
 from dynid.regression.derived import torque_equations
 from dynid.robot import inertia as ten
 
-Way = Literal["residual", "difference", "same-motion", "together"]
-WAYS: tuple[Way, ...] = ("residual", "difference", "same-motion", "together")
+PayloadMethod = Literal["residual", "difference", "same-motion", "together"]
+PAYLOAD_METHODS: tuple[PayloadMethod, ...] = ("residual", "difference", "same-motion", "together")
 _RANK_TOLERANCE = 1e-10  # ratio of singular values of scaled equations, below which a direction is undetermined
 MIN_COLUMN_SHARE = 1e-13  # share of the largest column, below which a column is zero
 _UNKNOWN_SHARE = 1e-6  # share of a parameter in undetermined directions, above which it is not identified
@@ -63,7 +63,7 @@ class Nuisance:
     """Other effects of the load with zero-mean priors: columns (n,) in the equations, and standard deviations."""
 
     places: Ints
-    deviations: Array
+    std: Array
 
     @staticmethod
     def none() -> Nuisance:
@@ -122,7 +122,7 @@ def _fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, fixed:
     target = right - rows[:, :b] @ unloaded.values if fixed else right
     known = np.zeros((0, b)) if fixed else unloaded.rows
     prior = np.zeros((n, b + n + 10))
-    prior[np.arange(n), b + np.arange(n)] = 1.0 / nuisance.deviations
+    prior[np.arange(n), b + np.arange(n)] = 1.0 / nuisance.std
     tall = np.vstack([rows, np.hstack([known, np.zeros((len(known), n + 10))]), prior])[:, free]
     back, seen = pseudo_inverse(tall)
     inverse, x = np.zeros((b + n + 10,) * 2), np.zeros(b + n + 10)
@@ -139,7 +139,7 @@ def _fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, fixed:
     pushed = np.stack([rows.T @ np.where(joint == j, torque, 0.0) for j in range(len(loaded.weights))], axis=1)
     by_gain = inverse @ pushed + (0.0 if unloaded.by_gain is None else by_robot @ unloaded.by_gain)
     share = np.zeros(b + n + 10)
-    share[b:b + n] = nuisance.deviations ** -2.0
+    share[b:b + n] = nuisance.std ** -2.0
     return LinearPayloadFit(x, columns, inverse, by_robot, by_gain, b + n + np.arange(10), share, seen[-10:])
 
 
@@ -151,7 +151,7 @@ def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, 
     matrix, right, _ = loaded.rows
     b = len(loaded.robot)
     own = np.array([place >= b for place in nuisance.places], dtype=bool)  # columns that the robot alone does not have
-    extra, deviation = nuisance.places[own], nuisance.deviations[own]
+    extra, deviation = nuisance.places[own], nuisance.std[own]
     # Base parameters beta_wl from the loaded logs alone, with the other unknowns eliminated.
     alone = np.vstack([np.hstack([matrix[:, extra], matrix[:, loaded.robot]]),
                        np.hstack([np.diag(1.0 / deviation), np.zeros((len(extra), b))])])
@@ -161,7 +161,7 @@ def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, 
     # Covariance of the difference: V = H_0^-1 + Phi + H_b^-1, with H_b = half' half. half V half' is well scaled.
     spread = np.zeros((b, b))
     places = nuisance.places[~own]
-    spread[places, places] = nuisance.deviations[~own] ** 2
+    spread[places, places] = nuisance.std[~own] ** 2
     back, _ = pseudo_inverse(unloaded.rows)
     known = half @ (back @ back.T + spread) @ half.T + np.eye(b)
     root = np.linalg.cholesky(known)
@@ -181,41 +181,6 @@ def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
     hidden = np.sqrt(np.maximum(1.0 - np.sum(right[kept] ** 2, axis=0), 0.0))
     return (right[kept] / singular[kept, None]).T @ left[:, kept].T / size[:, None], np.asarray(
         hidden < _UNKNOWN_SHARE, dtype=np.bool_)
-
-
-@dataclass(frozen=True, eq=False)
-class LoadedEquations:
-    """Equations of logs with a load, and their compressed regression.
-
-    Attributes:
-        equations, regression: equations of the logs, and their triangular factors.
-        weights: (dof,), of the joints' rows.
-        robot, friction, load: columns of the unloaded robot's base parameters, of load-dependent friction, and of the
-            load's inertial parameters.
-    """
-
-    equations: TorqueEquations
-    regression: Regression
-    weights: Array
-    robot: Ints
-    friction: Ints
-    load: Ints
-
-    @property
-    def model(self) -> Model:
-        return required_robot_model(self.equations.model, "a payload")
-
-    @cached_property
-    def rows(self) -> tuple[Array, Array, Ints]:
-        """Return weighted rows (n, columns), their right-hand sides (n,) and the joint of each (n,)."""
-        base, regression = self.regression.base, self.regression
-        matrix = np.zeros((sum(len(f.r) for f in regression.factors), len(base)))
-        right, joint, at = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=np.int64), 0
-        for j, (weight, factor) in enumerate(zip(self.weights, regression.factors, strict=True)):
-            here = slice(at, at + len(factor.r))
-            matrix[here, factor.columns] = weight * factor.r[:, :-1]
-            right[here], joint[here], at = weight * factor.r[:, -1], j, here.stop
-        return matrix, right, joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +224,32 @@ class LoadedModel:
             [values.get(name, 0.0) for name in self.model.parameters.names]))
 
 
+@dataclass(frozen=True, eq=False)
+class LoadedEquations(LoadedModel):
+    """Equations of logs with a load on a frame of a robot.
+
+    Attributes:
+        equations, regression: equations of the logs, and their triangular factors.
+        weights: (dof,), of the joints' rows.
+    """
+
+    equations: TorqueEquations
+    regression: Regression
+    weights: Array
+
+    @cached_property
+    def rows(self) -> tuple[Array, Array, Ints]:
+        """Return weighted rows (n, columns), their right-hand sides (n,) and the joint of each (n,)."""
+        base, regression = self.regression.base, self.regression
+        matrix = np.zeros((sum(len(f.r) for f in regression.factors), len(base)))
+        right, joint, at = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=np.int64), 0
+        for j, (weight, factor) in enumerate(zip(self.weights, regression.factors, strict=True)):
+            here = slice(at, at + len(factor.r))
+            matrix[here, factor.columns] = weight * factor.r[:, :-1]
+            right[here], joint[here], at = weight * factor.r[:, -1], j, here.stop
+        return matrix, right, joint
+
+
 def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, friction: bool = True,
            numbers: Array | None = None, threads: int | None = None) -> LoadedEquations:
     """Return the compressed equations of logs with a load on a frame.
@@ -269,7 +260,7 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
     made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
     equations = torque_equations(made.model, logs, made.base)
     regression = fold(equations, blocks=_LOADED_BLOCKS, threads=threads)
-    return LoadedEquations(equations, regression, joint_weights(regression), made.robot, made.friction, made.load)
+    return LoadedEquations(**vars(made), equations=equations, regression=regression, weights=joint_weights(regression))
 
 
 def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence[str]) -> BaseParameters:

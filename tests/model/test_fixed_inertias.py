@@ -15,7 +15,7 @@ from dynid.dynamics.following import chain_of, random_postures
 from dynid.errors import RobotError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, Payload, RigidBodies, make_terms
-from dynid.model.held import held_values
+from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.online import Online
 from dynid.payloads.estimation import payload
 from dynid.recording import Samples
@@ -104,9 +104,9 @@ def test_held_bodies_add_their_known_torque(name: str, links: tuple[str, ...]) -
     """What is left is identified as well as if the held bodies were not there: torques less theirs are those of a robot
     whose held bodies weigh nothing."""
     plain = Robot.builtin(name)
-    robot = plain.holding(links)
+    robot = plain.with_fixed_inertias(links)
     model = Model(robot)
-    known = held_values(model)
+    known = fixed_inertia_values(model)
     assert len(known) == 10 * len(links)
     theta = model.parameters.nominal
     q, dq, ddq = states(robot)
@@ -129,14 +129,14 @@ def test_held_bodies_add_their_known_torque(name: str, links: tuple[str, ...]) -
 
 def test_what_cannot_be_held_is_said(tmp_path: Path) -> None:
     with refused(RobotError, "unknown-body", "nose", "crank-bar"):
-        Robot.builtin("four-bar").holding(["nose"])
+        Robot.builtin("four-bar").with_fixed_inertias(["nose"])
     file = tmp_path / "r.toml"
-    file.write_text('convention = "tree"\n[[joint]]\nname = "a"\nheld = true\n')
+    file.write_text('convention = "tree"\n[[joint]]\nname = "a"\nfixed_inertia = true\n')
     with refused(RobotError, "missing-inertia"):
         Robot.load(file)
-    file.write_text('convention = "tree"\n[[joint]]\nname = "a"\nheld = true\n'
+    file.write_text('convention = "tree"\n[[joint]]\nname = "a"\nfixed_inertia = true\n'
                     'inertia = {mass = 1.0, com = [0.1, 0, 0], about_com = [0.1, 0, 0, 0.1, 0, 0.1]}\n')
-    assert Robot.load(file).bodies[0].held
+    assert Robot.load(file).bodies[0].fixed_inertia
 
 
 @pytest.mark.parametrize(("name", "frame", "shown"), [
@@ -164,7 +164,7 @@ def test_a_load_on_a_body_that_follows_is_simulated_and_found(name: str, frame: 
     estimate = identify(Problem.of(known, Samples.of(*states(robot, 400, 3), known.inverse_dynamics(
         known.parameters.nominal, *states(robot, 400, 3))), blocks=1), method="ols")
     assert np.abs(motion.q - reference.q).max() < 0.05
-    found = payload(estimate, samples, frame, consistent=False, friction=False, way="residual")
+    found = payload(estimate, samples, frame, consistent=False, friction=False, method="residual")
     seen = found.identified
     assert [one for one, yes in zip(NAMES, seen, strict=True) if yes] == shown.split()
     np.testing.assert_allclose(found.free[seen], load[seen], atol=1e-5 * np.abs(load).max())
@@ -173,12 +173,12 @@ def test_a_load_on_a_body_that_follows_is_simulated_and_found(name: str, frame: 
 
 
 def test_a_stream_does_not_look_for_held_bodies() -> None:
-    robot = Robot.builtin("four-bar").holding(["coupler-bar"])
+    robot = Robot.builtin("four-bar").with_fixed_inertias(["coupler-bar"])
     model = Model(robot)
     q, dq, ddq = states(robot, 400)
     torque = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     online = Online(model, noise=1.0, forgetting=None)
     online.update(q, dq, ddq, torque)
     batch = identify(Problem.of(model, Samples.of(q, dq, ddq, torque), blocks=1), method="ols")
-    assert online.base.names == batch.base.names and dict(online.base.known) == held_values(model)
+    assert online.base.names == batch.base.names and dict(online.base.known) == fixed_inertia_values(model)
     np.testing.assert_allclose(online.values, batch.values, atol=1e-8 * np.abs(batch.values).max())

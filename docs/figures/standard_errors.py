@@ -1,4 +1,4 @@
-"""Make deviations.svg: coverage of stated intervals under noise that is correlated in time."""
+"""Make standard_errors.svg: coverage of stated intervals under noise that is correlated in time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     times = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
     textbook, ours = np.array([coverage(one, rng) for one in times]).T
-    write("deviations", [Panel(
+    write("standard_errors", [Panel(
         "Truth inside the stated 95 % interval", "noise hangs together over, s", "percent of parameters",
         {"rows taken for independent": (times, 100 * textbook), "dynid": (times, 100 * ours),
          "as stated": (times, np.full(len(times), 95.0))}, dashed=("as stated",))])

@@ -72,16 +72,16 @@ def run(progress: Callable[[str], None], logs: int = LOGS) -> dict[str, Any]:
                         low, high = found.conf_int().T
                         held[colour, method, way][k] = (low <= truth) & (truth <= high)
                         wide[colour, method, way][k] = high - low
-    rows = [{"noise": colour, "method": method, "deviations": way, "mean": 100.0 * float(x.mean()),
+    rows = [{"noise": colour, "method": method, "standard_errors": way, "mean": 100.0 * float(x.mean()),
              "worst": 100.0 * float(x.mean(axis=0).min()), "best": 100.0 * float(x.mean(axis=0).max()),
              "width": float(np.median(wide[colour, method, way] / wide[colour, method, "correlated"]))}
             for (colour, method, way), x in held.items()]
-    checks = {f"{row['method']}, {row['deviations']}, {row['noise']}: {row['mean']:.1f} % of the intervals hold, "
+    checks = {f"{row['method']}, {row['standard_errors']}, {row['noise']}: {row['mean']:.1f} % of the intervals hold, "
               f"{LOW:g} to {HIGH:g} wanted": LOW <= row["mean"] <= HIGH for row in rows}
     return {"logs": logs, "parameters": len(base), "rows": rows, "checks": checks}
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [("method", "deviations from", "noise", "hold, %", "worst parameter", "best", "width"),
-            *((row["method"], row["deviations"], row["noise"], f"{row['mean']:.1f}", f"{row['worst']:.0f}",
+    return [("method", "standard errors from", "noise", "hold, %", "worst parameter", "best", "width"),
+            *((row["method"], row["standard_errors"], row["noise"], f"{row['mean']:.1f}", f"{row['worst']:.0f}",
                f"{row['best']:.0f}", f"{row['width']:.2f}") for row in result["rows"])]
