@@ -350,5 +350,5 @@ def _law(dof: int, controller: ControlLaw, **gains: ArrayLike) -> Law:
     if not 0.0 <= lag <= 1000.0:
         raise ModelError("the speed lag of a controller must be a number of ticks, zero or more, got "
                          f"{controller.speed_lag}")
-    return Law(**arrays, rows=np.zeros(0), extra=np.zeros((dof, dof)), feed=np.zeros((0, dof)),
+    return Law(**arrays, rows=np.zeros(0), extra=np.zeros((0, dof)), feed=np.zeros((0, dof)),
                limit=np.broadcast_to(limit, (dof,)).copy(), delay=controller.delay, speed_lag=lag, beside=False)

@@ -26,9 +26,9 @@ REST = 1e-7  # rad/s or m/s below which a sticking element is at rest
 class Law(NamedTuple):
     """A control law as numbers (n,) with the error e = qr - q: a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr.
 
-    The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) if there are any. With `beside`
-    only ahead ddqr is multiplied by M, and the feedback itself is a torque. Then `feed` (ticks, n) or (0, n) is added,
-    and the sum is limited to +-limit.
+    The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra`, (0, n) for a law without a model.
+    With `beside` only ahead ddqr is multiplied by M, and the feedback itself is a torque. Then `feed` (ticks, n) or
+    (0, n) is added, and the sum is limited to +-limit.
 
     Attributes:
         delay: sampling periods until the torque reaches the motor.
@@ -315,7 +315,7 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
         out[i] = law.kp[i] * e + law.kd[i] * (law.follow[i] * dqr[i] - speed[i]) + law.ahead[i] * ddqr[i]
         if law.ki[i] != 0.0:
             out[i] += law.ki[i] * (integral[i] + period * e)
-    if len(law.rows) > 0:  # Sousa, eq. 5.8
+    if len(law.extra) > 0:  # Sousa, eq. 5.8
         mass_and_bias(plant.parent, plant.gravity, law.rows, seen, speed, work.matrix, work.bias)
         for i in range(n):
             total = work.bias[i]

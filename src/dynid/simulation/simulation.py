@@ -219,13 +219,13 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     fastest = 10.0 * reference.speed + 100.0
     law = controller.law(n)
     if plant is not None and law is not None:
-        ended, tick = kernels.run(plant, law, sensors, reference.q, reference.dq, reference.ddq, y,
-                                  1.0 / reference.rate, steps, run.tolerance, fastest, out, measured,
-                                  kernels.memory(law), work)
+        # A law without a model has rows of the plant's type, so that the loop is compiled once for all laws.
+        ended, tick = kernels.run(plant, law if len(law.extra) else law._replace(rows=plant.rows), sensors, reference.q,
+                                  reference.dq, reference.ddq, y, 1.0 / reference.rate, steps, run.tolerance, fastest,
+                                  out, measured, kernels.memory(law), work)
     else:
-        body: Any = loop.ModelBody(model, theta, steps, loop.outside_torques(model, run.wrenches, reference.t)) \
-            if plant is None else \
-            loop.CompiledBody(plant, work, steps, run.tolerance, 1.0 / reference.rate)
+        body: Any = loop.CompiledBody(plant, work, steps, run.tolerance, 1.0 / reference.rate) if plant else \
+            loop.ModelBody(model, theta, steps, loop.outside_torques(model, run.wrenches, reference.t))
         command = loop.function_command(controller, reference, n) if law is None else \
             loop.law_command(law, plant, reference, n, work)
         first = 0 if plant is None or not bending else 2 * n + len(plant.lugre)
