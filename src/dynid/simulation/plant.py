@@ -154,8 +154,8 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     whole = complete(model)
     elements = whole.elements(theta)
     if whole.robot is None or elements is None:
-        raise ModelError("a compiled simulation needs a model made from a robot, all of whose terms define their "
-                         "elements")
+        raise ModelError("a compiled simulation needs a model made from a robot, all of whose terms have a method "
+                         "`elements`")
     refuse_free_base(whole.robot, "closed-loop simulation")
     n = model.dof
     linear = [one for one in elements if isinstance(one, Linear)]
@@ -341,7 +341,7 @@ def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Arr
     """
     strange = [kind for kind in model.motor_friction if kind not in COMPILED_MOTOR_FRICTION]
     if strange:
-        raise ModelError(f"motors with friction of kind '{strange[0]}' cannot be simulated; there are "
+        raise ModelError(f"motors with friction of kind '{strange[0]}' cannot be simulated; possible kinds are "
                          f"{' and '.join(COMPILED_MOTOR_FRICTION)}")
     values = dict(zip(model.parameters.names, model.parameters.vector(theta), strict=True))
     n, links = model.links.dof, model.links
