@@ -315,7 +315,7 @@ def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | Non
 
 
 def _with_loops(graph: Graph, plan: ModelLayout, values: Sequence[Value]) -> tuple[Graph, list[Value]]:
-    """Return the values with the dependent joints of loops in closed form, if they are not given."""
+    """Return the graph and values with dependent joints replaced by their closed form, unless they are inputs."""
     if not plan.solved:
         return graph, list(values)
     explicit = plan.explicit

@@ -58,7 +58,7 @@ class Statements:
 
     @cached_property
     def inputs(self) -> set[str]:
-        """Names of the inputs that are used."""
+        """Names of the inputs that the statements use."""
         nodes = self._graph.nodes
         return {nodes[place].name.split("[")[0] for place in self._graph.live(self._function.values)
                 if nodes[place].kind == "symbol"}
