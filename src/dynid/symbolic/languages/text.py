@@ -38,7 +38,7 @@ class Spelling:
 
 
 class Statements:
-    """Lines of one function and the texts of its output values, in order."""
+    """Lines of code of one function, and the texts of its output values in order."""
 
     def __init__(self, function: Function, spelling: Spelling) -> None:
         self._graph, self._spelling, self._function = function.graph, spelling, function
