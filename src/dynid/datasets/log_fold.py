@@ -92,8 +92,8 @@ class ManifestEntry:
 
 @dataclass(frozen=True, eq=False)
 class LogFold:
-    """The compressed regression of one log. noise: X_j' C_j X_j of each joint's own columns X_j and noise covariance
-    C_j."""
+    """The compressed regression of one log. noise: matrix X_j' C_j X_j of each joint j, with its regressor columns X_j
+    and the covariance C_j of its torque noise."""
 
     entry: ManifestEntry
     regression: Regression

@@ -139,7 +139,7 @@ class Wrench:
             return self._checked([self.values(float(one)) for one in t], (len(t), 6))
         times = np.asarray(self.times, dtype=float)
         if times.ndim != 1 or len(times) < 2 or not np.all(np.diff(times) > 0):
-            raise ModelError(f"the times of the wrench on frame '{self.frame}' must be at least two that increase",
+            raise ModelError(f"the times of the wrench on frame '{self.frame}' must be at least two increasing numbers",
                              code="wrong-wrench-times")
         given = self._checked(self.values, (len(times), 6))
         return np.column_stack([np.interp(t, times, column, left=0.0, right=0.0) for column in given.T])

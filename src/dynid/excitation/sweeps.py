@@ -49,8 +49,8 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
     run_up = 0.5 * speed * lead
     half = 0.5 * min(reach * (high - low), speed * longest + 2 * run_up)
     if half <= run_up:
-        raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} within its range and acceleration "
-                               "limit; use lower speeds")
+        raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} rad/s or m/s within its range and "
+                               "acceleration limit; use lower speeds")
     middle = float(np.clip(home[j], low + half, high - half))
     at = home.copy()
     yield from _rest_to_rest(limits, home, home + (middle - half - home[j]) * _unit(j, limits.dof))

@@ -296,7 +296,7 @@ def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights
             goal: Conditions | None = None) -> tuple[Array, float]:
     """Return a full vector (parameters,) with the smallest sum of squares near the start, and that sum.
 
-    goal: conditions at which the descent stops: zero is reached if none of them is violated.
+    goal: conditions that end the descent, with the result zero, as soon as none of them is violated.
     """
     spread = slope.spread * slope.unit
     damping = 1e-3

@@ -213,7 +213,7 @@ def two_columns(name: str, *signals: ArrayLike) -> list[Array]:
     """Return signals as finite arrays (..., 2) of one shape; `name` is the name of the model in error messages."""
     arrays = [np.asarray(signal, dtype=float) for signal in signals]
     if any(a.shape != arrays[0].shape or a.shape[-1:] != (2,) for a in arrays):
-        raise ModelError(f"the {name} has two columns, got shapes {', '.join(str(a.shape) for a in arrays)}")
+        raise ModelError(f"signals of the {name} need two columns, got {', '.join(str(a.shape) for a in arrays)}")
     if not all(np.isfinite(a).all() for a in arrays):
         raise ModelError(f"the {name} was given values that are not finite")
     return arrays

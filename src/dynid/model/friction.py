@@ -249,7 +249,7 @@ class Stribeck(ShapedFriction):
         return rows.reshape(-1, 5 * len(joints))
 
     def slow_joints(self, robot: Robot) -> tuple[int, ...]:
-        """Return all of its joints, because the decrease of friction is at low speed."""
+        """Return all joints of the term, because Stribeck friction decreases at low speed."""
         return tuple(chosen(robot, self.joints))
 
 

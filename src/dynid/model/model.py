@@ -335,7 +335,7 @@ class Model:
 
     @cached_property
     def _body_fields(self) -> tuple[tuple[Term, str], ...]:
-        """Terms that depend on the inertias of the bodies, each with the name of its field for them."""
+        """Terms that depend on the inertias of the bodies, each with the name of the field that contains these."""
         return tuple((term, name) for term in self.terms for name, entry in learned_fields(term).items()
                      if entry == "bodies")
 

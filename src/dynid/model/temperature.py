@@ -68,7 +68,7 @@ class TemperatureFriction:
         """Return the temperature difference T - T0 (samples, dof) along a log."""
         if motion.temperature is None:
             raise ModelError("the model has temperature-dependent friction, but the log has no temperature; map its "
-                             "columns with --set 'log.temperature=T_{{joint}}', or give one column for all joints",
+                             "columns with --set 'log.temperature=T_{joint}', or give one column for all joints",
                              code="no-temperature")
         reference = np.zeros(model.robot.dof) if self.reference is None else self._per_joint(model.robot, "reference")
         return np.asarray(motion.temperature - reference)

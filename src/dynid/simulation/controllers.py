@@ -170,7 +170,7 @@ class Poles(ControlLaw):
         """Return the cascade for joints of the given inertia (dof,)."""
         omega, damping = self._poles()
         if np.any(omega <= 0) or np.any(damping <= 0):
-            raise ModelError("poles need positive omega and damping")
+            raise ModelError("the poles of a controller need a positive omega, rad/s, and a positive damping")
         return Cascade(omega / (2.0 * damping), 2.0 * damping * omega * inertia, limit=self.limit, delay=self.delay,
                        speed_lag=self.speed_lag)
 
@@ -325,7 +325,7 @@ def _with_model(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
     """Return the compiled control law with the controller's model of the bodies, and of the rotors if requested."""
     dof = len(law.kp)
     if not can_compile(model):
-        raise ModelError("computed torque needs a model all of whose terms define their elements; give a function "
+        raise ModelError("computed torque needs a model all of whose terms have a method `elements`; give a function "
                          "instead")
     if model.dof != dof:
         raise ModelError(f"the model of the computed torque has {model.dof} joints, but the robot has {dof}")

@@ -35,7 +35,7 @@ class LuGre:
 
     dz = v - sigma0 |v| / g(v) z,  g = Fc + (Fs - Fc) exp(-(v / vs)^2),  torque = sigma0 z + sigma1 dz + sigma2 v
 
-    Each is one number or one per joint. It is added to the model's own friction, which is usually zero. Fc, Fs: N m
+    Each value is one number or one per joint. The model's own friction, usually zero, is added. Fc, Fs: N m
     or N. vs: rad/s or m/s. sigma0: N m/rad, sigma1, sigma2: N m s/rad.
     """
 
@@ -154,8 +154,8 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     whole = complete(model)
     elements = whole.elements(theta)
     if whole.robot is None or elements is None:
-        raise ModelError("a compiled simulation needs a model made from a robot, all of whose terms define their "
-                         "elements")
+        raise ModelError("a compiled simulation needs a model made from a robot, all of whose terms have a method "
+                         "`elements`")
     refuse_free_base(whole.robot, "closed-loop simulation")
     n = model.dof
     linear = [one for one in elements if isinstance(one, Linear)]
@@ -192,7 +192,7 @@ def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
 
 
 def _load(elements: tuple[Element, ...], dof: int) -> Array:
-    """Return rows (dof, 4) of load friction, (0, 4) without."""
+    """Return rows (dof, 4) of load-dependent friction; (0, 4) without such friction."""
     found = [one for one in elements if isinstance(one, Load)]
     rows = np.tile([0.0, 0.0, TANH, 1.0], (dof if found else 0, 1))
     for one in found:
@@ -201,7 +201,7 @@ def _load(elements: tuple[Element, ...], dof: int) -> Array:
 
 
 def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> Array:
-    """Return rows (dof, 6) of friction with memory, as in `LuGre.array`, (0, 6) without."""
+    """Return rows (dof, 6) of friction with memory, as in `LuGre.array`; (0, 6) without such friction."""
     found = [one for one in elements if isinstance(one, Bristles) and one.force > 0]
     if lugre is not None or not found:
         if found:
@@ -249,7 +249,7 @@ class Widths(NamedTuple):
 def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
     """Return the fastest rate (1/s) of oscillation or decay of the motors against their links, zero for rigid joints.
 
-    inverse_inertias (k, n, n): of the links along the motion, of which the worst is used.
+    inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures; the worst posture is used.
     """
     bends = np.isfinite(plant.flexible[:, 0]) if len(plant.flexible) else np.zeros(0, dtype=bool)
     if not bends.any():
@@ -341,7 +341,7 @@ def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Arr
     """
     strange = [kind for kind in model.motor_friction if kind not in COMPILED_MOTOR_FRICTION]
     if strange:
-        raise ModelError(f"motors with friction of kind '{strange[0]}' cannot be simulated; there are "
+        raise ModelError(f"motors with friction of kind '{strange[0]}' cannot be simulated; possible kinds are "
                          f"{' and '.join(COMPILED_MOTOR_FRICTION)}")
     values = dict(zip(model.parameters.names, model.parameters.vector(theta), strict=True))
     n, links = model.links.dof, model.links

@@ -247,7 +247,7 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
     if not can_compile(model):
         if run.lugre is not None or run.ripple is not None or run.flexible is not None:
             raise ModelError("LuGre friction, ripple and flexible joints need a model made from a robot, all of whose "
-                             "terms define their elements")
+                             "terms have a method `elements`")
         return None
     plant = made
     if plant is None or not (run.lugre is None and run.ripple is None and run.flexible is None):

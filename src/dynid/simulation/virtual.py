@@ -81,7 +81,7 @@ class VirtualRobot:
         """Return a log of the machine while it follows the reference; equal seeds give equal logs.
 
         The torque of a row is the mean of the torques before and after its tick, as from a current sensor. If the
-        encoders are on other joints (`Robot.measured`), steps and noise are theirs; the controller uses true positions.
+        encoders are on other joints (`Robot.measured`), they have the steps and the noise; the controller has neither.
         """
         robot = complete(self._links).robot
         if robot is not None and (robot.measured or robot.driven):

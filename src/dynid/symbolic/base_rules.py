@@ -56,7 +56,7 @@ class BaseForms:
                               np.where(np.abs(rows) < 1e-12, 0.0, rows))
 
     def expressions(self) -> tuple[str, ...]:
-        """Return text with lengths a2, d3 and so on: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
+        """Return the base parameters as text, with lengths a2, d3: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
         names = Model(self.robot).parameters.names
         whole = self.graph.replay(self.values, lambda name: Polynomial({(name,): 1.0}), _no_function)
         return tuple(_text_of(one, names) for one in whole)

@@ -315,7 +315,7 @@ def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | Non
 
 
 def _with_loops(graph: Graph, plan: ModelLayout, values: Sequence[Value]) -> tuple[Graph, list[Value]]:
-    """Return the values with the dependent joints of loops in closed form, if they are not given."""
+    """Return the graph and values with dependent joints replaced by their closed form, unless they are inputs."""
     if not plan.solved:
         return graph, list(values)
     explicit = plan.explicit
@@ -344,7 +344,7 @@ def _inputs(name: str, plan: ModelLayout) -> str:
 def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
     frame = w.plan.tree.frame(wanted)
     if frame.body == BASE:
-        raise ModelError(f"frame '{wanted}' is fixed to the base")
+        raise ModelError(f"frame '{wanted}' is fixed to the base, so its pose is constant; name a frame that moves")
     links, graph = w.plan.chain.links, w.graph
     still = Rotation(graph, inverse(w.plan.chain.base)[:3, :3], None, None)
     origin = numbers(graph, inverse(w.plan.chain.base)[:3, 3])

@@ -149,7 +149,7 @@ def summed(values: Sequence[Value], units: Sequence[Sequence[Value]]) -> Vector:
 
 def torques(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
             bodies: Sequence[Sequence[Value]]) -> Vector:
-    """Return the joint torques of bodies with the given ten inertial parameters each, in a motion."""
+    """Return the joint torques that a motion requires; bodies: ten inertial parameters of each body."""
     forces, moments = wrenches(graph, chain, frames, motion, bodies)
     return [(forces if link.sliding else moments)[i][2] for i, link in enumerate(chain.links)]
 

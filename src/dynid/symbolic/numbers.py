@@ -96,7 +96,7 @@ class ModelLayout:
 
     @cached_property
     def _stepping(self) -> tuple[History | None, ...]:
-        """Terms whose memory is updated from sample to sample, None for the others."""
+        """For each term, the term itself if its memory is updated from sample to sample, else None."""
         return tuple(own.history if (own := capabilities(term)).step is not None else None for term, _ in self.terms)
 
     @cached_property
@@ -134,9 +134,9 @@ class ModelLayout:
         return self.numbers
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return torques (samples, dof, numbers) for one unit of each number. For a closed chain, samples near singular
-        postures, whose rates are large and inaccurate, are scaled down, which does not change linear dependence.
-        """
+        """Return torques (samples, dof, numbers) for unit values of each parameter in `numbers`. For a closed chain,
+        samples near singular postures have large and inaccurate rates. They are scaled down, which does not change
+        linear dependence."""
         columns = np.zeros((len(q), self.dof, len(self.numbers)))
         back = np.linalg.inv(self.chain.second_moments())
         if self.robot.followers is None:
@@ -277,7 +277,7 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
 
 
 def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
-    """Return the numbers to use, chosen for few `operations`, as combinations of all numbers; by body and term."""
+    """Return the parameters of the generated code as combinations of all parameters, chosen for few `operations`."""
     def found(early: Sequence[int]) -> BaseParameters:
         return _reduced(plan, plan.factor, plan.numbers, early, kept=early)
 
@@ -296,7 +296,7 @@ def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int])
 
 
 def _handed(plan: ModelLayout, places: Sequence[int]) -> list[int]:
-    """Return the given numbers that `Chain.handed_over` would assign to the previous body."""
+    """Return the given parameters, by index, that `Chain.handed_over` would assign to the previous body."""
     return [place for place in places
             if place % 10 in ((0, 1, 2, 3, 4, 5) if plan.chain.links[place // 10].sliding else (5, 8, 9))]
 

@@ -93,7 +93,7 @@ class Traced(NDArrayOperatorsMixin):
 
 
 def evaluated(graph: Graph, outputs: Sequence[Value], inputs: Mapping[str, Array]) -> list[Any]:
-    """Return the outputs at many samples; inputs: (samples, n) by name."""
+    """Return the values (samples,) of graph outputs; inputs: arrays (samples, n) by name."""
     functions: dict[str, Callable[..., Any]] = {name: function for function, name in TRACED_FUNCTIONS.items()}
     functions |= {"pow": np.power, "where": np.where}
 
@@ -129,7 +129,7 @@ def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Seq
 
 def traced_step(graph: Graph, term: Term, step: Step, robot: Robot, before: Sequence[Sequence[Value]],
                 now: Sequence[Sequence[Value]]) -> list[Value]:
-    """Return a term's memory; before: q, dq and its memory at the previous sample, now: q, dq."""
+    """Return a term's memory at a sample. before: q, dq and memory at the previous sample. now: q, dq at this one."""
     old, new = ([_sample(graph, signal) for signal in signals] for signals in (before, now))
     with _written(term):
         return [_single(graph, values) for values in step(robot, (old[0], old[1], old[2]), *new)]

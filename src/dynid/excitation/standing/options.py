@@ -46,7 +46,8 @@ class Standing:
 
     def __post_init__(self) -> None:
         if not self.feet:
-            raise DynidError("no standing foot is given", "--standing left_foot,right_foot", code="no-standing-feet")
+            raise DynidError("no standing foot is given", "name them: --standing left_foot,right_foot",
+                             code="no-standing-feet")
         if len(set(self.feet)) < len(self.feet):
             raise DynidError(f"a standing foot is named twice: {', '.join(self.feet)}", code="foot-named-twice")
         if self.equations not in get_args(StandingEquations):
@@ -57,7 +58,7 @@ class Standing:
             if not (value > 0.0 and np.isfinite(value)):
                 raise DynidError(f"the {name} must be above zero, got {value:g}", code="wrong-standing-option")
         if self.sole is not None and len(self.sole) != 2:
-            raise DynidError(f"a sole has two sizes, length and width, got {len(self.sole)}", "--sole 0.2,0.1",
+            raise DynidError(f"a sole has two sizes, length and width, got {len(self.sole)}", "use --sole 0.2,0.1",
                              code="wrong-standing-option")
         if not (self.margin >= 0.0 and np.isfinite(self.margin)):
             raise DynidError(f"the support margin must not be negative, got {self.margin:g} m",

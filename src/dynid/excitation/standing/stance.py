@@ -47,7 +47,8 @@ class Postures(NamedTuple):
 
 
 class WholeBodyStates(NamedTuple):
-    """States of a robot with a free base: q (samples, 7 + n), v and a (samples, 6 + n), and their postures."""
+    """States of a robot with a free base: configurations q (samples, 7 + n), velocities v and accelerations a (samples,
+    6 + n), and their postures."""
 
     q: Array
     v: Array
@@ -132,7 +133,7 @@ class Stance:
         return x[(found.off < FOOT_TOLERANCE) & (found.gain < LEG_GAIN * found.gain[0])]
 
     def states(self, x: Array, dx: Array, ddx: Array) -> WholeBodyStates:
-        """Return the states of driving coordinates and their two derivatives (samples, m)."""
+        """Return the whole-body states for driving coordinates and their two derivatives (samples, m)."""
         found = self._distinct_postures(x)
         v, a = np.zeros((2, len(x), self.robot.dof))
         turns = dynamics.rotations(found.q[:, 3:7])

@@ -1,1 +1,1 @@
-"""Languages: a program as text, or evaluated on objects of other packages."""
+"""Generated code in several languages, and its evaluation on symbols of CasADi and SymPy."""

@@ -257,7 +257,7 @@ def vectors(functions: Sequence[Function], name: str, real: str, batch: int) -> 
 
 
 def _sincos(name: str, real: str) -> list[str]:
-    """Return sine and cosine by x = j pi/2 + r with |r| <= pi/4, and Taylor series in r, exchanged and signed by j."""
+    """Return lines for sine, cosine of x = j pi/2 + r, |r| <= pi/4: Taylor series in r, exchanged or negated by j."""
     bits, parts, sine, cosine, sign = (33, 3, 15, 16, 62) if real == "double" else (12, 3, 9, 10, 30)
     magic = exact(1.5 * 2.0 ** (52 if real == "double" else 23))
     f = "f" if real == "float" else ""

@@ -22,7 +22,7 @@ LATEX_FUNCTIONS = {"sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "atan": r"\
 
 
 def equations(program: Program) -> str:
-    """Return an `align*` for each function; joints and numbers are counted from one."""
+    """Return a LaTeX `align*` environment for each function; joints and parameters are counted from one."""
     few = program.plan.model.dof <= _IN_FULL
     return "\n".join(_equations(function, few and _written_out(function) <= MAX_LATEX_OPERATIONS)
                      for function in program.functions)

@@ -64,5 +64,5 @@ def _package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise NotPossibleError(f"this needs the Python package '{name}', which is not installed",
+        raise NotPossibleError(f"this function needs the Python package '{name}', which is not installed",
                                f"install it: pip install {name}") from None

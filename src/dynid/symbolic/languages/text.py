@@ -38,7 +38,7 @@ class Spelling:
 
 
 class Statements:
-    """Lines of one function and the texts of its output values, in order."""
+    """Lines of code of one function, and the texts of its output values in order."""
 
     def __init__(self, function: Function, spelling: Spelling) -> None:
         self._graph, self._spelling, self._function = function.graph, spelling, function
@@ -58,7 +58,7 @@ class Statements:
 
     @cached_property
     def inputs(self) -> set[str]:
-        """Names of the inputs that are used."""
+        """Names of the inputs that the statements use."""
         nodes = self._graph.nodes
         return {nodes[place].name.split("[")[0] for place in self._graph.live(self._function.values)
                 if nodes[place].kind == "symbol"}
