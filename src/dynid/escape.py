@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from dynid.html_tables import MARKUP
+
 # Characters without a UTF-8 form, in Python names of files whose names are not UTF-8.
 _SURROGATES = "[\ud800-\udfff]"
 _NOT_IN_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled at first use, which takes 5 ms
 _REPLACEMENT = "\ufffd"
-_MARKUP = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}  # without the `html` module, which loads in 5 ms
-_CODES_IN_HTML = {**_MARKUP, ord('"'): "&quot;", ord("'"): "&#x27;"}
-_CODES_IN_XML = {**_MARKUP, **{ord(c): f"&#{ord(c)};" for c in '\t\n\r"'}}  # an attribute would lose these or end there
+_CODES_IN_XML = {**MARKUP, **{ord(c): f"&#{ord(c)};" for c in '\t\n\r"'}}  # an attribute would lose these or end there
 _QUOTED = {'"': '\\"', "\\": "\\\\"}
 
 
@@ -84,11 +84,6 @@ def xml_attribute(text: str) -> str:
     """Return the text as a quoted XML attribute; a character that XML does not allow becomes U+FFFD."""
     known = text if text.isascii() and text.isprintable() else re.sub(_NOT_IN_XML, _REPLACEMENT, text)
     return f'"{known.translate(_CODES_IN_XML)}"'
-
-
-def html_text(text: str, *, quotes: bool = True) -> str:
-    """Return the text for HTML; quotes: whether quotation marks become codes too, as attributes need it."""
-    return text.translate(_CODES_IN_HTML if quotes else _MARKUP)
 
 
 def xml_text(text: str) -> str:

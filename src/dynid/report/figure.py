@@ -12,7 +12,7 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
-from dynid.escape import html_text
+from dynid.html_tables import html_text
 from dynid.order_statistics import distinct
 
 # Okabe and Ito's colours, distinguishable with any colour vision; grey for measured values.
