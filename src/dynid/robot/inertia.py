@@ -160,12 +160,6 @@ def to_mujoco_attributes(parameters: ArrayLike) -> dict[str, Array]:
     return {**found, "quat": quaternion(axes * np.sign(np.linalg.det(axes))), "diaginertia": moments}
 
 
-def from_mujoco(mass: ArrayLike, com: ArrayLike, fullinertia: ArrayLike) -> Array:
-    """Return ten parameters from MuJoCo's mass, centre of mass and fullinertia XX YY ZZ XY XZ YZ about it."""
-    six = np.asarray(fullinertia, dtype=float)[..., [0, 3, 4, 1, 5, 2]]
-    return from_central(mass, com, symmetric(six))
-
-
 def to_log_cholesky(parameters: ArrayLike) -> Array:
     """Return ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
 
