@@ -1,7 +1,11 @@
 """Errors for users. Each message is one sentence that states the input, its location and a remedy."""
 
+import difflib
+from collections.abc import Collection, Iterable
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
+
+Name = TypeVar("Name", bound=str)
 
 MAX_REASON_LENGTH = 2000  # characters of a reason, since the input may be of any length
 
@@ -64,6 +68,20 @@ def require_type(value: Any, kinds: type | tuple[type, ...], function: str, exam
         if not isinstance(one, wanted):
             raise ModelError(f"{function} takes {' or '.join(kind.__name__ for kind in wanted)}, not "
                              f"{type(one).__name__}", f"call {example}", "wrong-type")
+
+
+def did_you_mean(name: str, known: Iterable[str], listed: str = "there are") -> str:
+    """Return the end of a sentence on an unknown name: the most similar known name, or else a list of all."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"{listed} {', '.join(known)}"
+
+
+def one_of(name: str, known: Collection[Name], what: str) -> Name:
+    """Return the known name that is given; raise an error with similar names for an unknown one."""
+    if name not in known:
+        raise DynidError(f"there is no {what} '{name}'; {did_you_mean(name, known)}")
+    return next(one for one in known if one == name)
 
 
 def optional_package(name: str, extra: str) -> Any:

@@ -63,7 +63,6 @@ PRIVATE = {
 # Texts in which a pattern is right: the rest of the sentence gives the word its ordinary meaning.
 RIGHT = (
     "standard deviation", "standard error",
-    "deviation, ratio, f-test",  # values of --essential
 )
 
 

@@ -42,7 +42,7 @@ def ten(seed: int = 0, rows: int = 400, noise: float = 1.0) -> Problem:
 
 
 def test_parameters_that_are_not_there_go_and_the_others_stay() -> None:
-    for criterion in ("deviation", "f-test"):
+    for criterion in ("standard-error", "f-test"):
         found = essential(ten(), criterion=criterion)
         present = {f"p{k}" for k in np.flatnonzero(TRUE)}
         assert present <= set(found.kept)
@@ -224,7 +224,7 @@ def test_on_data_not_seen_nothing_is_lost_by_what_is_not_there() -> None:
     assert found.full.diagnostics.relative_error == found.error_before
 
 
-@pytest.mark.parametrize("criterion", ["deviation", "f-test"])
+@pytest.mark.parametrize("criterion", ["standard-error", "f-test"])
 def test_instruments_keep_what_is_there(criterion: str) -> None:
     """A virtual SCARA whose offsets are zero: iv leaves out these, and gives the rest within their deviations."""
     robot = Robot.builtin("scara2")
@@ -245,7 +245,7 @@ def test_instruments_keep_what_is_there(criterion: str) -> None:
     large = {name for name in truth if abs(truth[name]) > 0.05 * max(map(abs, truth.values()))}
     assert large <= set(found.kept)
     assert np.all(np.abs(found.estimate.values - true) < 4.0 * found.estimate.std)
-    if criterion == "deviation":
+    if criterion == "standard-error":
         assert found.estimate.relative_std.max() <= 30.0
 
 

@@ -101,6 +101,12 @@ def test_columns_of_a_table_are_found_as_those_of_a_file(tmp_path):
     lambda robot, samples, estimate: dynid.run("robot.urdf"),
     lambda robot, samples, estimate: dynid.base_parameters(robot),
     lambda robot, samples, estimate: dynid.excite("robot.urdf"),
+    lambda robot, samples, estimate: dynid.payload(robot, samples),
+    lambda robot, samples, estimate: dynid.payload(estimate, "log.csv"),
+    lambda robot, samples, estimate: dynid.payload(estimate, [samples, "log.csv"]),
+    lambda robot, samples, estimate: dynid.write_report(estimate),
+    lambda robot, samples, estimate: dynid.write_report(estimate, "report.html"),
+    lambda robot, samples, estimate: dynid.Recording.from_frame({"time": [0.0, 1.0], "q1": [0.0, 1.0]}),
     lambda robot, samples, estimate: dynid.compare("a", estimate)])
 def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call):
     robot = dynid.Robot.load("arm3r")
@@ -110,6 +116,23 @@ def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call
     samples = dynid.Samples.of(q, dq, ddq, q, rate=100.0)
     with refused(dynid.ModelError, "wrong-type", "call "):
         call(robot, samples, dynid.identify(model, samples, method="ols"))
+
+
+def test_a_misspelt_name_is_answered_with_the_similar_one_and_a_strange_one_with_the_list(tmp_path, monkeypatch):
+    robot = dynid.Robot.load("arm3r")
+    samples = dynid.Samples.of(*np.random.default_rng(0).normal(size=(4, 200, 3)), rate=100.0)
+    with refused(dynid.ModelError, "unknown-method", "'wsl'; did you mean 'wls'?"):
+        dynid.identify(dynid.Model(robot), samples, method="wsl")
+    with refused(dynid.ModelError, "unknown-method", "there are auto, ols, wls"):
+        dynid.identify(dynid.Model(robot), samples, method="magic")
+    with refused(dynid.RobotError, "unknown-robot", "'ur1O'; did you mean 'ur10'?"):
+        dynid.Robot.load("ur1O")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "arm3r").mkdir()  # does not hide the built-in robot
+    with refused(dynid.RobotError, "unknown-robot", "it is a folder: give the .urdf"):
+        dynid.Robot.load("mine")
+    assert dynid.Robot.load("arm3r").dof == 3
 
 
 def test_a_file_is_not_the_folder_of_a_result(tmp_path):

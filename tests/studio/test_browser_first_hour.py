@@ -212,6 +212,27 @@ def test_phone_shows_the_step_first_and_every_button(page: Any, two_results: Any
     page.locator("#view").wait_for()
 
 
+def test_the_selected_tab_stays_in_sight_when_the_width_changes(page: Any, two_results: Any) -> None:
+    open_step(page, "use")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function("""() => { const bar = document.getElementById('tabs').getBoundingClientRect(),
+        tab = document.getElementById('tab-use').getBoundingClientRect();
+        return tab.left >= bar.left - 1 && tab.right <= bar.right + 1; }""")
+
+
+def test_signs_need_no_scrolling_and_units_no_second_line(page: Any, two_results: Any) -> None:
+    """At 1400 px, with two joints; a unit such as kg m^2 has no space at which it could be broken."""
+    open_step(page, "log")
+    region = page.locator("#panel-log .scroll[aria-label='Columns and signs of each joint']")
+    assert region.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    assert region.locator("button").all_inner_texts() == ["+"] * 4
+    open_step(page, "run")
+    unit = page.evaluate("""async () => (await import('/static/parameters.js')).parameterTable([{ name: 'ZZ1',
+        meaning: 'inertia', unit: 'kg m²', value: 1, std: 1, relative: 1, status: '' }])
+        .querySelectorAll('td')[2].textContent""")
+    assert unit == "kg\u00a0m²"
+
+
 def test_legend_keeps_clear_of_the_curves_when_the_width_changes(page: Any, two_results: Any) -> None:
     open_step(page, "compare")
     drawn(page, "compare")

@@ -9,7 +9,7 @@ import typer
 
 from dynid.cli.options import OtherMapping, Start, Stop, Trust, numbers
 from dynid.cli.output import Json, console, print_json, saved, show_progress, table
-from dynid.errors import DynidError
+from dynid.errors import DynidError, one_of
 
 if TYPE_CHECKING:
     from dynid.contacts import ContactLog
@@ -46,21 +46,17 @@ def command(
     json: Json = False,
 ) -> None:
     """Detect external forces: time, link and size of each contact, and whether it is a payload."""
+    from dynid.contacts.observer import OBSERVER_METHODS
     from dynid.files import free_paths
     from dynid.runs.arguments import log_table
-    from dynid.runs.contact_result import (
-        ContactOptions,
-        checked_method,
-        contact_files,
-        contacts_of_result,
-        save_contacts,
-    )
+    from dynid.runs.contact_result import ContactOptions, contact_files, contacts_of_result, save_contacts
 
     both = numbers(prior, "--prior") or []
     if len(both) != 2:
         raise DynidError(f"--prior takes two numbers, of forces in N and of moments in N m, got '{prior}'")
-    options = ContactOptions(frame or None, axes or None, tuple(free or ()), checked_method(method), window,
-                             (both[0], both[1]), alarms, trust)
+    chosen = one_of(method or OBSERVER_METHODS[0], OBSERVER_METHODS, "method for external forces")
+    options = ContactOptions(frame or None, axes or None, tuple(free or ()), chosen, window, (both[0], both[1]), alarms,
+                             trust)
     if output is not None:
         free_paths(output, contact_files(len(logs)), force)
     with show_progress("contact") as progress:

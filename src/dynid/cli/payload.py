@@ -9,6 +9,7 @@ import typer
 
 from dynid.cli.options import OtherMapping, Start, Stop, Trust, deviating
 from dynid.cli.output import Json, console, print_json, saved, show_progress, table
+from dynid.errors import one_of
 
 if TYPE_CHECKING:
     from dynid.runs.payload_result import FoundPayload
@@ -47,9 +48,10 @@ def command(
     """Estimate mass, centre of mass and inertia of the load on a robot, and the values to enter into its controller."""
     from dynid.files import free_paths
     from dynid.runs.arguments import log_table
-    from dynid.runs.payload_result import FILES, PayloadOptions, checked_method, find_payload, save_payload
+    from dynid.runs.payload_result import FILES, METHODS, PayloadOptions, find_payload, save_payload
 
-    options = PayloadOptions(frame or None, checked_method(method), deviating(mass, "--mass"), gain_std,
+    chosen = one_of(method, METHODS, "payload method") if method else None
+    options = PayloadOptions(frame or None, chosen, deviating(mass, "--mass"), gain_std,
                              not inconsistent, tuple(unloaded or ()), trust)
     if output is not None:
         free_paths(output, FILES, force)

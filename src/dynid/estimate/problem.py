@@ -15,7 +15,7 @@ from dynid import html_tables
 from dynid.arrays import Array
 from dynid.datasets import Dataset
 from dynid.datasets.log_folds import FoldedLogs
-from dynid.errors import ModelError
+from dynid.errors import ModelError, did_you_mean
 from dynid.estimate.bounded import nearest_within
 from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
@@ -291,7 +291,7 @@ def find_method(name: str) -> Method:
     if name not in _METHODS and name in plugin_names("dynid.methods"):
         load_plugin("dynid.methods", name)
     if name not in _METHODS:
-        raise ModelError(f"there is no method '{name}'; there are {', '.join(methods())}", code="unknown-method")
+        raise ModelError(f"there is no method '{name}'; {did_you_mean(name, methods())}", code="unknown-method")
     return _METHODS[name]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import ModelError, NotPossibleError, require_type
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
 from dynid.model import Payload, required_robot_model
@@ -43,6 +43,7 @@ from dynid.signals import fast_length
 
 # Share of a motion's size: largest RMS difference of the same motion with and without load.
 MAX_MOTION_DIFFERENCE = 0.2
+_EXAMPLE = "payload(estimate, dynid.prepare(dynid.read('loaded.csv', robot=robot)), 'link7')"
 UnloadedData = Problem | Regression | Samples | Sequence[Samples]
 
 
@@ -82,6 +83,8 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     >>> round(found.mass, 2)
     1.0
     """
+    require_type(estimate, Estimate, "payload", _EXAMPLE)
+    require_type(logs, Samples, "payload", _EXAMPLE)
     parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
     chosen = _checked_method(method, estimate, parts)
     machine = required_robot_model(estimate.model, "an estimate of a payload").robot

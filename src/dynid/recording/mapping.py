@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dynid.arrays import Array
-from dynid.errors import RecordingError
+from dynid.errors import RecordingError, did_you_mean
 from dynid.files import read_small, toml_table
 from dynid.quantities import RATE
 from dynid.recording.presets import overlaid, preset_of
@@ -336,11 +335,9 @@ def sentence(problem: ValidationError) -> str:
     first = next((error for error in errors if error["type"] == "value_error"), errors[0])
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(name, list(Mapping.model_fields), n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else f"; the settings are {', '.join(Mapping.model_fields)}"
         if len(first["loc"]) > 1:
             return f"'{name}' has no setting '{first['loc'][-1]}'; its settings are columns, file, width, array, topic"
-        return f"there is no setting '{name}'{hint}"
+        return f"there is no setting '{name}'; {did_you_mean(name, Mapping.model_fields, 'the settings are')}"
     text = str(first["msg"]).removeprefix("Value error, ")
     text = text[:1].lower() + text[1:]
     if first["type"] == "value_error":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynid.errors import did_you_mean
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 
 # Alternative settings: a given one replaces the other.
@@ -193,10 +193,7 @@ def preset_of(name: Any) -> Preset:
         if isinstance(found, Preset):
             return found
         raise ValueError(f"the plugin '{name}' of the group dynid.presets is a {type(found).__name__}, not a Preset")
-    presets = known_presets()
-    close = difflib.get_close_matches(str(name), list(presets), n=1)
-    raise ValueError(f"there is no preset '{name}'" + (f"; did you mean '{close[0]}'?" if close else
-                                                      f"; there are {', '.join(presets)}"))
+    raise ValueError(f"there is no preset '{name}'; {did_you_mean(str(name), known_presets())}")
 
 
 def recognised(names: Iterable[str]) -> list[Preset]:

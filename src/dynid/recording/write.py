@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import RecordingError
+from dynid.errors import ModelError, RecordingError
 from dynid.escape import csv_line
 from dynid.files import write_whole
 from dynid.recording.recording import COLUMN_STEMS, SIGNAL_ATTRIBUTES, Recording
@@ -111,6 +111,9 @@ def from_frame(frame: Any, mapping: Any = None, robot: Robot | None = None, *, s
         overrides: settings that replace those of the mapping, such as position=["a", "b"].
     """
     from dynid.recording.log_reading import read  # imported here, because log_reading imports this module
+    if not hasattr(frame, "columns"):
+        raise ModelError(f"Recording.from_frame takes a pandas DataFrame, not {type(frame).__name__}",
+                         "call Recording.from_frame(pandas.DataFrame(table), robot=robot)", code="wrong-type")
     columns = {str(name): _numbers(frame[name]) for name in frame.columns}
     if frame.index.name and str(frame.index.name) not in columns:
         columns = {str(frame.index.name): _numbers(frame.index.to_series()), **columns}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import RobotError
+from dynid.errors import RobotError, did_you_mean
 from dynid.quantities import NO_LIMIT
 from dynid.robot import inertia as ten
 from dynid.robot.dh import LIMITS
@@ -26,9 +25,8 @@ _PI_PATTERN = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s
 def known_keys(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
     for key in table:
         if key not in keys:
-            close = difflib.get_close_matches(key, keys, n=1)
-            raise RobotError(f"{where} has an unknown key '{key}'" + (f", did you mean '{close[0]}'" if close else "")
-                             + f"; it may have {', '.join(keys)}", code="unknown-setting")
+            raise RobotError(f"{where} has an unknown key '{key}'; {did_you_mean(key, keys, 'it may have')}",
+                             code="unknown-setting")
 
 
 def text_of(value: Any, what: str) -> str:

@@ -45,7 +45,6 @@ SI units throughout: kg, m, kg m^2, N m.
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -56,7 +55,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import RobotError, require_type
+from dynid.errors import RobotError, did_you_mean, require_type
 from dynid.files import read_small, toml_table
 from dynid.plugins import load_plugin, plugin_names
 from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, TableOptions, from_dh, from_mdh
@@ -152,11 +151,9 @@ def builtin(name: str) -> Robot:
     """Return one of the robots that come with dynid; see `builtin_names`."""
     names = builtin_names()
     if name not in names:
-        close = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.4)
-        raise RobotError(f"unknown built-in robot '{name}'; "
-                         + (f"did you mean {' or '.join(close)}, or" if close else "there are")
-                         + f" {'one of ' if close else ''}{', '.join(n for n in names if n not in close)}",
-                         code="unknown-robot")
+        hint = ("it is a folder: give the .urdf, .xml, .mjcf, .xacro or .toml file in it" if os.path.isdir(name)
+                else did_you_mean(str(name).lower(), names))
+        raise RobotError(f"unknown built-in robot '{name}'; {hint}", code="unknown-robot")
     text = (resources.files("dynid.robot") / "builtin" / f"{name}.toml").read_text(encoding="utf-8")
     return _from_toml(text, f"{name}.toml", name)
 

@@ -12,8 +12,8 @@ import numpy as np
 from dynid.contacts import ContactLog, ExternalWrench, find_contacts, free_motion
 from dynid.contacts.contacts import Contact
 from dynid.contacts.external_wrench import PRIOR
-from dynid.contacts.observer import OBSERVER_METHODS, ObserverMethod, parameter_covariance
-from dynid.errors import DynidError, RecordingError
+from dynid.contacts.observer import ObserverMethod, parameter_covariance
+from dynid.errors import RecordingError
 from dynid.files import free_paths, write_json, write_whole
 from dynid.findings import Finding
 from dynid.output_fields import array_of, output_fields, record
@@ -81,14 +81,6 @@ class FoundContacts:
                           "touched_share": float(np.mean(log.rows.touched)),
                           "contacts": [one.to_dict() for one in log.contacts],
                           "findings": [one.to_dict() for one in log.findings]} for log in self.logs]}
-
-
-def checked_method(name: str) -> ObserverMethod:
-    """Return a method by its name, or the default; raise an error that lists the methods for an unknown name."""
-    found = next((method for method in OBSERVER_METHODS if method == (name or OBSERVER_METHODS[0])), None)
-    if found is None:
-        raise DynidError(f"there is no method '{name}' for external forces; there are {', '.join(OBSERVER_METHODS)}")
-    return found
 
 
 def contacts_of_result(folder: str | Path, logs: Sequence[str], options: ContactOptions,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from dynid.datasets import LogSource
-from dynid.errors import RecordingError
+from dynid.errors import RecordingError, did_you_mean
 from dynid.floating.whole_body import FloatingRules
 from dynid.recording.layout import shared_file
 from dynid.recording.lerobot import episode_settings, is_dataset
@@ -51,10 +50,7 @@ class LogSettings(BaseModel):
         for key in self.own:
             if key not in Mapping.model_fields:
                 known = [*type(self).model_fields, *Mapping.model_fields]
-                close = difflib.get_close_matches(key, known, n=1)
-                raise ValueError(f"a log has no setting '{key}'"
-                                 + (f"; did you mean '{close[0]}'?" if close else "; its settings are "
-                                                                                  f"{', '.join(known)}"))
+                raise ValueError(f"a log has no setting '{key}'; {did_you_mean(key, known, 'its settings are')}")
         return self
 
     @property

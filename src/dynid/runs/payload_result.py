@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import DynidError, ModelError, RecordingError, RobotError
+from dynid.errors import ModelError, RecordingError, RobotError
 from dynid.estimate import Estimate
 from dynid.files import free_paths, write_json
 from dynid.output_fields import output_fields
@@ -35,6 +35,7 @@ from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 
 AnyPayloadMethod = PayloadMethod | Literal["sensor", "both"]
+METHODS: tuple[AnyPayloadMethod, ...] = (*PAYLOAD_METHODS, "sensor", "both")
 _FREE_BASE_METHODS: tuple[PayloadMethod, ...] = ("together", "residual", "difference")
 FILES = {"payload": "payload.json", "report": "report.html"}  # files of a payload folder
 
@@ -76,15 +77,6 @@ class PayloadOptions:
     consistent: bool = True
     unloaded: tuple[str, ...] = ()
     trust: bool = False
-
-
-def checked_method(name: str) -> AnyPayloadMethod | None:
-    """Return a method by its name, None for none; raise an error that lists the methods for an unknown name."""
-    every: tuple[AnyPayloadMethod, ...] = (*PAYLOAD_METHODS, "sensor", "both")
-    found = next((method for method in every if method == name), None)
-    if name and found is None:
-        raise DynidError(f"there is no payload method '{name}'; there are {', '.join(every)}")
-    return found
 
 
 def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadOptions | None = None,

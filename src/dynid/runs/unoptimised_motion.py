@@ -30,6 +30,7 @@ from dynid.excitation import (
 )
 from dynid.excitation.exciting_motion import assess_best, with_accelerations
 from dynid.excitation.limits.limits_file import space_notes
+from dynid.progress import ProgressCallback, silent
 from dynid.quantities import DURATION, check_quantity
 from dynid.recording.tabular import Text
 from dynid.report.pages.motion import MotionData
@@ -71,8 +72,7 @@ class PlainMotionRequest:
     command: str = ""
 
 
-def plain_motion(robot: Robot, request: PlainMotionRequest, progress: Callable[[str], None] = lambda sentence: None
-                 ) -> MotionData:
+def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCallback = silent) -> MotionData:
     """Return the requested motion, checked against every limit and slowed down if necessary, with the expected standard
     errors, in the form of `design_motion`."""
     check_quantity(DURATION, request.duration, "the duration of a motion")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from dynid.errors import NotPossibleError, RecordingError
+from dynid.errors import NotPossibleError, RecordingError, did_you_mean
 from dynid.quantities import RATE
 from dynid.recording.preparation.cutoff import Spectrum
 from dynid.recording.preparation.filters import savitzky_golay_cutoff, savitzky_golay_window
@@ -183,9 +182,7 @@ def _sentence(problem: ValidationError) -> str:
                                            isinstance(error["input"], str) == (error["type"] == "literal_error")))
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(name, list(Preparation.model_fields), n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"the options are {', '.join(Preparation.model_fields)}"
-        return f"unknown preparation option '{name}'; {hint}"
+        return f"unknown preparation option '{name}'; {did_you_mean(name, Preparation.model_fields, 'the options are')}"
     complaint = str(first["msg"]).removeprefix("Value error, ")
     if not first["loc"]:
         return complaint

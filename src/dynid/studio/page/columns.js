@@ -111,7 +111,7 @@ function signToggle(context, key, i, turned, straight) {
   const { joints, edit } = context, { value } = now(context, key), list = signs(value, joints);
   const wrong = list[i] < 0;
   return el("button", { type: "button", class: "small", "aria-pressed": String(wrong), "aria-label": `${key === "sign" ? "Direction" : "Torque sign"} of ${joints[i]}: ${wrong ? turned : straight}`,
-    "data-focus": `${key} ${i}`, text: wrong ? "− reversed" : "+ unchanged", click: () => edit(({ log }) => {
+    "data-focus": `${key} ${i}`, text: wrong ? "−" : "+", click: () => edit(({ log }) => {
       list[i] = -list[i];
       if (list.every((one) => one > 0)) delete log[key];
       else log[key] = list;

@@ -11,6 +11,7 @@ export class Tabs {
     }, el("span", { class: "number", text: `${i + 1}`, "aria-hidden": "true" }), el("span", { text: step.title }))));
     list.addEventListener("keydown", (event) => this.key(event));
     addEventListener("popstate", () => this.restore());
+    addEventListener("resize", () => this.reveal());
   }
 
   get current() { return this.steps.findIndex((step) => step.name === this.name); }
@@ -36,11 +37,16 @@ export class Tabs {
       tab.setAttribute("aria-selected", String(chosen));
       tab.tabIndex = chosen ? 0 : -1;
       document.getElementById(`panel-${step.name}`).hidden = !chosen;
-      if (chosen) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+      if (chosen) this.reveal();
       if (chosen && focus) tab.focus();
     }
     this.opened(name);
     if (another) document.getElementById("steps").scrollTop = 0;
+  }
+
+  // Scroll a narrow bar to the selected tab.
+  reveal() {
+    document.getElementById(`tab-${this.name}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   key(event) {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+from dynid.errors import require_type
 from dynid.plugins import usable_plugins
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.rendering import rendered_section, write_page
@@ -31,7 +32,8 @@ def subtitle(data: ReportData) -> str:
 IDENTIFICATION = Page("identification", subtitle, SECTIONS)
 
 
-def write_report(data: ReportData, path: str | Path, sections: Iterable[Section[ReportData]] | None = None) -> Path:
+def write_report(data: ReportData, path: str | Path = "report.html",
+                 sections: Iterable[Section[ReportData]] | None = None) -> Path:
     """Write the report to a file atomically.
 
     Args:
@@ -39,6 +41,8 @@ def write_report(data: ReportData, path: str | Path, sections: Iterable[Section[
         sections: sections in order; `(*SECTIONS, own)` adds one. Default: SECTIONS, then those of plugins. A plugin's
             section that fails is replaced by a sentence with the reason.
     """
+    require_type(data, ReportData, "write_report", "write_report(dynid.report.ReportData('title', estimate, "
+                 "dynid.reconstruct(estimate, samples), dynid.verdict(estimate, samples)), 'report.html')")
     if sections is None:
         names = {section.name for section in SECTIONS}
         added = (section for section in usable_plugins("dynid.report_sections").values()
