@@ -30,7 +30,8 @@ UNIT = 16384  # full-rate rows per piece of work; fixed, so that results do not 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows range(start, stop, step) of one log, within one segment without a gap and one of the log's intervals."""
+    """Rows range(start, stop, step) of one log. They lie within one segment without a gap, and within one of the
+    intervals of time (`stretch`) into which the log is divided."""
 
     log: int
     segment: tuple[int, int]
