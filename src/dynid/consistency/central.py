@@ -1,7 +1,7 @@
 """Choose the parameters that a fit leaves undetermined: the most central ones, or those nearest to a nominal model.
 
-With small barrier weights the fit is optimal to within the weight times the number of eigenvalues, and the barrier
-chooses the undetermined parameters.
+A logarithmic barrier with small weights is added to the fit. The fit is then optimal to within the weight times the
+number of eigenvalues, and the barrier chooses the undetermined parameters.
 """
 
 from __future__ import annotations

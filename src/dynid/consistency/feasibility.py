@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -109,12 +109,9 @@ def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | 
     matrix, given = _space(consistency, values, base)
     theta, proof = _closest(consistency, matrix, given)
     distance = float(np.linalg.norm(matrix @ theta - given))
-    violations: tuple[Violation, ...] = ()
-    if base is None:
-        violations = consistency.violations(given)
     possible = distance <= tolerance
     return Feasibility(possible, distance, matrix @ theta, theta, None if possible else proof,
-                       () if possible else violations)
+                       () if possible or base is not None else consistency.violations(given))
 
 
 def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
@@ -129,8 +126,7 @@ def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | Non
         theta = consistency.parameters.vector(vector)
         found = nearest(consistency, base.reduce(theta), base, tolerance=tolerance)
         wrong = consistency.violations(theta, tolerance)
-        return Feasibility(found.possible, found.distance, found.nearest, found.theta, found.certificate, wrong,
-                           virtual=found.possible and bool(wrong))
+        return replace(found, violations=wrong, virtual=found.possible and bool(wrong))
     return nearest(consistency, values, base, tolerance=tolerance)
 
 

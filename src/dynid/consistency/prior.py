@@ -68,16 +68,11 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
         mass = float(numbers[9])
         if mass <= 0:
             raise ModelError(f"the nominal mass of link '{body}' is {mass:g} kg; correct the robot file")
-        com = numbers[6:9] / mass
-        spread = ten.pseudo_inertia(numbers)[:3, :3] / mass - np.outer(com, com)
-        values_, vectors = np.linalg.eigh(spread)
-        if values_[0] < _MIN_LINK_SPREAD ** 2:
+        pseudo, com = ten.pseudo_inertia(numbers), numbers[6:9] / mass
+        spread, vectors = np.linalg.eigh(pseudo[:3, :3] / mass - np.outer(com, com))
+        if spread[0] < _MIN_LINK_SPREAD ** 2:
             thickened.append(body)
-            spread = (vectors * np.maximum(values_, _MIN_LINK_SPREAD ** 2)) @ vectors.T
-        pseudo = np.empty((4, 4))
-        pseudo[:3, :3] = mass * (spread + np.outer(com, com))
-        pseudo[:3, 3] = pseudo[3, :3] = mass * com
-        pseudo[3, 3] = mass
+            pseudo[:3, :3] += mass * (vectors * np.maximum(_MIN_LINK_SPREAD ** 2 - spread, 0.0)) @ vectors.T
         matrices.append(pseudo)
         theta[columns] = ten.from_pseudo_inertia(pseudo)
     whole = float(sum(pseudo[3, 3] for pseudo in matrices))
@@ -225,15 +220,13 @@ def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
     theta = nominal.theta.copy()
     flagged = consistency.parameters.positive
     theta[flagged] = np.maximum(theta[flagged], 0.1)
-    equal = [block for block in consistency.blocks if block.cone == "zero"]
-    if consistency.slack(theta) > 0 and not equal:
+    if any(block.cone == "zero" for block in consistency.blocks):
+        return interior_point(consistency)
+    if consistency.slack(theta) > 0:
         return theta
     middle = interior_point(consistency)
-    for share in (0.1, 0.3, 0.6, 0.9):
-        moved = theta + share * (middle - theta)
-        if not equal and consistency.slack(moved) > 0:
-            return moved
-    return middle
+    moved = (theta + share * (middle - theta) for share in (0.1, 0.3, 0.6, 0.9))
+    return next((one for one in moved if consistency.slack(one) > 0), middle)
 
 
 def log_determinant(matrix: Array) -> float:

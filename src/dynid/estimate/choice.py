@@ -96,18 +96,24 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
               options: Mapping[str, Mapping[str, Any]] | None = None) -> Estimate:
     """Return the estimate of the method with the smallest cross-validation error; its name is in `method`.
 
-    Each candidate is fitted without each block of the regression in turn and tested on it. Candidates are compared by
-    the geometric mean of the relative error in a paired test over the blocks, so that one block that no method predicts
-    does not dominate. A difference is significant if the mean logarithm of the ratio is above a hundredth and beyond
-    its standard error times Student's t of 95 %, with the variance s^2 (1/n + 1/(n-1)), since the fits share most of
-    their data (Nadeau and Bengio, 2003). Among those that do not differ significantly from the best, a physically
-    consistent one is preferred, because other motions extrapolate: pc-wls, or pc-ridge where its errors are smaller by
-    more than a tenth in the geometric mean over the blocks. If pc-wls is significantly worse than the best, the data
-    contradict its constraints, and no other method with these constraints is chosen either. A candidate that fails is
-    listed with its reason. candidates: methods by name, by default wls, for models with bodies pc-wls, pc-ridge if the
-    robot file has inertias, and iv with a known control law and noisy positions; with iv, errors are compared along the
-    references (`dynid.estimate.reference_validation`). options: of candidates, by name. The choice is in
+    Each candidate is fitted without each block of the regression in turn and tested on it. Relative errors are compared
+    in a paired test over the blocks by their logarithms, so that one block that no method predicts does not dominate. A
+    difference is significant if the mean logarithm of the ratio is above a hundredth and above its standard error times
+    Student's t of 95 %. Its variance is s^2 (1/n + 1/(n-1)), since the fits share most of their data (Nadeau and
+    Bengio, 2003).
+
+    Among methods that do not differ significantly from the best, a physically consistent one is preferred, because it
+    extrapolates better to other motions. This is pc-wls, or pc-ridge if the geometric mean of its errors is smaller by
+    more than a tenth. If pc-wls is significantly worse than the best, the data contradict its constraints, and no other
+    method with these constraints is chosen either. A candidate that fails is listed with its reason. The choice is in
     diagnostics["choice"].
+
+    Args:
+        problem: the identification problem.
+        candidates: names of methods. Default: wls; pc-wls for models with bodies; pc-ridge if the robot file has
+            inertias; iv with a known control law and noisy positions. With iv, errors are compared along the references
+            (`dynid.estimate.reference_validation`).
+        options: options of candidates, by name of the method.
     """
     names = default_candidates(problem) if candidates is None else tuple(candidates)
     given = {name: dict(table) for name, table in (options or {}).items()}

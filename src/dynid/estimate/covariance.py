@@ -89,17 +89,12 @@ class ScoreNoise:
         far = far[np.argsort(-shift[far] / np.maximum(std[far], 1e-300))]  # a standard error may be zero
         if not len(far):
             return ()
-        names = ", ".join(base.names[k] for k in far[:_MAX_NAMED_PARAMETERS]) + (
-            ", ..." if len(far) > _MAX_NAMED_PARAMETERS else ""
-        )
-        return (Note("noise-in-motion", "noise of the positions biases "
-                                        f"{names} more than the noise of "
-                                        "the torques does, toward less "
-                                        "Coulomb friction and inertia; "
-                                        "the standard errors include this "
-                                        "bias, the values are not "
-                                        "corrected; method 'iv' is less "
-                                        "affected", {"shift": tuple(float(x) for x in self.motion.shift[far])}),)
+        more = ", ..." if len(far) > _MAX_NAMED_PARAMETERS else ""
+        names = ", ".join(base.names[k] for k in far[:_MAX_NAMED_PARAMETERS]) + more
+        text = (f"noise of the positions biases {names} more than the noise of the torques does, toward less Coulomb "
+                "friction and inertia; the standard errors include this bias, the values are not corrected; method "
+                "'iv' is less affected")
+        return (Note("noise-in-motion", text, {"shift": tuple(float(x) for x in self.motion.shift[far])}),)
 
 
 def noise(problem: Problem, solution: Solution, weights: Array | None, *, equations: Equations | None = None,
@@ -149,12 +144,10 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
         return "correlated" if problem.data else "blocks" if blocks >= FEWEST_BLOCKS else "independent"
     if cov_type == "correlated" and not problem.data:
         raise NotPossibleError("cov_type 'correlated' needs the samples, but only the compressed regression is "
-                               "available",
-                               "use cov_type 'blocks' or 'independent'", code="cov-type-needs-data")
+                               "available", "use cov_type 'blocks' or 'independent'", code="cov-type-needs-data")
     if cov_type == "blocks" and blocks < FEWEST_BLOCKS:
-        raise NotPossibleError(f"cov_type 'blocks' needs {FEWEST_BLOCKS} "
-                               "blocks of time or more, but the equations "
-                               f"of this method have {blocks}", "use cov_type 'correlated' or 'independent'",
+        raise NotPossibleError(f"cov_type 'blocks' needs {FEWEST_BLOCKS} blocks of time or more, but the equations of "
+                               f"this method have {blocks}", "use cov_type 'correlated' or 'independent'",
                                code="too-few-blocks")
     if cov_type not in ("correlated", "blocks", "independent"):
         raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this method",

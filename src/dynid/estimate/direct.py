@@ -155,9 +155,8 @@ class DirectInverse:
 
     def start(self) -> DirectState:
         run = first_run(self.problem, self.loop, self.options.start)
-        return DirectState(
-            run, None, regular_parameters(self.problem.model) if self.options.start == "regular" else None
-        )
+        is_regular = self.options.start == "regular"
+        return DirectState(run, None, regular_parameters(self.problem.model) if is_regular else None)
 
     def solve(self, state: DirectState, past: Past) -> Solved[DirectSolution]:
         equations = self._equations(state, self._moving_rows(state) if past.may_select_rows else state.rows)
@@ -167,9 +166,8 @@ class DirectInverse:
         found = self.solver(regression, stacked if slopes is None or here is None else
                             linearised(stacked, slopes, here))
         change = np.inf if past.last is None else _change(stacked, found.beta, past.last.beta)
-        slow = (
-            len(past.changes) > 0 and change > (1.0 - state.share + _PLAIN_STEP_RATIO * state.share) * past.changes[-1]
-        )
+        ratio = 1.0 - state.share + _PLAIN_STEP_RATIO * state.share
+        slow = len(past.changes) > 0 and change > ratio * past.changes[-1]
         if theta is not None and here is not None and (slow or (slopes is None and change <= self.options.tolerance)):
             slopes = torque_slopes(self.problem, self.loop, state.run.law_of, theta, equations.samples,
                                    equations.weights, _deviations(equations, free))

@@ -80,8 +80,8 @@ def split_values(base: BaseParameters, beta: Array) -> Array:
     if not parameters.of_group("rotor").any() or np.any(missing & body) or not body.any():
         return base.expand(beta)
     start = np.array([item.nominal or 0.0 for item in parameters])
-    known = base.known_vector
-    start[[name in base.known for name in parameters.names]] = known[[name in base.known for name in parameters.names]]
+    for name, value in base.known.items():
+        start[parameters.index(name)] = value
     # Parameters without a body have a wide prior: a hundred times the largest value that contains them.
     scale = _FREE_WIDTH * (np.abs(base.matrix) > 0).T @ np.abs(beta) + 1e-9
     for places in parameters.bodies.values():

@@ -321,9 +321,8 @@ def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions,
     """Return the estimate of a robot with flexible joints: instruments are the references of its motors, unchanged or
     filtered by the identified loops, with link deflections from least squares."""
     if not problem.recordings or any(log.reference is None for log in problem.recordings):
-        raise ModelError(f"method '{name}' takes the instruments of "
-                         "flexible joints from the references of the "
-                         "motors, but the logs have none", "map them with --set 'log.reference=[...]', or use 'wls'",
+        raise ModelError(f"method '{name}' takes the instruments of flexible joints from the references of the motors, "
+                         "but the logs have none", "map them with --set 'log.reference=[...]', or use 'wls'",
                          "no-reference")
     lawless, options = replace(problem, controller=None), replace(options, controller=None)
     return _attempted(lawless, name, "transfer" if source == "transfer" else "reference", options, solver)
@@ -351,10 +350,9 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
     values, detail = end.found.values, end.found.detail
     # In measured equations, noise of second differences may exceed the torque.
     if detail.low.unexplained > 1.0 and detail.low.relative_error > 100.0:
-        raise NotPossibleError(f"method '{name}' converged to parameters that explain the torques worse than "
-                               "zero torque", "the simulated loop does not match that of the robot: check its "
-                               "controller and reference",
-                               "explains-nothing")
+        raise NotPossibleError(f"method '{name}' converged to parameters that explain the torques worse than zero "
+                               "torque", "the simulated loop does not match that of the robot: check its controller "
+                               "and reference", "explains-nothing")
     facts = closed_loop_facts(procedure.loop, len(end.iterations), options.dropped(procedure.loop.settling))
     facts["notes"] += end.state.notes
     if values.theta is not None:

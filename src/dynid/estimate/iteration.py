@@ -165,9 +165,9 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
             state = procedure.advance(state, found)
         past = past.after(found)
     moved = f" and a parameter by {past.step:.2g} of its standard error" if np.isfinite(past.step) else ""
-    raise NotPossibleError(f"method '{procedure.name}' did not converge in "
-                           f"{max_iterations} iterations: the last changed the "
-                           f"torques by {percent_text(100.0 * found.change)}{moved}", procedure.advice, "not-settled")
+    raise NotPossibleError(f"method '{procedure.name}' did not converge in {max_iterations} iterations: the last "
+                           f"changed the torques by {percent_text(100.0 * found.change)}{moved}", procedure.advice,
+                           "not-settled")
 
 
 def step_size(move: Array, covariance: Array) -> float:

@@ -155,10 +155,9 @@ class ControllerFit:
     def law(self) -> Cascade:
         """Return a control law for simulation, with velocity feed-forward if the median share is above one half."""
         if len(self.loops) < len(self.inertias):
-            raise ModelError(f"only {len(self.loops)} of "
-                             f"{len(self.inertias)} joints have a moving "
-                             "reference, so the controllers of the others "
-                             "cannot be estimated", "give a log in which every joint moves", "joint-at-rest")
+            raise ModelError(f"only {len(self.loops)} of {len(self.inertias)} joints have a moving reference, so the "
+                             "controllers of the others cannot be estimated", "give a log in which every joint moves",
+                             "joint-at-rest")
         return Cascade(self.kp / self.kd, self.kd, feedforward=bool(np.median(self.follow) > 0.5))
 
     def pole_ratio(self, controller: Controller) -> Array | None:
@@ -195,8 +194,7 @@ def identify_controller(recordings: Recording | Sequence[Recording], inertia: Ar
     own = per_joint(inertia, dof, "inertia")
     if not np.all(own > 0):
         raise ModelError(f"the inertia of joint {int(np.argmin(own)) + 1} is {own.min():.3g}, so its gains cannot be "
-                         "computed",
-                         "give inertias above zero", "inertia-not-positive")
+                         "computed", "give inertias above zero", "inertia-not-positive")
     a2, a1, b1 = (np.array([getattr(loop, name) for loop in loops]) for name in ("a2", "a1", "b1"))
     places = tuple(names.index(loop.joint) for loop in loops)
     moved = own[list(places)]

@@ -1,8 +1,9 @@
 """Cross-validation errors along the references, and the noise of the accelerations.
 
-With noisy positions least squares predicts torques from the same positions best, even with wrong parameters, so the
-error on a block is not a valid criterion. The part of the residual along the regressor of the references, which are
-free of that noise, is: E|P_Z (tau - Y beta)| is smallest at the true parameters (Ardiani, s. 3.3.2).
+With noisy positions least squares predicts torques from the same positions best, even with wrong parameters. The error
+on a block is then not a valid criterion. The part of the residual along the regressor of the references, which are free
+of that noise, is valid: E|P_Z (tau - Y beta)| is smallest at the true parameters (Ardiani, s. 3.3.2). P_Z projects on
+the regressor of the references, and Y is that of the measured motion.
 """
 
 from __future__ import annotations

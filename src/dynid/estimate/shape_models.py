@@ -155,11 +155,8 @@ class Slopes:
 
     def memory(self, motion: MotionSegment) -> Array:
         """Return the derivatives along an ordered motion (samples, shapes x dof)."""
-        found, up = (
-            np.zeros((len(motion.t), *self.dependence.touches.shape)),
-            np.eye(len(self.log_shape)) * _DIFFERENCE_STEP,
-        )
-        for i, move in enumerate(up):
+        found = np.zeros((len(motion.t), *self.dependence.touches.shape))
+        for i, move in enumerate(np.eye(len(self.log_shape)) * _DIFFERENCE_STEP):
             high, low = (regressor_along(self.dependence.part.with_shape(np.exp(self.log_shape + sign * move)), motion)
                          @ self.theta for sign in (1.0, -1.0))
             found[:, i] = (high - low) / (2.0 * _DIFFERENCE_STEP)

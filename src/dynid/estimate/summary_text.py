@@ -31,7 +31,7 @@ def headline(estimate: Estimate) -> str:
 
 
 def counted(estimate: Estimate) -> str:
-    """Return the number of well-determined base parameters, as the end of a sentence."""
+    """Return the number of well-determined base parameters as text, for the headline of an estimate."""
     return f"{int(estimate.well_determined.sum())} well determined (standard error at most {WELL_DETERMINED:g} %)"
 
 

@@ -58,9 +58,8 @@ class OnDemand:
         """Return an uncertainty that is already computed, for one type of covariance only."""
         def compute(cov_type: CovType | None) -> Uncertainty:
             if cov_type not in (None, found.cov_type):
-                raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this "
-                                       "estimate: its covariance is available only as "
-                                       f"'{found.cov_type}'", "remove cov_type")
+                raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this estimate: its covariance is "
+                                       f"available only as '{found.cov_type}'", "remove cov_type")
             return found
         return OnDemand(compute)
 

@@ -30,7 +30,8 @@ UNIT = 16384  # full-rate rows per piece of work; fixed, so that results do not 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows range(start, stop, step) of one log, within one segment without a gap and one of the log's intervals."""
+    """Rows range(start, stop, step) of one log. They lie within one segment without a gap, and within one of the
+    intervals of time (`stretch`) into which the log is divided."""
 
     log: int
     segment: tuple[int, int]
@@ -84,10 +85,7 @@ class Layout:
         q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
         out = np.empty((self.rows, len(q)))
         memory = memory_of(self.model, samples)
-        if memory is None:
-            complete(self.model).fill(q, dq, ddq, self.place, out)
-        else:
-            complete(self.model).fill(q, dq, ddq, self.place, out, memory[rows])
+        complete(self.model).fill(q, dq, ddq, self.place, out, *(() if memory is None else (memory[rows],)))
         for j in range(self.model.dof):
             out[self.joint(j).stop - 1] = samples.tau[rows, j]
         return out
@@ -114,6 +112,15 @@ class Rows:
     entries: Array
     keep: Bools
     known: Array | None = None
+
+    @staticmethod
+    def of(layout: Layout, entries: Array, keep: Bools) -> Rows:
+        """Return rows from entries (layout.rows, m), which may be followed by the torques (dof, m) of known parameters;
+        these are subtracted."""
+        entries, known = entries[:layout.rows], entries[layout.rows:]
+        for j, torque in enumerate(known):
+            entries[layout.joint(j).stop - 1] -= torque
+        return Rows(layout, entries, keep, known if len(known) else None)
 
     def joint(self, j: int) -> Array:
         """Return regressor columns and torque [Y_j tau_j]' (columns + 1, m) of joint j."""
@@ -183,12 +190,7 @@ class TorqueEquations:
         samples, rows = self.logs[piece.log], piece.rows
         keep = samples.keep[rows.start:rows.stop:rows.step]
         entries = piece_entries(samples, piece, lambda full: self.entries(samples, full))
-        if not self.base.known:
-            return Rows(self.layout, entries, keep)
-        entries, known = entries[:self.layout.rows], entries[self.layout.rows:]
-        for j in range(self.model.dof):
-            entries[self.layout.joint(j).stop - 1] -= known[j]
-        return Rows(self.layout, entries, keep, known)
+        return Rows.of(self.layout, entries, keep)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
         """Return entries (layout.rows, samples) at full rate, followed by the torque of known parameters (dof rows)."""

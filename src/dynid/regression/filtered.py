@@ -109,12 +109,7 @@ class FilteredEquations(Derived):
         some = np.flatnonzero(inside)
         if len(some):
             self._add(piece.log, rows[some], entries[:, some[0]:some[-1] + 1])
-        if not self.base.known:
-            return Rows(self.layout, entries, keep)
-        entries, known = entries[:self.layout.rows], entries[self.layout.rows:]
-        for j in range(len(self.joints)):
-            entries[self.layout.joint(j).stop - 1] -= known[j]
-        return Rows(self.layout, entries, keep, known)
+        return Rows.of(self.layout, entries, keep)
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
         """Add the entries of neighbouring rows to out (layout.rows, rows). Further rows of out receive the torque of

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from operator import getitem
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ _MAX_PENDING_ITEMS = 1000  # largest number of submitted items
 _REPORTS_PER_FETCH = 200  # reports fetched at once
 
 
-class Cluster:
+class Cluster(AbstractContextManager["Cluster"]):
     """The workers of a Dask scheduler ("tcp://host:8786"). tls: as in `Workers`."""
 
     def __init__(self, job: Job[Any, Any, Any], address: str, tls: tuple[str, str, str] | None = None) -> None:
@@ -36,9 +37,6 @@ class Cluster:
         except BaseException:
             self._client.close()
             raise
-
-    def __enter__(self) -> Cluster:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._client.close()

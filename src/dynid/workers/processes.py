@@ -6,6 +6,7 @@ import os
 import pickle
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -38,7 +39,7 @@ class _Task:
     tries: int = 0
 
 
-class Processes:
+class Processes(AbstractContextManager["Processes"]):
     """At most `count` processes that execute a job. They are started when there is work and end with it."""
 
     def __init__(self, job: Job[Any, Any, Any], count: int) -> None:
@@ -52,9 +53,6 @@ class Processes:
         self._items: Sequence[Any] = ()
         self._next = self._end = 0
         self._done: dict[int, tuple[Any, PartialSum]] = {}
-
-    def __enter__(self) -> Processes:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for line, (process, _task) in self._busy.items():

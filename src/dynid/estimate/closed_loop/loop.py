@@ -187,10 +187,14 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     positions."""
     parts, dof = problem.data, problem.model.dof
     given = controller or problem.controller
-    assumed = _assumed_poles(dof, min(part.rate for part in parts)) if given is None else None
+    # Poles of an unknown controller are as fast as the sampling rate allows.
+    omega = min(2.0 * np.pi * DEFAULT_BANDWIDTH, _SHARE_OF_RATE * min(part.rate for part in parts))
+    assumed = Poles(np.full(dof, omega)) if given is None else None
     law = control_law(given or assumed)
     logs, said = log_references(parts, problem.recordings, law)
-    notes = [*said] if assumed is None else [_assumed_note(assumed), *said]
+    notes = [*said] if assumed is None else [
+        Note("controller-assumed", f"no controller was given: a closed loop with both poles at {omega:.3g} rad/s is "
+             "simulated", {"poles": omega}), *said]
     gains, inertia = law.gains(dof), None
     if gains is not None:
         if any(log.from_positions for log in logs):
@@ -205,22 +209,10 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     return Loop(problem.model, logs, law, inertia, law.settling(inertia), step, tuple(notes), assumed)
 
 
-def _assumed_poles(dof: int, rate: float) -> Poles:
-    """Return assumed closed-loop poles for an unknown controller, as fast as a sampling rate (Hz) allows."""
-    return Poles(np.full(dof, min(2.0 * np.pi * DEFAULT_BANDWIDTH, _SHARE_OF_RATE * rate)))
-
-
-def _assumed_note(poles: Poles) -> Note:
-    omega = float(np.max(poles.omega))
-    return Note("controller-assumed", "no controller was given: a closed loop with both poles at "
-                                      f"{omega:.3g} rad/s is simulated", {"poles": omega})
-
-
 def _refuse_open_loop(gains: Law, method: str) -> None:
     for name, values in (("position", gains.kp), ("speed", gains.kd)):
         if not np.all(values > 0):
-            raise ModelError(f"method '{method}' needs a controller with "
-                             "feedback of position and speed, but joint "
+            raise ModelError(f"method '{method}' needs a controller with feedback of position and speed, but joint "
                              f"{int(np.argmin(values)) + 1} has no {name}", "give its gains or the loop's poles",
                              "no-feedback")
 
@@ -319,10 +311,8 @@ def _covering(part: Samples, reference: Reference) -> Reference:
     """Return the reference, and raise an error if it does not cover all samples."""
     more = _MAX_TICKS_OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
-        raise ModelError(f"{part.source}: the reference runs from "
-                         f"{reference.t[0]:.4g} s to "
-                         f"{reference.t[-1]:.4g} s, but the samples to "
-                         f"{part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
+        raise ModelError(f"{part.source}: the reference runs from {reference.t[0]:.4g} s to {reference.t[-1]:.4g} s, "
+                         f"but the samples to {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
                          "reference-too-short")
     return reference
 

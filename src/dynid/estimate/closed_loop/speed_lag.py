@@ -54,9 +54,8 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
     if lag < _MIN_LAG_TICKS:
         return law, ()
     lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag  # by finite differences
-    return law.lagging(lag), (Note("controller-speed-late", "the logged torques are consistent with "
-                                                            "a velocity feedback delayed by "
-                                                            f"{lag:.3g} ticks", {"ticks": lag}),)
+    text = f"the logged torques are consistent with a velocity feedback delayed by {lag:.3g} sampling periods"
+    return law.lagging(lag), (Note("controller-speed-late", text, {"ticks": lag}),)
 
 
 def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[float | None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -35,15 +34,13 @@ class BodyScaling:
 
     Attributes:
         places: indices of the links' parameters (bodies, 10).
-        others: indices of all other parameters (k,).
-        positive: mask of other parameters that must not be negative (k,).
+        limited: indices of the other parameters that must not be negative (k,).
         matrix: (parameters, parameters), theta = matrix @ x.
         inverse: (parameters, parameters), x = inverse @ theta.
     """
 
     places: Ints
-    others: Ints
-    positive: Bools
+    limited: Ints
     matrix: Array
     inverse: Array
 
@@ -69,13 +66,8 @@ class BodyScaling:
             rows = svec(factor @ consistency.basis @ factor.T).T
             inverse[np.ix_(own, own)] = rows
             matrix[np.ix_(own, own)] = np.linalg.inv(rows)
-        positive = np.array([items[k].positive for k in others], dtype=bool)
-        return BodyScaling(places, others, positive, matrix, inverse)
-
-    @cached_property
-    def _limited(self) -> Ints:
-        """Indices of the non-link parameters that must not be negative."""
-        return self.others[self.positive]
+        limited = np.array([k for k in others if items[k].positive], dtype=np.int64)
+        return BodyScaling(places, limited, matrix, inverse)
 
     def projected(self, x: Array) -> Array:
         """Return the nearest consistent points (draws, parameters): negative eigenvalues and values are set to zero."""
@@ -84,12 +76,12 @@ class BodyScaling:
             links = np.ascontiguousarray(x[:, self.places]).reshape(-1, self.places.shape[1])
             clip_eigenvalues(links, SMALLEST_SCALED_EIGENVALUE)
             found[:, self.places] = links.reshape(len(x), *self.places.shape)
-        found[:, self._limited] = np.maximum(x[:, self._limited], 0.0)
+        found[:, self.limited] = np.maximum(x[:, self.limited], 0.0)
         return found
 
     def is_consistent(self, x: Array) -> Bools:
         """Return the mask (draws,) of points x (draws, parameters) inside the consistent set."""
-        inside = np.all(x[:, self._limited] >= 0.0, axis=1)
+        inside = np.all(x[:, self.limited] >= 0.0, axis=1)
         if len(self.places):
             smallest = np.linalg.eigvalsh(smat(x[:, self.places])).min(axis=(1, 2))
             inside &= smallest >= 0.5 * SMALLEST_SCALED_EIGENVALUE

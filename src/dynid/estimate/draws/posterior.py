@@ -227,12 +227,8 @@ def _other_scales(estimate: Estimate, theta: Array, std: Array) -> Array:
     for k, item in enumerate(items):
         alike = [abs(theta[i]) for i, one in enumerate(items) if one.symbol == item.symbol]
         scales[k] = max(abs(theta[k]), float(np.mean(alike))) or _OTHER_SCALE
-    alone = np.count_nonzero(estimate.base.matrix, axis=1) == 1
-    found = iter(std)
-    for column, is_alone, is_known in zip(estimate.base.independent, alone, estimate.identified, strict=True):
-        own = next(found) if is_known else None
-        if is_alone and own is not None:
-            scales[column] = own
+    alone = np.count_nonzero(estimate.base.matrix, axis=1)[estimate.identified] == 1
+    scales[estimate.base.independent[estimate.identified][alone]] = std[alone]
     return scales
 
 

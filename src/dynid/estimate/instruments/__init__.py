@@ -12,13 +12,12 @@ Z is the regressor along a noise-free motion. Two precautions are needed for unf
   and its dry columns are smoothed. Z remains a valid instrument.
 """
 
-from dynid.estimate.instruments.equations import WINDOW, Instrumented, Measured, smoothed_velocity, soften, taper
+from dynid.estimate.instruments.equations import WINDOW, Instrumented, Measured, soften, taper
 from dynid.estimate.instruments.projection import (
     LowRate,
     Projected,
     at_low_rate,
     instrument_shift,
-    low_decimation,
     low_rate,
     low_rate_scale,
     project,
@@ -29,5 +28,5 @@ from dynid.estimate.instruments.transfer import filtered_references, plain_refer
 
 __all__ = [
     "WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "filtered_references",
-    "instrument_shift", "low_decimation", "low_rate", "low_rate_scale", "plain_references", "project",
-    "smoothed_velocity", "soften", "spectral_covariance", "spectral_freedom", "taper", "with_joint_deflection"]
+    "instrument_shift", "low_rate", "low_rate_scale", "plain_references", "project", "soften", "spectral_covariance",
+    "spectral_freedom", "taper", "with_joint_deflection"]

@@ -117,9 +117,8 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
                                    f"{', '.join(ridged[:4])}{' and others' if len(ridged) > 4 else ''}",
                                    "give a friction curve few widths, such as widths = [0.1], or use 'wls'",
                                    "instruments-without-ridge")
-        raise NotPossibleError("the instruments have lost rank: the "
-                               "simulated motion differs from the "
-                               "measured one", "check the controller's gains and the reference, or use start = 'wls'",
+        raise NotPossibleError("the instruments have lost rank: the simulated motion differs from the measured one",
+                               "check the controller's gains and the reference, or use start = 'wls'",
                                "instruments-lost-rank")
     return found
 

@@ -116,8 +116,7 @@ def with_joint_deflection(model: FlexibleModel, theta: Array, motions: Sequence[
         name = model.links.joint_names[model.bending[int(np.argmin(stiffness))]]
         raise NotPossibleError(f"{name} shows no stiffness in the log, so its deflection cannot be modelled",
                                "check that motor_position and position belong to the same joints and have the same "
-                               "direction",
-                               "no-stiffness")
+                               "direction", "no-stiffness")
     own = np.array([values[name] for name in model.links.parameters.names])
     return [_bent(model, own, stiffness, motion) for motion in motions]
 

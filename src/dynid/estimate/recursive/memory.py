@@ -136,11 +136,11 @@ class Memory:
                 self.size = min(max(2 ** int(math.log2(wanted)), SMALLEST), LARGEST)
 
     def step(self) -> None:
-        """Compress a small part of the last chunk of samples."""
+        """Compress a small part of the last full chunk of samples."""
         next(self._steps, None)
 
     def settle(self) -> None:
-        """Compress all of the last chunk of samples."""
+        """Compress all remaining parts of the last full chunk of samples."""
         for _ in self._steps:
             pass
 

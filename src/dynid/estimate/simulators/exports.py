@@ -38,7 +38,6 @@ from dynid.robot.write_urdf import with_rotor_inertias
 from dynid.version import __version__
 
 MUJOCO_TIMESTEP = 0.002  # s, default of MJCF
-_MJCF_NAMES = {"armature": "armature", "damping": "damping", "frictionloss": "frictionloss"}
 _URDF_NAMES = {"damping": "damping", "frictionloss": "friction"}
 
 
@@ -203,7 +202,7 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
     source = request.source or _mjcf_file(request.robot)
     if source is not None:
         values = joint_attributes([joint.name for joint in request.joints[free:]],
-                                  **{name: request.column(name)[free:] for name in _MJCF_NAMES})
+                                  **{name: request.column(name)[free:] for name in PASSIVE})
         if not request.has_identified_links:
             return mjcf_with_joints(_text_of(source), values, actuators=actuators, add_note=request.notes.append)
         try:
@@ -213,8 +212,8 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
             if request.source is not None:
                 raise
             request.notes.append(f"the MJCF is a new file without shapes, because {problem.reason}")
-    fields = {f"{name} {j}": (j, name) for name in _MJCF_NAMES for j in range(len(request.joints))}
-    values_by_name = {f"{name} {j}": float(value) for name in _MJCF_NAMES for j, value in
+    fields = {f"{name} {j}": (j, name) for name in PASSIVE for j in range(len(request.joints))}
+    values_by_name = {f"{name} {j}": float(value) for name in PASSIVE for j, value in
                       enumerate(request.column(name))}
     return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields, actuators=actuators,
                    unchecked=request.unchecked, add_note=request.notes.append)

@@ -95,7 +95,7 @@ def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Col
         motion: motion along which the torques are fitted.
         holds: values that the target represents: "armature", "damping", "frictionloss".
     """
-    parts = _NonRigid(model, theta, motion)
+    torque, total = _torques(model, theta, motion)
     found, losses = [], []
     for j, name in enumerate(model.joint_names):
         values, rest = _exact(model, theta, j, holds)
@@ -103,9 +103,9 @@ def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Col
         if rest:
             columns = {"armature": motion.ddq[:, j], "damping": motion.dq[:, j],
                        "frictionloss": np.sign(motion.dq[:, j])}
-            values = _approximated(parts.torque[:, j], columns, values, _kept(model, rest))
-            error = _rms(parts.torque[:, j] - _combined(columns, values))
-        losses.append(TorqueLoss(name, error, _rms(parts.total[:, j]), rest))
+            values = _approximated(torque[:, j], columns, values, _kept(model, rest))
+            error = _rms(torque[:, j] - _combined(columns, values))
+        losses.append(TorqueLoss(name, error, _rms(total[:, j]), rest))
         found.append(SimulatedJoint(name, **values))
     return tuple(found), tuple(losses)
 
@@ -134,21 +134,18 @@ def _kept(model: Model, names: Sequence[str]) -> tuple[str, ...]:
     return ("damping", "frictionloss") if rotors == {True} else ("armature",) if rotors == {False} else ()
 
 
-class _NonRigid:
-    """Torques along a motion (samples, dof): of all terms except the rigid bodies, and of the whole model."""
-
-    def __init__(self, model: Model, theta: Array, motion: JointMotion) -> None:
-        whole = model.with_bodies_if_unset(theta)
-        is_body = np.array([item.body is not None for item in model.parameters])
-        in_log = np.array([item.unit == "s" for item in model.parameters])  # delays describe the log, not the robot
-        links, others = np.where(is_body, theta, 0.0), np.where(is_body | in_log, 0.0, theta)
-        if whole.channels and motion.t is not None:
-            memory = whole.memory(MotionSegment(motion.t, motion.q, motion.dq, motion.ddq))
-            columns = whole.regressor(motion.q, motion.dq, motion.ddq, memory=memory)
-            self.torque = np.asarray(columns @ others)
-        else:
-            self.torque = whole.inverse_dynamics(others, motion.q, motion.dq, motion.ddq)
-        self.total = self.torque + whole.inverse_dynamics(links, motion.q, motion.dq, motion.ddq)
+def _torques(model: Model, theta: Array, motion: JointMotion) -> tuple[Array, Array]:
+    """Return torques along a motion (samples, dof): of all terms except the rigid bodies, and of the whole model."""
+    whole, signals = model.with_bodies_if_unset(theta), (motion.q, motion.dq, motion.ddq)
+    is_body = np.array([item.body is not None for item in model.parameters])
+    in_log = np.array([item.unit == "s" for item in model.parameters])  # delays describe the log, not the robot
+    links, others = np.where(is_body, theta, 0.0), np.where(is_body | in_log, 0.0, theta)
+    if whole.channels and motion.t is not None:
+        columns = whole.regressor(*signals, memory=whole.memory(MotionSegment(motion.t, *signals)))
+        torque = np.asarray(columns @ others)
+    else:
+        torque = whole.inverse_dynamics(others, *signals)
+    return torque, torque + whole.inverse_dynamics(links, *signals)
 
 
 def _exact(model: Model, theta: Array, joint: int, holds: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
