@@ -28,7 +28,7 @@ _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states da
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "mm": "mm", "ms": "ms", "us": "us",
                "ns": "ns"}
 _GREEK = str.maketrans({"θ": "theta", "ω": "omega", "τ": "tau"})
-_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
+_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # quantities computed from a signal, which are no signals
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 # Array names in files of `write_npz`.
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",

@@ -9,7 +9,7 @@ As g and its first derivatives vanish at both ends, the derivative of the approx
 with the derivative of the kernel. No signal is differentiated.
 
 A sum over samples of the kernel is not exactly the integral. The smallest correction of the weights makes their moments
-exact up to degree N + 2 + k for the k-th derivative, and makes the delay a whole number of samples. Two further
+exact up to degree N + 2 + k for the k-th derivative. It also makes the delay a whole number of samples. Two further
 conditions per frequency suppress it completely, such as a resonance or the mains frequency.
 
 A product of signals has kernels too: one factor is approximated by a polynomial, the other stays as it is. With x1 =
