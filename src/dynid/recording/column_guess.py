@@ -242,9 +242,8 @@ def _time(source: Source, known: Sequence[str], all_found: _Groups, notes: list[
     if not found:
         read = {name for groups in all_found.values() for group in groups.values() for _, name in group}
         likely = next((name for name in known if name not in read), "NAME")
-        raise RecordingError(f"{source.path}: cannot tell which column is the time. Columns: "
-                             f"{listed_columns(known)}. Name it "
-                             f"with --set 'log.time={likely}', or give the rate in Hz with --set log.rate=N",
+        raise RecordingError(f"{source.path}: cannot tell which column is the time. Columns: {listed_columns(known)}. "
+                             f"Name it with --set 'log.time={likely}', or give the rate in Hz with --set log.rate=N",
                              code="no-column", where="log.time")
     preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]
     if len(found) > 1 and not preferred:

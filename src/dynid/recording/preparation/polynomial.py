@@ -58,8 +58,7 @@ class PolynomialKernel:
 
     def __post_init__(self) -> None:
         if not (self.window > 0 and math.isfinite(self.window)):
-            raise NotPossibleError("the window of a polynomial kernel must be positive, got "
-                                   f"{self.window}")
+            raise NotPossibleError(f"the window of a polynomial kernel must be positive, got {self.window}")
         if not 0 <= self.order <= MOST_ORDER:
             raise NotPossibleError(f"the order of a polynomial kernel is 0 to {MOST_ORDER}, got {self.order}")
         if not min(self.alpha, self.beta) > MOST_DERIVATIVES:
