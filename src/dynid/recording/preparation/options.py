@@ -237,7 +237,7 @@ class Plan:
 
 
 def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | None, source: str) -> Plan:
-    """Return the plan of a log of `rows` rows at `rate` Hz; open options `chosen` are resolved with its spectrum."""
+    """Return the filters of a log of `rows` rows at `rate` Hz; its spectrum decides options that are not given."""
     method, steps = chosen.method, []
     cutoff, window = chosen.cutoff, 0
     if method == "savitzky-golay" and chosen.window is not None:
