@@ -355,7 +355,7 @@ def training_torques(estimate: Estimate) -> Array:
 def largest_load(estimate: Estimate, robot: Robot, frame: str,
                  given: tuple[float, float] | None) -> tuple[float, float]:
     """Return the largest expected mass (kg) of a load and its distance from its frame (m). By default the mass is the
-    payload in the robot file or what the strongest joint carries at full reach, and the distance a fifth of the reach."""
+    payload in the robot file or what the strongest joint carries outstretched, the distance a fifth of the reach."""
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
             raise ModelError("the largest expected load must be a positive mass in kg and distance in m, got "
