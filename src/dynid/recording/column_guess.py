@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from dynid.errors import RecordingError
 from dynid.recording.columns import Match, by_name, by_number, column_option, listed, listed_columns
@@ -39,14 +39,6 @@ _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
 
 @dataclass(frozen=True)
-class Guess:
-    """Guessed signals, and units in the column names (position, velocity, time -> unit)."""
-
-    signals: dict[str, Match]
-    units: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class _Reading:
     """Interpretation of one column: its signal, its joint (name, number or None), the rest of its name."""
 
@@ -57,7 +49,8 @@ class _Reading:
 
 
 def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints: Sequence[str] | None,
-          count: int | None, notes: list[str], others: Sequence[str] = (), taken: Collection[str] = ()) -> Guess:
+          count: int | None, notes: list[str], others: Sequence[str] = (), taken: Collection[str] = ()
+          ) -> tuple[dict[str, Match], dict[str, str]]:
     """Find the wanted signals by name, and the optional ones if they are unambiguous; add the choice to `notes`.
 
     Args:
@@ -67,6 +60,9 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         notes: list to which notes are added.
         others: joints that the log may contain and that are not used.
         taken: columns that are already assigned.
+
+    Returns:
+        The columns of each signal, and the units of position, velocity and time that the column names state.
     """
     known = [name for name, shape in source.fields.items() if shape != () and name not in taken]
     found = _canonical(source, known, {*(joints or ()), *others}) or _grouped(source, known, (*(joints or ()), *others))
@@ -117,7 +113,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         signals["time"], unit = _time(source, known, found, notes)
         if unit:
             units["time"] = unit
-    return Guess(signals, units)
+    return signals, units
 
 
 _Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
