@@ -85,7 +85,7 @@ def test_two_imus_are_not_chosen_between(tmp_path):
 def test_the_orientation_comes_with_the_position():
     fields = {"/imu:orientation": "base_orientation", "/odom:position": "base_position",
               "/odom:orientation": "base_orientation"}
-    found = of_topics(fields).signals
+    found = of_topics(fields)[0]
     assert found == {"base_orientation": ("/odom:orientation",), "base_position": ("/odom:position",)}
 
 

@@ -16,7 +16,7 @@ XYZ = ("x", "y", "z")
 
 
 def found(*names: str) -> dict[str, tuple[str, ...]]:
-    return dict(find_columns(dict.fromkeys(names, (0,))).signals)
+    return dict(find_columns(dict.fromkeys(names, (0,)))[0])
 
 
 @pytest.mark.parametrize(("pattern", "signal"), [
@@ -52,15 +52,15 @@ def test_feet_and_contacts():
 def test_a_missing_force_column_is_named():
     forces = [f"{leg}_foot_force_{axis}" for leg in ("FL", "FR", "RL", "RR") for axis in XYZ]
     forces.remove("RL_foot_force_y")
-    whole = find_columns(dict.fromkeys(forces, (0,)))
-    assert not whole.signals
-    [note] = whole.notes
+    signals, notes = find_columns(dict.fromkeys(forces, (0,)))
+    assert not signals
+    [note] = notes
     assert "next to RL_foot_force_x there is no force y" in note and "--set 'log.foot_force=[...]'" in note
 
 
 def test_columns_of_joints_and_commands_are_not_taken():
     fields = dict.fromkeys(["FL_hip_q", "FL_hip_tau", "target_base_pos_x", "motor_force_1"], (0,))
-    assert not find_columns(fields, ["FL_hip"]).signals
+    assert not find_columns(fields, ["FL_hip"])[0]
 
 
 def test_feet_of_robots_are_found_by_name():

@@ -72,8 +72,7 @@ class FreeMotion:
         try:
             lower = np.linalg.cholesky(self.covariance(torques))
         except np.linalg.LinAlgError:
-            raise NotPossibleError("the covariance of the torques in free "
-                                   "motion is not positive definite: the result "
+            raise NotPossibleError("the covariance of the torques in free motion is not positive definite: the result "
                                    "or the log contains values that are not "
                                    "plausible", "identify the robot again") from None
         return np.linalg.solve(lower, torques.tau[:, :, None])[:, :, 0]

@@ -102,8 +102,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
             "payload-cannot-exist", "suspicious", "warning",
             "The torques correspond to a payload that is not physically consistent; the "
             f"nearest consistent one differs by {away:.1f} standard deviations: check the "
-            "frame, signs, drive gains, and whether the load is rigid.", "payload not physically "
-                                                                                      "consistent",
+            "frame, signs, drive gains, and whether the load is rigid.", "payload not physically consistent",
             evidence={"standard_errors": away, "free_mass": float(found.free[9])})
 
 

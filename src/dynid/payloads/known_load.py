@@ -77,7 +77,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     if not carries.any():
         raise NotPossibleError("the known load causes no torque at any joint: check its frame and gravity")
     whole = _sum(blocks)
-    noise = _noise(whole, len(base), [sum(part.rows[j] for part in blocks) for j in range(model.dof)])
+    noise = _noise(whole, len(base), [sum(part[j][1] for part in blocks) for j in range(model.dof)])
     start = _start(whole, noise, carries)
     found = _likeliest(whole, noise, start)
     each = np.array([_likeliest(_sum(blocks[:k] + blocks[k + 1:]), noise, found) for k in range(len(blocks))])
@@ -94,17 +94,12 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
                       np.where(known, relative * np.abs(gains), np.inf), "from a known load", reasons, covariance)
 
 
-@dataclass(frozen=True, eq=False)
-class _LoadFactors:
-    """Triangular factors of [W_j d_j i_j] of every joint on all base columns, and their numbers of rows."""
-
-    factors: tuple[Array, ...]
-    rows: tuple[int, ...]
-
-
 def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[Samples],
-          numbers: Array) -> list[_LoadFactors]:
-    """Return triangular factors of blocks of some logs; numbers (10,): inertial parameters of their load."""
+          numbers: Array) -> list[list[tuple[Array, int]]]:
+    """Return the triangular factor of [W_j d_j i_j] and the number of rows of each joint, for each block of some logs.
+
+    numbers (10,): inertial parameters of the load. The factors have all base columns.
+    """
     whole = Model(model.robot, (*model.terms, payload))
     place = np.array([whole.parameters.index(name) for name in base.parameters.names])
     mine = np.array([whole.parameters.index(p.name) for p in payload.parameters(model.robot)])
@@ -118,14 +113,14 @@ def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[S
         for factor in block.factors:
             full = np.zeros((len(factor.r), len(base) + 10))
             full[:, factor.columns] = factor.r[:, :-1]
-            factors.append(triangular(np.column_stack([full[:, :len(base)], full[:, len(base):] @ numbers,
-                                                       factor.r[:, -1]])))
-        parts.append(_LoadFactors(tuple(factors), tuple(factor.rows for factor in block.factors)))
+            columns = [full[:, :len(base)], full[:, len(base):] @ numbers, factor.r[:, -1]]
+            factors.append((triangular(np.column_stack(columns)), factor.rows))
+        parts.append(factors)
     return parts
 
 
-def _sum(parts: Sequence[_LoadFactors]) -> list[Array]:
-    return [triangular(np.vstack([part.factors[j] for part in parts])) for j in range(len(parts[0].factors))]
+def _sum(parts: Sequence[Sequence[tuple[Array, int]]]) -> list[Array]:
+    return [triangular(np.vstack([part[j][0] for part in parts])) for j in range(len(parts[0]))]
 
 
 def _weight(model: Model, payload: Payload, logs: Sequence[Samples], numbers: Array) -> Array:

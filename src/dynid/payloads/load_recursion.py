@@ -1,11 +1,11 @@
 """Recursive estimation of a load, together with the uncertainties of the robot, from a stream of rows.
 
 The data are in a `Recursion` with exponential forgetting. The prior (`Unknowns`) is not forgotten: its lost part is
-added again. If the robot stands or moves little, the estimate therefore returns to the prior, and the covariance does
-not grow without bound.
+added again. If the robot is at rest or moves little, the estimate therefore returns to the prior, and its covariance
+is bounded.
 
-The test for a change differs from that of `TowardsPrior`, which estimates the spread of its innovations over eight
-windows (10 s) and would not detect loads that change every 7 s. Here the noise is known beforehand, so a change is
+The test for a change differs from that of `TowardsPrior`. That one estimates the spread of its innovations over eight
+windows (10 s), and would not detect loads that change every 7 s. Here the noise is known beforehand, so a change is
 detected in the first window: the mean square of its innovations, in units of their predicted standard deviations, is
 above a threshold, and a new load from some block of the window on explains them. The recursion restarts from these
 blocks. Innovations that no load explains, such as a contact, are not a change of the load; such blocks are excluded.
@@ -354,8 +354,8 @@ def training_torques(estimate: Estimate) -> Array:
 
 def largest_load(estimate: Estimate, robot: Robot, frame: str,
                  given: tuple[float, float] | None) -> tuple[float, float]:
-    """Return scales of mass (kg) and distance of a load from its frame (m): as given; or the robot file's payload, or
-    the weight that loads the strongest joint at full reach, and a fifth of that reach."""
+    """Return the largest expected mass (kg) of a load and its distance from its frame (m). By default the mass is the
+    payload in the robot file or what the strongest joint carries outstretched, the distance a fifth of the reach."""
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
             raise ModelError("the largest expected load must be a positive mass in kg and distance in m, got "

@@ -230,7 +230,7 @@ class LoadedEquations(LoadedModel):
 
     Attributes:
         equations, regression: equations of the logs, and their triangular factors.
-        weights: (dof,), of the joints' rows.
+        weights: (dof,), weight of each joint's rows.
     """
 
     equations: TorqueEquations

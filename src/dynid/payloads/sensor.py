@@ -108,11 +108,9 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
     if away <= _IMPOSSIBLE_STD:
         return []
     return [Finding("payload-cannot-exist", "suspicious", "warning",
-                    "The sensor data correspond to a load that is not "
-                    "physically consistent; the nearest consistent one "
-                    f"differs by {away:.1f} standard deviations: check "
-                    "units and frame.", "payload not physically "
-                                                           "consistent", evidence={"standard_errors": away})]
+                    "The sensor data correspond to a load that is not physically consistent; the nearest consistent "
+                    f"one differs by {away:.1f} standard deviations: check units and "
+                    "frame.", "payload not physically consistent", evidence={"standard_errors": away})]
 
 
 def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:

@@ -109,9 +109,8 @@ class Arrays(Source):
                                  + (f"; it has {have}" if have else ""))
         along = axis if axis is not None else int(shape[0] < shape[1])
         if shape[1 - along] > _MOST_COLUMNS:
-            raise RecordingError(f"{self.path}: '{name or 'the array'}' is {shape[0]} x {shape[1]}: "
-                                 f"{shape[1 - along]} columns are not plausible for a log; check axis (--set "
-                                 "log.axis=0 or 1)")
+            raise RecordingError(f"{self.path}: '{name or 'the array'}' is {shape[0]} x {shape[1]}: {shape[1 - along]} "
+                                 "columns are not plausible for a log; check axis (--set log.axis=0 or 1)")
         found = Arrays(self.path, {str(i + 1): _Line(self.arrays[name], i, 1 - along if self.rows_last else along)
                                    for i in range(shape[1 - along])}, close=self._close)
         if along == 1:

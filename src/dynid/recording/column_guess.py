@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from dynid.errors import RecordingError
 from dynid.recording.columns import Match, by_name, by_number, column_option, listed, listed_columns
@@ -28,7 +28,7 @@ _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states da
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "mm": "mm", "ms": "ms", "us": "us",
                "ns": "ns"}
 _GREEK = str.maketrans({"θ": "theta", "ω": "omega", "τ": "tau"})
-_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
+_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # quantities computed from a signal, which are no signals
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 # Array names in files of `write_npz`.
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
@@ -36,14 +36,6 @@ _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torqu
             "motor_currents": "motor_current", "supply_voltages": "supply_voltage", "duties": "duty"}
 GUESSED = "guessed from their names: "  # start of the note that states the columns of a signal
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
-
-
-@dataclass(frozen=True)
-class Guess:
-    """Guessed signals, and units in the column names (position, velocity, time -> unit)."""
-
-    signals: dict[str, Match]
-    units: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,7 +49,8 @@ class _Reading:
 
 
 def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints: Sequence[str] | None,
-          count: int | None, notes: list[str], others: Sequence[str] = (), taken: Collection[str] = ()) -> Guess:
+          count: int | None, notes: list[str], others: Sequence[str] = (), taken: Collection[str] = ()
+          ) -> tuple[dict[str, Match], dict[str, str]]:
     """Find the wanted signals by name, and the optional ones if they are unambiguous; add the choice to `notes`.
 
     Args:
@@ -67,6 +60,9 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         notes: list to which notes are added.
         others: joints that the log may contain and that are not used.
         taken: columns that are already assigned.
+
+    Returns:
+        The columns of each signal, and the units of position, velocity and time that the column names state.
     """
     known = [name for name, shape in source.fields.items() if shape != () and name not in taken]
     found = _canonical(source, known, {*(joints or ()), *others}) or _grouped(source, known, (*(joints or ()), *others))
@@ -118,7 +114,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         signals["time"], unit = _time(source, known, found, notes)
         if unit:
             units["time"] = unit
-    return Guess(signals, units)
+    return signals, units
 
 
 _Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
@@ -243,9 +239,8 @@ def _time(source: Source, known: Sequence[str], all_found: _Groups, notes: list[
     if not found:
         read = {name for groups in all_found.values() for group in groups.values() for _, name in group}
         likely = next((name for name in known if name not in read), "NAME")
-        raise RecordingError(f"{source.path}: cannot tell which column is the time. Columns: "
-                             f"{listed_columns(known)}. Name it "
-                             f"with --set 'log.time={likely}', or give the rate in Hz with --set log.rate=N",
+        raise RecordingError(f"{source.path}: cannot tell which column is the time. Columns: {listed_columns(known)}. "
+                             f"Name it with --set 'log.time={likely}', or give the rate in Hz with --set log.rate=N",
                              code="no-column", where="log.time")
     preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]
     if len(found) > 1 and not preferred:

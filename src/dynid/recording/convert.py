@@ -197,8 +197,7 @@ def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[st
         notes.append(f"unit {unit} does not fit joint {listed(left)}, which is read in {natural[wrong[0]]}")
         return [natural[i] if i in wrong else given[i] for i in range(count)]
     if wrong and names is not None:
-        raise RecordingError(f"{source}: unit {given[wrong[0]]} does not fit joint "
-                             f"'{names[wrong[0]]}', which "
+        raise RecordingError(f"{source}: unit {given[wrong[0]]} does not fit joint '{names[wrong[0]]}', which "
                              f"{'is prismatic' if prismatic[wrong[0]] else 'is revolute'}", where="log.unit",
                              code="unit-does-not-fit")
     return given

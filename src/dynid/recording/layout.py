@@ -291,8 +291,8 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     main = files.sources[index]
     if not main.defaults:
         whose = joints if joints is not None else _written_names(main)
-        found = guessed(main, mapping, (wanted, optional), whose, count, notes, robot, taken)
-        return {signal: (index, fields) for signal, fields in found.signals.items()}, found.units
+        found, units = guessed(main, mapping, (wanted, optional), whose, count, notes, robot, taken)
+        return {signal: (index, fields) for signal, fields in found.items()}, units
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
         raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}",
@@ -313,9 +313,10 @@ def _of_free_base(files: _Files, mapping: Mapping, joints: Sequence[str], notes:
     source = files.sources[index]
     if mapping.position is None and mapping.joints is None:
         whole_body.check_motor_order(source.fields, joints, str(files.path))
-    found = whole_body.find_columns(source.fields, joints, source.base_fields if isinstance(source, Bag) else {})
-    own = {signal: columns for signal, columns in found.signals.items() if getattr(mapping, signal) is None}
-    notes += [note for note in found.notes if any(f" {signal} " in note for signal in whole_body.WHOLE_BODY_SIGNALS
+    typed = source.base_fields if isinstance(source, Bag) else {}
+    found, remarks = whole_body.find_columns(source.fields, joints, typed)
+    own = {signal: columns for signal, columns in found.items() if getattr(mapping, signal) is None}
+    notes += [note for note in remarks if any(f" {signal} " in note for signal in whole_body.WHOLE_BODY_SIGNALS
                                                   if getattr(mapping, signal) is None)]
     return {signal: (index, Match(columns)) for signal, columns in own.items()}
 

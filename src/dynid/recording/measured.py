@@ -100,8 +100,7 @@ class Measuring:
                          "(RMS, rad or m)")
         if robot.driven:
             still = [name for name in robot.joint_names if name not in robot.driven]
-            found.append(f"torques of {', '.join(robot.driven)} are "
-                         f"converted to {', '.join(robot.joint_names)} by "
+            found.append(f"torques of {', '.join(robot.driven)} are converted to {', '.join(robot.joint_names)} by "
                          f"{how}" + (f"; {', '.join(still)} {'have' if len(still) > 1 else 'has'} no motor"
                                         if still else ""))
         return found

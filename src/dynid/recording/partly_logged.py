@@ -7,7 +7,7 @@ from collections.abc import Mapping as Dictionary
 from typing import TypeVar
 
 from dynid.errors import RecordingError
-from dynid.recording.column_guess import Guess, guess
+from dynid.recording.column_guess import guess
 from dynid.recording.columns import Match
 from dynid.recording.mapping import Mapping
 from dynid.recording.measured import TORQUES
@@ -56,7 +56,8 @@ def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tupl
 
 
 def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]], joints: Sequence[str] | None,
-             count: int | None, notes: list[str], robot: Robot | None, taken: Collection[str] = ()) -> Guess:
+            count: int | None, notes: list[str], robot: Robot | None, taken: Collection[str] = ()
+            ) -> tuple[dict[str, Match], dict[str, str]]:
     """Return wanted and optional signals by name; if not all joints are logged, each for its own joints."""
     wanted, optional = signals
     others, said = robot.source_joints if robot is not None else (), len(notes)
@@ -67,20 +68,21 @@ def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]]
         if not set(apart) & set(wanted):
             raise
         del notes[said:]
-    found = guess(main, [signal for signal in wanted if signal not in apart],
-                  [signal for signal in optional if signal not in apart], joints, count, notes, others, taken)
+    found, units = guess(main, [signal for signal in wanted if signal not in apart],
+                         [signal for signal in optional if signal not in apart], joints, count, notes, others, taken)
     for signal in apart:
         few = fewer(joints, mapping, robot, signal)
         assert few is not None
         own = [] if robot is None else list(robot.driven)
         for choice in [few, own] if signal in ("reference", "reference_velocity") else [few]:
             try:
-                one = guess(main, [signal] if signal in wanted else [], [signal] if signal in optional else [], choice,
-                            None if robot is not None and robot.measured else len(choice), notes, others, taken)
+                one, own_units = guess(
+                    main, [signal] if signal in wanted else [], [signal] if signal in optional else [], choice,
+                    None if robot is not None and robot.measured else len(choice), notes, others, taken)
             except RecordingError:
                 if signal in wanted:
                     raise
                 continue
-            found = Guess({**found.signals, **one.signals}, {**one.units, **found.units})
+            found, units = {**found, **one}, {**own_units, **units}
             break
-    return found
+    return found, units

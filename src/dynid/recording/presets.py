@@ -61,9 +61,8 @@ PRESETS: Mapping[str, Preset] = {one.name: one for one in (
            minds=("the meaning of effort depends on the driver: a torque, a current, an estimate of external torques "
                   "or zeros; see its documentation",),
            source="ros-controls/ros2_controllers: joint_state_broadcaster; sensor_msgs/JointState"),
-    Preset("joint-state-current", "bags of sensor_msgs/JointState whose "
-                                  "effort is a current, as in Universal "
-                                  "Robots' driver until 2026", {**_STATE, "current": "effort/{joint}"},
+    Preset("joint-state-current", "bags of sensor_msgs/JointState whose effort is a current, as in Universal Robots' "
+                                  "driver until 2026", {**_STATE, "current": "effort/{joint}"},
            minds=("needs drive_gain, N m per A; the bag does not show whether effort is a current or a torque",),
            source="UniversalRobots/Universal_Robots_ROS2_Driver: doc/usage, pull request 1551"),
     Preset("franka-ros", "franka_ros, topic franka_state_controller/joint_states",

@@ -186,7 +186,11 @@ class Recording:
                 f"{self.rate:.4g} Hz>")
 
     def _repr_html_(self) -> str:
-        return recording_card(self)
+        names = self.joints or tuple(f"joint {j + 1}" for j in range(self.dof))
+        numbers = np.column_stack([self.q.min(axis=0), self.q.max(axis=0), np.sqrt(np.mean(self.tau ** 2, axis=0)),
+                                   np.abs(self.tau).max(axis=0)])
+        rows = [(name, *(f"{value:.4g}" for value in row)) for name, row in zip(names, numbers, strict=True)]
+        return card(repr(self)[1:-1], table(_CARD_HEADER, rows), *map(paragraph, self.notes))
 
     def between(self, start: float, end: float) -> Recording:
         """Return the part of the recording with start <= t < end, s."""
@@ -209,12 +213,3 @@ class Recording:
         """
         from dynid.recording.write import from_frame
         return from_frame(frame, mapping, robot, **overrides)
-
-
-def recording_card(recording: Recording) -> str:
-    """Return the HTML of a recording: one row per joint, then its notes."""
-    names = recording.joints or tuple(f"joint {j + 1}" for j in range(recording.dof))
-    numbers = np.column_stack([recording.q.min(axis=0), recording.q.max(axis=0),
-                               np.sqrt(np.mean(np.square(recording.tau), axis=0)), np.abs(recording.tau).max(axis=0)])
-    rows = [(name, *(f"{value:.4g}" for value in row)) for name, row in zip(names, numbers, strict=True)]
-    return card(repr(recording)[1:-1], table(_CARD_HEADER, rows), *map(paragraph, recording.notes))

@@ -156,9 +156,8 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     moving[:recording.base_width] = np.any(moving)  # signals of a free base are never at rest
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
-        raise NotPossibleError(f"{source}: no joint moves; the widest range is "
-                               f"{np.ptp(recording.q[:, widest]):.3g} (rad or "
-                               f"m), of {recording.joints[widest]}", "a log of a robot at rest cannot be used "
+        raise NotPossibleError(f"{source}: no joint moves; the widest range is {np.ptp(recording.q[:, widest]):.3g} "
+                               f"(rad or m), of {recording.joints[widest]}", "a log of a robot at rest cannot be used "
                                                                             "for identification",
                                AT_REST)
     if recording.is_torque_free:

@@ -125,15 +125,7 @@ def _vector_signal(known: set[str], words: tuple[str, ...]) -> str | None:
     return "base_position" if known & _POSITION or not known - _BASE else None
 
 
-@dataclass(frozen=True)
-class WholeBodyColumns:
-    """Columns of the signals of a free base: signal -> columns in order, and notes on the guess."""
-
-    signals: Mapping[str, tuple[str, ...]]
-    notes: tuple[str, ...]
-
-
-def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
+def of_topics(fields: Mapping[str, str]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Choose the signals of a free base among the topics of a bag by their message types.
 
     The orientation comes from the topic that has the position, if there is one. Of several topics with the same signal
@@ -141,6 +133,9 @@ def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
 
     Args:
         fields: signal of each field, whose name is <topic>:<part>.
+
+    Returns:
+        The columns of each signal, and notes on the choice.
     """
     found: dict[str, tuple[str, ...]] = {}
     notes: list[str] = []
@@ -155,17 +150,20 @@ def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
         else:
             notes.append(f"several topics have the {signal} ({', '.join(names[:4])}), so none was used; choose with "
                          f"--set log.{signal}={names[0]}")
-    return WholeBodyColumns(found, tuple(notes))
+    return found, notes
 
 
 def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = (),
-                 typed: Mapping[str, str] = MappingProxyType({})) -> WholeBodyColumns:
+                 typed: Mapping[str, str] = MappingProxyType({})) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Find the columns of base, IMU, feet and contacts by their names.
 
     Args:
         fields: names and shapes of the fields, as in `Source.fields`.
         joints: names of the robot's joints, whose columns are ignored.
         typed: signals found by message type.
+
+    Returns:
+        The columns of each signal in order, and notes on the guess.
     """
     groups: dict[str, dict[tuple[str, ...], dict[tuple[tuple[str, ...], int | None, int | None], str]]] = {}
     for name, shape in fields.items():
@@ -180,8 +178,7 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
         stem = (*stem, "array") if several else stem
         groups.setdefault(meaning.signal, {}).setdefault(stem, {})[meaning.leg, meaning.number,
                                                                    None if several else meaning.component] = name
-    known = of_topics(typed)
-    found, notes = dict(known.signals), list(known.notes)
+    found, notes = of_topics(typed)
     for signal in (one for one in WHOLE_BODY_SIGNALS if one not in typed.values()):
         whole = [columns for stem, group in groups.get(signal, {}).items()
                  if (columns := _complete(signal, stem, group)) is not None]
@@ -197,7 +194,7 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
             names = " or ".join(one[0] for one in whole[:4])
             notes.append(f"several groups of columns could be the {signal} ({names}, ...), so none was used; choose "
                          f"with --set 'log.{signal}=[...]'")
-    return WholeBodyColumns(found, tuple(notes))
+    return found, notes
 
 
 def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str) -> None:

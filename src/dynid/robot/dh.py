@@ -1,7 +1,7 @@
 """Robots from Denavit-Hartenberg tables, standard and modified.
 
-A row is a mapping with the keys below, or a tuple in the same order, with the kind of joint
-("revolute" when left out, "continuous", "prismatic") as a fifth entry. Angles in rad, lengths in m.
+A row is a mapping with the keys below, or a tuple in the same order. An optional fifth entry is the kind of joint:
+"revolute" (default), "continuous" or "prismatic". Angles are in rad, lengths in m.
 
 =====================  =======================  ====================================================
 table                  keys                     pose of frame j in frame j-1

@@ -134,8 +134,8 @@ def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...]
 
 
 def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) -> Joint:
-    """Return a joint of the tree as one of the robot's own, attached to the last of the robot's bodies that carries
-    it, with dependent joints between in their initial posture."""
+    """Return joint i of the tree as one of the robot's own. Its parent is the last of the robot's bodies that carries
+    it, and dependent joints between the two are in their initial posture."""
     joint, before = tree.joints[i], tree.joints[i].before
     parent = joint.parent
     while parent not in (BASE, *free):
@@ -246,7 +246,7 @@ def _determines_all(robot: Robot, measured: Sequence[str]) -> bool:
 
 
 def as_logged(robot: Robot) -> Robot:
-    """Return the joints that logs of a robot may hold, measured and driven ones, as a robot of unconnected bodies."""
+    """Return the joints that logs of a robot may contain, measured or driven, as a robot of unconnected bodies."""
     tree = robot if robot.followers is None else robot.followers.tree
     names = {*robot.joint_names, *robot.measured, *robot.driven}
     chosen = [joint for joint in tree.joints if joint.name in names]

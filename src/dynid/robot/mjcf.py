@@ -7,7 +7,7 @@
 - armature, damping and frictionloss become `Robot.values` Ia<j>, Fv<j>, Fc<j>; stiffness is ignored, with a warning.
 - Default classes, childclass, <frame>, the compiler's angle, autolimits and eulerseq, and gravity are as in MuJoCo.
 - Inertias are in the file, or are those of geoms that are spheres, capsules, cylinders, boxes or ellipsoids; meshes
-  are not opened. Included files are read if they are beside the model.
+  are not opened. Included files are read if they are in the folder of the model.
 - Equality constraints become dependent joints or closures; see `dynid.robot.mjcf_loops`.
 - Angles are used as printed, so that torques equal those of MuJoCo.
 - Elements that generate other elements (replicate, attach and similar) are refused; the error names file and element.
@@ -262,7 +262,7 @@ class _Tree:
         if len(self.joints) == (FREE_COORDINATES if is_free else 0):
             raise self.text.error("no body has a hinge or a slide, so there is nothing to identify", "no-moving-joint")
         if is_free and sum(joint.parent == BASE for joint in self.joints) > 1:
-            raise self.text.error("the world has other moving bodies beside the free base")
+            raise self.text.error("the world has other moving bodies in addition to the free base")
         idle = [part.link for part in self.parts[BASE] if part.inertia is not None]
         if idle:
             self.text.warnings.append(f"the inertia of {', '.join(idle)} has no effect because "

@@ -137,7 +137,7 @@ class Robot:
 
     Attributes:
         gravity: acceleration of free fall in the base frame (3,), m/s^2.
-        terms: terms that the robot file lists beside the rigid bodies, in the form that `dynid.model.make_terms` reads.
+        terms: terms of the robot file in addition to rigid bodies, in the form that `dynid.model.make_terms` reads.
         values: published values of the parameters of these terms, by name.
         source: file or publication that the description comes from.
         text: unchanged text of the URDF it was read from, or None. Identified values are written into this text.
@@ -146,12 +146,12 @@ class Robot:
             columns of these joints too.
         followers: dependent joints (mimic joints, joints of closed loops) and the bodies they move.
         payload: largest mass that the robot may carry, kg, or None.
-        measured: names of the joints whose positions a log holds, if these are not the robot's own joints.
-        driven: names of the joints whose torques a log holds, likewise. See `dynid.robot.followers`.
+        measured: names of the joints whose positions a log contains, if these are not the robot's own joints.
+        driven: the same for the joints whose torques a log contains. See `dynid.robot.followers`.
         root: the link that carries all joints, where its source describes it. It has no effect on a fixed base.
         has_free_base: whether the root link moves freely; its six coordinates are then the first six joints. See
             `dynid.robot.free_base`.
-        symmetry: left and right links that are alike, for the identification of a robot with a free base, or None.
+        symmetry: left and right links that are mirror images, for robots with a free base, or None.
 
     >>> dynid.Robot.load("arm3r").joint_names
     ('joint1', 'joint2', 'joint3')

@@ -12,7 +12,7 @@
 - A floating joint of the root link is a free base (`dynid.robot.free_base`) unless `fixed_base` is set. A planar one
   is taken as fixed, and so is a floating one then, with a warning.
 - Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they represent, and a warning
-  says which; see `dynid.robot.pose`.
+  lists them; see `dynid.robot.pose`.
 - XML with a DTD, entities or external references is refused, and so are incomplete elements: the message names the file
   and the element.
 """
@@ -237,8 +237,8 @@ class _Reader:
         if floating is None:
             return edges
         if [edge.name for edge in edges if edge.parent == floating.parent] != [floating.name]:
-            raise self.error(f"link '{floating.parent}' has other joints beside the floating joint '{floating.name}'; "
-                             "the link below a free base can have only that one")
+            raise self.error(f"link '{floating.parent}' has other joints in addition to the floating joint "
+                             f"'{floating.name}'; the link below a free base can have only that one")
         del links[floating.parent]
         return [edge for edge in edges if edge is not floating]
 

@@ -118,7 +118,7 @@ Edit = tuple[int, int, bytes]  # bytes from, to, and their replacement
 
 @dataclass(eq=False)
 class XmlElement:
-    """Position of an element: its start tag from `start` to `opened`, its end tag from `closed` to `end`."""
+    """Byte offsets of an element: its start tag from `start` to `opened`, its end tag from `closed` to `end`."""
 
     tag: str
     attributes: dict[str, str]

@@ -98,8 +98,9 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
 def _equalities(robot: Robot) -> list[str]:
     """Return mimic joints and closures as constraints of MuJoCo, between the sites of `_sites`.
 
-    A mimic joint is q = offset + multiplier q of the joint it depends on. A point is a `connect`, an axis two of them a
-    metre apart, a rigid place a `weld`; a rod is a tendon, whose length is relative to that at zero.
+    A mimic joint is q = offset + multiplier q of the joint it depends on. A point is a `connect`, and an axis is
+    two of them, one metre from each other. A rigid closure is a `weld`. A rod is a tendon, whose length is relative to
+    that at zero.
     """
     followers = robot.followers
     if followers is None:
@@ -286,7 +287,7 @@ def _check_one_file(text: str) -> None:
 
 def _of(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:
     if name not in elements:
-        raise RobotError(f"{kind} '{name}' has no name of its own in the MJCF, so that its values cannot be written in "
+        raise RobotError(f"{kind} '{name}' has no name in the MJCF, so that its values cannot be written in "
                          "place", f"give every {kind} a name", "not-in-file")
     return elements[name]
 

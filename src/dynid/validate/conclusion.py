@@ -279,10 +279,9 @@ def _needless_friction(case: Case) -> Iterator[Finding]:
     for kind in dict.fromkeys(one.worth.term for one in found):
         own = [one for one in found if one.worth.term == kind]
         yield Finding("friction-unresolved", "validation", "info", sentence(
-            f"The data do not distinguish the friction '{kind}' of "
-            f"{joints_listed([one.joint for one in own])} from simpler "
-            "friction: it does not reduce the cross-validation error "
-            "significantly; to leave it out, name the other terms with --friction"), f"{kind} not distinguished",
+            f"The data do not distinguish the friction '{kind}' of {joints_listed([one.joint for one in own])} from "
+            "simpler friction: it does not reduce the cross-validation error significantly; to leave it out, name the "
+            "other terms with --friction"), f"{kind} not distinguished",
             tuple(one.joint for one in own),
             tuple(name for one in own for name in one.parameters), evidence={
                 "gain_percent": tuple(one.worth.gain for one in own),
@@ -347,12 +346,10 @@ def _oscillations(case: Case) -> Iterator[Finding]:
     who, several = joints_listed([one.joint for one in found]), len(found) > 1
     at = listed([f"{one.frequency:.3g} Hz" for one in found], 8)
     yield Finding("resonance", "validation", "info", sentence(
-        f"The torque{'s' * several} of {who} oscillate{'s' * (not several)} "
-        f"at {at} together with the motor, consistent with a flexible "
-        "joint (gear ripple, mains interference or a marginally stable "
-        "control loop look similar); stiffness cannot be identified from "
-        "motor positions alone, because the closed loop depends on its "
-        "controller: also log link positions (motor_position and "
-        "position), or torque sensors"), "resonance", tuple(one.joint for one in found),
+        f"The torque{'s' * several} of {who} oscillate{'s' * (not several)} at {at} together with the motor, "
+        "consistent with a flexible joint (gear ripple, mains interference or a marginally stable control loop look "
+        "similar); stiffness cannot be identified from motor positions alone, because the closed loop depends on its "
+        "controller: also log link positions (motor_position and position), or torque "
+        "sensors"), "resonance", tuple(one.joint for one in found),
         evidence={name: tuple(getattr(one, name) for one in found) for name in ("frequency", "above", "coherence",
                                                                                "torque")})

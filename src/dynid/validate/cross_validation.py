@@ -112,7 +112,7 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
 
 
 def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[LogError, ...]:
-    """Return the errors of each log predicted from the others and from itself; empty if one log alone is too little."""
+    """Return the errors of each log predicted from the others and itself; empty if a log alone has too few data."""
     whole = replace(problem, regression=problem.regression.by_log())
     if len(whole.regression.blocks) < 2 or any(len(block.spans) > 1 for block in problem.regression.blocks):
         return ()

@@ -3,7 +3,7 @@
 The weighted triangular factor contains the information on a base parameter. The norm of its column is its
 signal-to-noise ratio; the part of the column that is orthogonal to the others shows how well it is distinguished from
 them. To find a motion that would help, recorded rows are evaluated again with one joint's range, speed or
-acceleration extended to its limits, and the resulting standard error is compared with the present one.
+acceleration extended to its limits. The resulting standard error is compared with the present one.
 """
 
 from __future__ import annotations

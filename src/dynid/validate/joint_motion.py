@@ -207,7 +207,7 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
 
 
 def in_motion(samples: Samples) -> Bools:
-    """Return for each row and joint whether the joint moves (samples, dof); all true if it hardly ever does.
+    """Return for each row and joint whether the joint moves (samples, dof); all true if it moves in few rows.
 
     At rest the torque is anywhere between plus and minus the static friction, so no model predicts it.
     """

@@ -156,8 +156,8 @@ def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mappin
 
 
 def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
-    """Return q, dq, ddq, the signs of dq, and the velocity and acceleration that backlash (dof,) would remove from
-    the links at every reversal (rows, 6 dof), with the same decimation as the equations."""
+    """Return six signals of each joint (rows, 6 dof), with the same decimation as the equations: q, dq, ddq, the sign
+    of dq, and the velocity and acceleration of the links that backlash `gaps` (dof,) would remove at reversals."""
     margin = 0 if samples.decimation is None else reach(samples.decimation)
     low, high = max(piece.rows[0] - margin, piece.segment[0]), min(piece.rows[-1] + margin + 1, piece.segment[1])
     part = slice(low, high)

@@ -272,10 +272,9 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     t, q, tau = (np.concatenate([getattr(part, name)[first:last] for part, first, last, _ in done])
                  for name in ("t", "q", "tau"))
     reason = None if not broken else Note(
-        "windows-broke-off", f"{len(broken)} of {len(tried)} windows of "
-                             f"{horizon:g} s were aborted and are not "
-                             f"counted: {broken[0].reason}; a shorter "
-                             "horizon keeps more", {"broken": len(broken), "tried": len(tried)})
+        "windows-broke-off", f"{len(broken)} of {len(tried)} windows of {horizon:g} s were aborted and are not "
+                             f"counted: {broken[0].reason}; a shorter horizon keeps "
+                             "more", {"broken": len(broken), "tried": len(tried)})
     return ResimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
                         np.column_stack([ends[:-1], ends[1:]]), parts[0].joints or numbered_joints(parts[0].dof),
                         len(windows), float(ends[-1] / rows), reason)

@@ -23,10 +23,9 @@ def negative_r2(other: Reconstruction) -> Iterator[Finding]:
     mean: over all joints, or for some of them."""
     total, name = other.total, other.source
     if _no_better_than_zero(total):
-        yield _finding("worse-than-zero", f"the model predicts the torques of {name} "
-                                          "with an error of "
-                                          f"{total.relative_error:.0f} %, no better "
-                                          f"than zero torque (100 %): {_advice(other)}", other, other.joints, (total,))
+        yield _finding("worse-than-zero", f"the model predicts the torques of {name} with an error of "
+                                          f"{total.relative_error:.0f} %, no better than zero torque (100 %): "
+                                          f"{_advice(other)}", other, other.joints, (total,))
         return
     if total.r2 is not None and total.r2 < 0.0:
         yield _finding("worse-than-mean", f"the model predicts the torques of {name} with an "
@@ -51,11 +50,9 @@ def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
         errors = tuple(float(cross.errors[k]) for k in bad)
         method = "" if cross.method.startswith("pc-") else ", or use --method pc-wls"
         yield Finding("worse-than-zero", "suspicious", "warning", sentence(
-            f"{len(bad)} of {len(cross.blocks)} blocks of time are "
-            f"predicted from the others with an error of {span(errors)}, "
-            f"no better than zero torque (100 %): {blocks}; do not use "
-            "these parameters for other motions; record a motion with "
-            f"more excitation{method}"), "worse than zero torque in cross-validation",
+            f"{len(bad)} of {len(cross.blocks)} blocks of time are predicted from the others with an error of "
+            f"{span(errors)}, no better than zero torque (100 %): {blocks}; do not use these parameters for other "
+            f"motions; record a motion with more excitation{method}"), "worse than zero torque in cross-validation",
             evidence={"error": errors, "block": tuple(float(cross.blocks[k] + 1) for k in bad)})
 
 

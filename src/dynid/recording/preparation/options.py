@@ -19,7 +19,7 @@ from dynid.recording.preparation.smoother import EQUIVALENT_ORDER
 
 Method = Literal["butterworth", "savitzky-golay", "kalman", "none"]
 Velocity = Literal["auto", "measured", "differentiate"]
-MOST_DECIMATION = 1000  # largest ratio: a filter for more would settle over a whole usual log
+MOST_DECIMATION = 1000  # largest ratio; the filter of a larger one would settle over a whole log
 Frequency = Annotated[float, Field(ge=1e-4, le=RATE.high)]  # Hz: the lowest is one period in three hours
 Seconds = Annotated[float, Field(ge=1e-7, le=1e6)]
 Limit = Annotated[float, Field(gt=0.0)]  # infinite if there is no limit
@@ -234,7 +234,7 @@ class Plan:
 
 
 def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | None, source: str) -> Plan:
-    """Return the plan of a log of `rows` rows at `rate` Hz; open options `chosen` are resolved with its spectrum."""
+    """Return the filters of a log of `rows` rows at `rate` Hz; its spectrum decides options that are not given."""
     method, steps = chosen.method, []
     cutoff, window = chosen.cutoff, 0
     if method == "savitzky-golay" and chosen.window is not None:

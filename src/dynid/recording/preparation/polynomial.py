@@ -9,7 +9,7 @@ As g and its first derivatives vanish at both ends, the derivative of the approx
 with the derivative of the kernel. No signal is differentiated.
 
 A sum over samples of the kernel is not exactly the integral. The smallest correction of the weights makes their moments
-exact up to degree N + 2 + k for the k-th derivative, and makes the delay a whole number of samples. Two further
+exact up to degree N + 2 + k for the k-th derivative. It also makes the delay a whole number of samples. Two further
 conditions per frequency suppress it completely, such as a resonance or the mains frequency.
 
 A product of signals has kernels too: one factor is approximated by a polynomial, the other stays as it is. With x1 =
@@ -58,8 +58,7 @@ class PolynomialKernel:
 
     def __post_init__(self) -> None:
         if not (self.window > 0 and math.isfinite(self.window)):
-            raise NotPossibleError("the window of a polynomial kernel must be positive, got "
-                                   f"{self.window}")
+            raise NotPossibleError(f"the window of a polynomial kernel must be positive, got {self.window}")
         if not 0 <= self.order <= MOST_ORDER:
             raise NotPossibleError(f"the order of a polynomial kernel is 0 to {MOST_ORDER}, got {self.order}")
         if not min(self.alpha, self.beta) > MOST_DERIVATIVES:

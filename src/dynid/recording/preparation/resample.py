@@ -28,7 +28,7 @@ _TOO_CLOSE = 0.2  # intervals: closer time stamps are one instant, with the late
 _MAX_GAP_INTERVALS = 2.5  # intervals: a grid point between measurements further apart is not used
 _GAP_INTERVALS, _GAP_SECONDS = 5.0, 0.010  # default longest interpolated gap: the larger of both
 _FEW_REPEATS = 1e-3  # share of the rows below which repeated rows are accepted
-_STANDS_STILL = 20  # equal rows that are a rest, not a slow source
+_STANDS_STILL = 20  # equal rows: from here on the robot is at rest, and the source is not just slow
 _MAX_REFINEMENT = 20  # a finer grid contains no more information
 
 
@@ -82,9 +82,8 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
                              "number of rows", code="grid-too-coarse")
     if rate is not None and rate > _MAX_REFINEMENT / typical:
         raise RecordingError(
-            f"{recording.source}: a grid of {rate:g} Hz is more than {_MAX_REFINEMENT} times finer than the "
-            f"log's own {1 / typical:.4g} Hz and would contain no additional information; give a "
-            "lower 'rate'"
+            f"{recording.source}: a grid of {rate:g} Hz is more than {_MAX_REFINEMENT} times finer than the log's own "
+            f"{1 / typical:.4g} Hz and would contain no additional information; give a lower 'rate'"
         )
     fresh = {name: np.ones(len(t), dtype=bool) for name in ("q", "tau", "dq")}
     if stuck:
@@ -195,8 +194,8 @@ def frozen_positions(q: Array, rows: Rows) -> Rows:
     """Return which of some rows (samples,) have a stuck position of one joint (samples, joints): three or more equal,
     then a jump.
 
-    A jump is at least five encoder counts, twice the largest step of the five rows before and after, and half of what
-    the joint's speed would have caused in that time.
+    A jump is at least five encoder counts, and twice the largest step of the five rows before and after. It is also at
+    least half of the distance that the joint moves at its mean speed in that time.
     """
     frozen = np.zeros(q.shape, dtype=bool)
     for j in range(q.shape[1]):

@@ -14,7 +14,7 @@ from dynid.recording.preparation.row_filter import FilteredSignals, RowFilter
 from dynid.recording.preparation.selection import Mask
 from dynid.recording.recording import Recording
 
-_ROWS_LEFT = 400  # rows at least, for any window length
+_ROWS_LEFT = 400  # smallest number of filtered rows of a log
 
 
 def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,

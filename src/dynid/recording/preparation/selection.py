@@ -108,9 +108,9 @@ def widened(mask: Mask, rows: int, segments: Segments) -> Mask:
 def found_limits(tau: Array, rows: int) -> tuple[Array, Array]:
     """Return the lower and upper saturation torques (joints,), infinite if there are none.
 
-    A saturated torque stays at one extreme value for at least `rows` consecutive samples and ten in all, and three
-    times as often as at any of the three neighbouring values. A peak of a coarse signal also stays longest at its
-    top, but only 2.4 times as long as one step below.
+    A saturated torque stays at one extreme value for at least `rows` consecutive samples and ten in all. It has this
+    value three times as often as any of the three neighbouring values. A peak of a coarse signal also stays longest at
+    its top, but only 2.4 times as long as one step below.
     """
     lower, upper = np.full(tau.shape[1], -np.inf), np.full(tau.shape[1], np.inf)
     for j in range(tau.shape[1]):

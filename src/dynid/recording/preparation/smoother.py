@@ -3,7 +3,7 @@
 State of a joint: x = (q, dq / w, ddq / w^2) with w = 2 pi cutoff, which keeps its covariances of one size.
 
     x[k+1] = F x[k] + noise,   F = [1 a a^2/2; 0 1 a; 0 0 1],   a = w / rate
-    q measured with variance 1, dq with variance `velocity_noise` relative to it when it is used
+    measurements: q with variance 1, and dq, if it is used, with variance `velocity_noise` relative to that of q
 
 For positions alone, jerk of density Q and measurement noise of density R, the optimal smoother has the gain 1 / (1 +
 (R/Q) omega^6). This is the zero-phase Butterworth filter of order 3 with w^6 = Q / R. The cut-off therefore determines
