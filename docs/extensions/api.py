@@ -112,7 +112,7 @@ def items_of(text: str) -> list[tuple[str, str]]:
 def methods_of(thing: type) -> list[tuple[str, Any, bool]]:
     """Name, function and whether it is read like a value, of what a class defines itself and explains."""
     found = []
-    for name, value in vars(thing).items():
+    for name, value in list(vars(thing).items()):  # reading a value may add others
         function = getattr(value, "__func__", getattr(value, "fget", None) or getattr(value, "func", None) or value)
         own = inspect.isfunction(function) and function.__module__.startswith("dynid")  # not those that pydantic adds
         if not name.startswith("_") and own and function.__doc__:

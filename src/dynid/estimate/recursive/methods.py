@@ -36,9 +36,9 @@ def rls(problem: Problem, *, forgetting: float | str | None = None, prior_std: f
     Args:
         problem: the identification problem.
         forgetting: a factor, or a name with numbers ("start-up:0.999").
-        prior_std: initial standard prior_std, the root of P's diagonal; without it there is no prior.
+        prior_std: initial standard deviation, the root of P's diagonal; without it there is no prior.
         start: initial values.
-        noise: standard prior_std of the torques, which sets the weights of the joints; by default estimated as in
+        noise: standard deviation of the torques, which sets the weights of the joints; by default estimated as in
             `wls`; 1 gives the form of the cited work.
         robust: standard deviations beyond which a row is down-weighted, 0 for never.
     """
@@ -123,10 +123,10 @@ def civ(problem: Problem, *, references: References = "reference", forgetting: f
 
 def _options(problem: Problem, forgetting: float | str | None, prior_std: float | None, start: Start,
              noise: float | str, robust: float) -> StreamOptions:
-    """Return options of a stream from those of a method; known values with a standard prior_std are part of the
+    """Return options of a stream from those of a method; known values with a standard deviation are part of the
     prior."""
     if prior_std is not None and not prior_std > 0.0:
-        raise ModelError(f"the standard prior_std of a start must be above zero, got {prior_std}")
+        raise ModelError(f"the standard deviation of a start must be above zero, got {prior_std}")
     b, known = len(problem.base), problem.regression.prior
     values = problem.base.reduce(problem.need_nominal("rls")) if start == "nominal" else np.zeros(b)
     parts = [] if known is None else [(known.matrix, known.values)]
