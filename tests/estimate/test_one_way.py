@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from motions import fourier
 
 from dynid.estimate import Problem, identify
+from dynid.estimate.problem import _within_bounds
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.robot import Robot
@@ -35,3 +38,22 @@ def test_friction_and_offset_are_not_told_apart_and_stay_of_sensible_size(method
     truth = problem.base.reduce(theta)
     assert estimate.values[pair].sum() == pytest.approx(truth[pair].sum(), abs=0.01)
     np.testing.assert_array_less(np.abs(estimate.values - truth)[others], 5.0 * estimate.std[others] + 1e-9)
+
+
+def test_values_moved_to_their_bounds_stay_confounded() -> None:
+    """`_within_bounds` computes the errors of the moved values again; what the motion did not excite is unchanged."""
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "load"), rotor=True))
+    q, dq, ddq = fourier(3, seed=0)
+    q[:, 2], dq[:, 2], ddq[:, 2] = 0.3, 0.0, 0.0
+    theta = np.array([item.nominal or 0.2 for item in model.parameters])
+    tau = model.inverse_dynamics(theta, q, dq, ddq)
+    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0), nominal=theta)
+    estimate = identify(problem, method="wls")
+    fl = estimate.names.index("Fl1")
+    outside = estimate.values.copy()
+    outside[fl] = -0.1
+    moved = _within_bounds(problem, replace(estimate, values=outside))
+    assert moved.values[fl] == 0.0 and "Fl1" in moved.diagnostics["fixed_at_bounds"]
+    assert moved.diagnostics.relative_error > estimate.diagnostics.relative_error
+    assert moved.diagnostics.confounded == estimate.diagnostics.confounded != {}
