@@ -54,8 +54,10 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise DynidError(f"cannot write {path}: {error.strerror or error}",
-                         "choose another folder, or free some disk space", code="cannot-write") from None
+                         "free some disk space" if is_full else "choose another folder (-o FOLDER)",
+                         code="cannot-write") from None
 
 
 def try_folder(folder: Path) -> None:

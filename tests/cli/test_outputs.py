@@ -35,6 +35,7 @@ def test_a_place_that_cannot_be_is_a_sentence_before_the_work(dynid, here, call,
     monkeypatch.setattr(Kernel, "__call__", lambda *_: pytest.fail("the work has begun"))
     found = dynid(*call, place)
     assert found.code == 2 and found.err.count("\n") == 1 and found.error == "cannot-write"
+    assert "-o FOLDER" in found.err and "disk" not in found.err  # a full disk has its own advice
     assert os.listdir(here) == ["file"]
 
 

@@ -185,6 +185,6 @@ def test_a_full_disk_is_a_sentence_and_leaves_the_earlier_result(runs, tmp_path)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dynid.runs.result_folder._sync", fail)
-        with refused(DynidError, "cannot-write", "No space left"):
+        with refused(DynidError, "cannot-write", "No space left", "disk space"):
             save(runs[1], tmp_path / "out", force=True, report=False)
     assert files(tmp_path / "out") == before and os.listdir(tmp_path) == ["out"]

@@ -353,8 +353,8 @@ def _slow_power(innovation: Array) -> float:
 
 
 def _noise(problem: Problem, part: Samples, beta: Array, options: FilterOptions) -> FilterNoise:
-    """Return the noise as given, or estimated from third differences of the positions and residuals of the first
-    parameters."""
+    """Return the given noise. By default, that of the positions follows from their third differences, and that of the
+    torques from the residuals of the initial parameters beta."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
