@@ -98,10 +98,10 @@ def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileR
             short, long = (current.sources[lengths.index(size)].path for size in (shortest, max(lengths)))
             text = f"{short} ends after {done + shortest} samples, but {long} continues"
             if current.mapping.bad_rows == "error":
-                raise RecordingError(f"{text}: rows of the files are paired in order. If the recorders had different "
-                                     "rates, interpolate one file at the times of the other first; if the rates are "
-                                     "equal, add --set log.bad_rows=drop to use only the rows that both have",
-                                     code="lengths-differ")
+                raise RecordingError(
+                    f"{text}: rows of the files are paired in order. If the recorders had different rates, interpolate "
+                    "the slower one at the times of the faster one (docs/logs.md shows how); if the rates are equal, add "
+                    "--set log.bad_rows=drop to use only the rows that both have", code="lengths-differ")
             if shortest:
                 yield [block.cut(0, shortest) for block in blocks], (f"{text}; the remaining rows are ignored",)
             return
