@@ -100,8 +100,8 @@ def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileR
             if current.mapping.bad_rows == "error":
                 raise RecordingError(
                     f"{text}: rows of the files are paired in order. If the recorders had different rates, interpolate "
-                    "the slower one at the times of the faster one (docs/logs.md shows how); if the rates are equal, add "
-                    "--set log.bad_rows=drop to use only the rows that both have", code="lengths-differ")
+                    "the slower one at the times of the faster one (docs/logs.md shows how); if the rates are equal, "
+                    "add --set log.bad_rows=drop to use only the rows that both have", code="lengths-differ")
             if shortest:
                 yield [block.cut(0, shortest) for block in blocks], (f"{text}; the remaining rows are ignored",)
             return
