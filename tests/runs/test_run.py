@@ -222,8 +222,10 @@ def test_missing_files_and_unknown_names(tmp_path):
 
 
 def test_an_unknown_method_or_option_lists_what_there_is(settings):
-    with refused(ModelError, "unknown-method", "'wsl'") as problem:
+    with refused(ModelError, "unknown-method", "'wsl'", "'wls'"):  # a similar name is suggested alone
         run(settings.model_copy(update={"method": "wsl"}))
+    with refused(ModelError, "unknown-method", "'zzz'") as problem:
+        run(settings.model_copy(update={"method": "zzz"}))
     assert all(f" {name}" in str(problem.value) for name in methods())
     with refused(ModelError, "unknown-option", "wls", "speed"):
         run(settings.model_copy(update={"method": "wls", "options": {"speed": 1}}))

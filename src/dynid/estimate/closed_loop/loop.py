@@ -8,6 +8,7 @@ sampling period T, the stability limit of the sampled loop.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -234,9 +235,11 @@ def loop_response(numerator: Sequence[float], denominator: Sequence[float], refe
 
     The transfer function has coefficients in descending powers of s. The loop starts at rest at its reference.
     """
-    from scipy.signal import bilinear, lfilter, lfiltic
+    from scipy.signal import BadCoefficients, bilinear, lfilter, lfiltic
 
-    b, a = bilinear(numerator, denominator, rate)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BadCoefficients)  # of poles far above `rate`, which a search may try
+        b, a = bilinear(numerator, denominator, rate)
     past = np.full(len(a) - 1, reference[0])
     y, _ = lfilter(b, a, reference, zi=lfiltic(b, a, past, past))
     return np.asarray(y)
