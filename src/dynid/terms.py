@@ -40,7 +40,7 @@ from dynid.model import (
     curve,
     register_term,
 )
-from dynid.validate.breakaway_torque import breakaway
+from dynid.validate.friction_shape import breakaway
 
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "BreakawayFriction", "Cable", "Coulomb", "Counterbalance",

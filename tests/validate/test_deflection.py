@@ -15,7 +15,7 @@ from dynid.recording.measured import add_motor_side
 from dynid.recording.sample_preparation import prepare
 from dynid.simulation import PD, VirtualRobot
 from dynid.validate import deflections, reconstruct, verdict
-from dynid.validate.resonance import resonances
+from dynid.validate.deflection import resonances
 
 
 def _rigid(log: Recording) -> tuple[Problem, Estimate, Samples]:

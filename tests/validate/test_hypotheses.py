@@ -32,11 +32,9 @@ from dynid.validate.hypotheses.motions import (
     refined,
     worth_of_delay,
 )
-from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log
-from dynid.validate.hypotheses.plausible import reach_of
+from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log, reach_of
 from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
-from dynid.validate.hypotheses.signs import inverted_joints
-from dynid.validate.hypotheses.swaps import assignment
+from dynid.validate.hypotheses.signs import assignment, inverted_joints
 from dynid.validate.hypotheses.trial import mean_score, score, try_out
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, is_presliding
 from reproductions import _faults as faults

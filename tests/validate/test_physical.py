@@ -24,8 +24,8 @@ from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.validate import free_fall, physics, positive_inertia_line, positive_inertia_share, wrench_comparison
 from dynid.validate.physical import FreeFall, random_postures, thickness
-from dynid.validate.suspicions.body import energy_grows
 from dynid.validate.suspicions.case import Case
+from dynid.validate.suspicions.parameters import energy_grows
 
 MASS, REACH, INERTIA = 2.0, 0.3, 0.05
 

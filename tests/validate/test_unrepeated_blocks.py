@@ -9,8 +9,7 @@ from dynid.estimate import Problem, identify
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.validate.block_repetition import unrepeated_blocks, unrepeated_finding
-from dynid.validate.cross_validation import CrossValidation, cross_validate
+from dynid.validate.cross_validation import CrossValidation, cross_validate, unrepeated_blocks, unrepeated_finding
 from dynid.validate.grade import unseen_error
 from dynid.validate.reconstruction import reconstruct
 

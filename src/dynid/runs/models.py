@@ -66,11 +66,9 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
     wanted = settings.model
     if wanted.python is not None:
         if not settings.trust:
-            raise DynidError("the model is in the Python file "
-                             f"{wanted.python}, which is not executed, "
-                             "because it is named in a settings file or a "
-                             "result", "read it, and if you trust it add --trust (in Python "
-                             "trust=True)", "not-trusted")
+            raise DynidError(f"the model is in the Python file {wanted.python}, which is not executed, because it is "
+                             "named in a settings file or a result",
+                             "read it, and if you trust it add --trust (in Python trust=True)", "not-trusted")
         own_model = getattr(_loaded(Path(wanted.python)), "model", None)
         if own_model is not None:
             return _checked(own_model(robot), robot, wanted.python)

@@ -32,12 +32,12 @@ from dynid.runs.models import make_model
 from dynid.runs.result_folder import MANIFEST, new_result, owned, read_result
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
-from dynid.validate.breakaway_torque import Breakaway
 from dynid.validate.conclusion import Verdict
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.deflection import Deflection
 from dynid.validate.equation_counts import Counted, MovingErrors
+from dynid.validate.friction_shape import Breakaway
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction

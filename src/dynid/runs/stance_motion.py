@@ -52,9 +52,8 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
         "after the other in another log for the rest",)
     needed = max(usage.value for usage in found.report.usages if usage.kind == "friction")
     ground = (f"the ground must have a friction coefficient of at least {needed:.2g} (the search allows "
-              f"{standing.friction:g}, --friction-cone), and the centre of pressure stays "
-              f"{1000 * standing.margin:.0f} mm inside the support polygon (--support-margin), both with the "
-              "masses of the robot file")
+              f"{standing.friction:g}, --friction-cone), and the centre of pressure stays {1000 * standing.margin:.0f} "
+              "mm inside the support polygon (--support-margin), both with the masses of the robot file")
     notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), ground, *home_notes, *fewer,
              *speed_notes(found), *data.notes, *care, *margin_note)
     itself = limits.space is not None and len(limits.space.pairs) > 0

@@ -1,11 +1,11 @@
 """Validation of an estimate: prediction error, residual tests, cross-validation, simulation, excitation, verdict."""
 
-from dynid.validate.breakaway_torque import Breakaway, breakaway
 from dynid.validate.comparison import SetComparison, compare, compare_sets
 from dynid.validate.conclusion import Verdict, verdict
 from dynid.validate.cross_validation import CrossValidation, cross_validate
 from dynid.validate.cutoff_influence import CutoffDependence, cutoff_dependence
 from dynid.validate.deflection import Deflection, deflections
+from dynid.validate.friction_shape import Breakaway, breakaway
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity
 from dynid.validate.physical import (
     FreeFall,

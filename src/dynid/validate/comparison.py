@@ -17,7 +17,6 @@ from dynid.plain import finite, plain
 from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression
-from dynid.robot import Robot
 from dynid.validate.physical import WrenchComparison, wrench_comparison
 from dynid.validate.reconstruction import Reconstruction, reconstruct
 
@@ -142,14 +141,12 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
     std_a, std_b = (np.sqrt(np.maximum(one.variance[both], 0.0)) for one in (a, b))
     difference, combined = b.values[both] - a.values[both], np.sqrt(std_a ** 2 + std_b ** 2)
     z_scores = np.where(combined > 0, difference / np.where(combined > 0, combined, 1.0), np.nan)
-    names = tuple(name for name, yes in zip(ground.names, both, strict=True) if yes)
+    names, units = (tuple(np.array(texts)[both].tolist()) for texts in (ground.names, ground.units))
     pairs = tuple((reconstruct(estimate_a, part), reconstruct(estimate_b, part)) for part in parts)
     differences = [_on_log(*pair) for pair in pairs]
     return EstimateComparison(
-        estimate_a.method, estimate_b.method, names,
-        tuple(unit for unit, yes in zip(ground.units, both, strict=True) if yes),
-        a.values[both], b.values[both], std_a, std_b, difference, z_scores, a.only(b, names), b.only(a, names), pairs,
-        tuple(share for _, share in differences),
+        estimate_a.method, estimate_b.method, names, units, a.values[both], b.values[both], std_a, std_b, difference,
+        z_scores, a.only(b, names), b.only(a, names), pairs, tuple(share for _, share in differences),
         (*_in_training(ground, a, b, training), *(one for one, _ in differences)))
 
 
@@ -170,27 +167,19 @@ class _Values:
 
 
 def _check_robots(a: Estimate, b: Estimate) -> None:
+    """Raise an error if two estimates belong to robots with other joints."""
     if a.model.dof != b.model.dof:
         raise ModelError(f"the estimates belong to robots with {a.model.dof} and {b.model.dof} joints and cannot be "
                          "compared")
     one, other = robot_model(a.model), robot_model(b.model)
-    if one is not None and other is not None:
-        where = _unlike(one.robot, other.robot)
-        if where:
-            raise ModelError(f"the estimates belong to different robots, '{one.robot.name}' and "
-                             f"'{other.robot.name}', which differ in {where}, and cannot be compared")
-
-
-def _unlike(one: Robot, other: Robot) -> str:
-    """Return why the parameters of two robots with the same number of joints cannot be compared; empty if they can."""
-    for mine, theirs in zip(one.joints, other.joints, strict=True):
-        same = (mine.kind, mine.parent) == (theirs.kind, theirs.parent) and all(
-            np.allclose(getattr(mine, which), getattr(theirs, which), atol=_SAME_GEOMETRY)
-            for which in ("before", "after")
-        )
-        if not same:
-            return f"the pose of joint '{mine.name}'"
-    return ""
+    if one is None or other is None:
+        return
+    for mine, theirs in zip(one.robot.joints, other.robot.joints, strict=True):
+        if (mine.kind, mine.parent) != (theirs.kind, theirs.parent) or not all(
+                np.allclose(x, y, atol=_SAME_GEOMETRY)
+                for x, y in ((mine.before, theirs.before), (mine.after, theirs.after))):
+            raise ModelError(f"the estimates belong to different robots, '{one.robot.name}' and '{other.robot.name}', "
+                             f"which differ in the pose of joint '{mine.name}', and cannot be compared")
 
 
 def _on(ground: BaseParameters, estimate: Estimate) -> _Values:

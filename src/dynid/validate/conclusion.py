@@ -17,9 +17,9 @@ from dynid.model import complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
-from dynid.validate.block_repetition import unrepeated_blocks, unrepeated_finding
-from dynid.validate.cross_validation import CrossValidation
+from dynid.validate.cross_validation import CrossValidation, unrepeated_blocks, unrepeated_finding
 from dynid.validate.cutoff_influence import CutoffDependence
+from dynid.validate.deflection import resonances
 from dynid.validate.excited_parameters import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.grade import Grade, Summary, explains_misfit, summarize
@@ -28,7 +28,6 @@ from dynid.validate.hypotheses.trial import contradiction, own_score
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_statistics import ResidualTests, residual_tests
-from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.suspicions.cause_findings import NAMES
 from dynid.validate.thresholds import (

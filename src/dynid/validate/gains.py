@@ -175,11 +175,10 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
     friction and an offset of the joint, even if the model does not have them.
     """
     model, unknown = problem.model, (None, None, None)
-    values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
-    free = np.array([value is None or p.body is None for value, p in zip(values, model.parameters, strict=True)])
+    bodies, is_known = nominal_bodies(problem)
+    free = ~is_known
     if not problem.data or free.all():
         return [unknown] * model.dof
-    bodies = np.array([0.0 if out else value for value, out in zip(values, free, strict=True)], dtype=float)
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)
     motion, still = (part.q[rows], part.dq[rows], part.ddq[rows]), np.zeros((len(rows), model.dof))
@@ -208,6 +207,14 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
         rest = tau - basis @ (basis.T @ tau) - gain * alone
         found.append((gain, 1.0 - float(rest @ rest) / size, gain ** 2 * power / size))
     return found
+
+
+def nominal_bodies(problem: Problem) -> tuple[Array, Bools]:
+    """Return the nominal parameters of the rigid bodies (parameters,), zero for all others, and which have a value."""
+    items = problem.model.parameters
+    values = [p.nominal for p in items] if problem.nominal is None else problem.nominal.tolist()
+    is_known = np.array([p.body is not None and value is not None for p, value in zip(items, values, strict=True)])
+    return np.array([value if yes else 0.0 for value, yes in zip(values, is_known, strict=True)], dtype=float), is_known
 
 
 def chosen_columns(model: CompleteModel, chosen: Bools, q: Array, dq: Array, ddq: Array) -> Array:

@@ -17,8 +17,7 @@ from dynid.findings import Finding
 from dynid.output_fields import output_fields
 from dynid.plain import finite
 from dynid.quantities import percent_text
-from dynid.validate.block_repetition import UnrepeatedBlocks
-from dynid.validate.cross_validation import CrossValidation
+from dynid.validate.cross_validation import CrossValidation, UnrepeatedBlocks
 from dynid.validate.excited_parameters import DataExcitation
 from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.words import joints_listed, listed

@@ -106,9 +106,8 @@ class FreeFall:
     @property
     def stable(self) -> bool:
         """Whether the model fell to the end without an increase of energy beyond integration errors."""
-        return (
-            not self.diverged and self.growth <= _MAX_ENERGY_GROWTH * self.in_play and float(self.kinetic.min()) >= 0.0
-        )
+        grows = self.growth > _MAX_ENERGY_GROWTH * self.in_play
+        return not self.diverged and not grows and float(self.kinetic.min()) >= 0.0
 
     def until(self, row: int) -> FreeFall:
         """Return the fall up to a row, at least the first row."""
@@ -154,13 +153,11 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
         if posture.shape != (own.dof,) or not np.isfinite(posture).all():
             raise ModelError(f"a free fall needs {own.dof} finite initial positions, got shape {posture.shape}",
                              code="bad-shape")
-    found: FreeFall | None = None
-    for step in _INTEGRATOR_STEPS:
-        found = _fall(own, values, bodies, posture, seconds, friction, step)
-        if found.stable:
-            break
-    assert found is not None
-    return found
+    falls = [_fall(own, values, bodies, posture, seconds, friction, _INTEGRATOR_STEPS[0])]
+    for step in _INTEGRATOR_STEPS[1:]:
+        if not falls[-1].stable:
+            falls.append(_fall(own, values, bodies, posture, seconds, friction, step))
+    return falls[-1]
 
 
 def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: float, friction: bool,

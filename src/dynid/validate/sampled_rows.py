@@ -126,9 +126,7 @@ class RowChoice:
         return found
 
 
-def take_rows(
-    choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None = None
-) -> SampledRows:
+def take_rows(choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None) -> SampledRows:
     """Return the chosen rows. series: residuals of each log; entries: (k, rows) of each piece, or computed here."""
     if entries is None:
         entries = {piece: choice.equations.rows(piece).entries[:, own]

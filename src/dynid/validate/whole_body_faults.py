@@ -8,7 +8,8 @@ most of the remaining residual is reported if it is significant and relevant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem
 from dynid.findings import Finding
-from dynid.floating.base_signals import FloatingLog, FootWrench, Imu
+from dynid.floating.base_signals import FloatingLog
 from dynid.floating.contact_checks import contact_findings
 from dynid.floating.preparation import WholeBody, expanded
 from dynid.floating.whole_body import whole_bodies
@@ -127,7 +128,7 @@ def sensor_findings(whole: WholeBody, samples: Samples, model: Model, estimate: 
     """Return findings on foot sensors, foot frames and the IMU of one log."""
     rows = np.linspace(0, len(samples) - 1, min(FAULT_ROWS, len(samples))).astype(int)
     theta = estimate.full
-    residual, noise, keep = _residuals(whole, samples, model, theta, rows)
+    residual, noise, keep = _residuals(samples, model, theta, rows)
     weight = np.where(keep, 1.0 / noise, 0.0)
     place = np.broadcast_to(samples.t[rows, None], keep.shape)[keep]
     regressor = _mixed(samples, rows, model.regressor(*(getattr(samples, name)[rows] for name in ("q", "dq", "ddq"))))
@@ -136,24 +137,19 @@ def sensor_findings(whole: WholeBody, samples: Samples, model: Model, estimate: 
     r = (residual * weight)[keep]
     r -= known @ (known.T @ r)
     found: list[Finding] = []
-    derivatives: dict[int, Array] = {}
-    faults = list(_faults(whole))
-    for number, fault in enumerate(faults):
-        try:
-            derivatives[number] = _derivative(whole, samples, model, theta, rows, fault, residual, weight, keep)
-        except DynidError:
-            continue
+    derivatives: dict[Fault, Array] = {}
+    for fault in _faults(whole):
+        with suppress(DynidError):
+            derivatives[fault] = _derivative(whole, samples, model, theta, rows, fault, residual, weight, keep)
     for _ in range(MAX_FAULTS):
-        tried = [one for one in (_tested(fault, derivatives[number], known, r, place)
-                                 for number, fault in enumerate(faults) if number in derivatives)
+        tried = [one for one in (_tested(fault, own, known, r, place) for fault, own in derivatives.items())
                  if one is not None and np.abs(one.values).max() <= one.fault.largest]
         best = max(tried, key=lambda one: one.explained, default=None)
         if best is None or best.explained < MIN_EXPLAINED or best.significance < SIGNIFICANT_FAULT or \
                 np.abs(best.values).max() < best.fault.material:
             break
         found.append(_finding(best, samples.source))
-        number = faults.index(best.fault)
-        extra = derivatives.pop(number)
+        extra = derivatives.pop(best.fault)
         known, _ = np.linalg.qr(np.column_stack([known, extra - known @ (known.T @ extra)]))
         r = r - known @ (known.T @ r)
     return found
@@ -181,8 +177,7 @@ def _mixed(samples: Samples, rows: Array, values: Array) -> Array:
     return np.asarray((samples.mixing[rows] @ flat).reshape(values.shape))
 
 
-def _residuals(whole: WholeBody, samples: Samples, model: Model, theta: Array, rows: Array
-               ) -> tuple[Array, Array, Array]:
+def _residuals(samples: Samples, model: Model, theta: Array, rows: Array) -> tuple[Array, Array, Array]:
     """Return residuals (rows, 6 + n), their standard deviations (6 + n,), and the mask of used equations."""
     motion = (getattr(samples, name)[rows] for name in ("q", "dq", "ddq"))
     left = _mixed(samples, rows, (samples.tau[rows] - model.inverse_dynamics(theta, *motion))[:, :, None])[:, :, 0]
@@ -203,7 +198,7 @@ def _derivative(whole: WholeBody, samples: Samples, model: Model, theta: Array, 
         recording = expanded(_robot_with(whole.robot, fault, size), log, whole.equations, noise=whole.noise,
                              guard=whole.guard)
         changed = prepare_gridded(on_grid(recording, samples.preparation, spectrum=False), samples.preparation)
-        left, _, _ = _residuals(whole, changed, model, theta, rows)
+        left, _, _ = _residuals(changed, model, theta, rows)
         columns.append(((left - residual) * weight)[keep] / fault.step)
     return np.column_stack(columns)
 
@@ -275,9 +270,8 @@ def _same(log: FloatingLog, size: Array) -> FloatingLog:
 
 
 def _with_wrench(log: FloatingLog, k: int, values: Array) -> FloatingLog:
-    changed: Sequence[FootWrench] = [replace(one, values=values) if i == k else one
-                                     for i, one in enumerate(log.wrenches)]
-    return replace(log, wrenches=tuple(changed))
+    return replace(log, wrenches=tuple(replace(one, values=values) if i == k else one
+                                       for i, one in enumerate(log.wrenches)))
 
 
 def _scaled(k: int) -> Callable[[FloatingLog, Array], FloatingLog]:
@@ -296,9 +290,8 @@ def _offset(k: int) -> Callable[[FloatingLog, Array], FloatingLog]:
 
 def _accelerometer_bias(log: FloatingLog, size: Array) -> FloatingLog:
     assert log.imu is not None
-    unit: Imu = log.imu
-    before = np.zeros(6) if unit.bias is None else np.asarray(unit.bias)
-    return replace(log, imu=replace(unit, bias=before + np.concatenate([np.zeros(3), size])))
+    before = np.zeros(6) if log.imu.bias is None else np.asarray(log.imu.bias)
+    return replace(log, imu=replace(log.imu, bias=before + np.concatenate([np.zeros(3), size])))
 
 
 _COMPONENTS = ("force x", "force y", "force z", "moment x", "moment y", "moment z")

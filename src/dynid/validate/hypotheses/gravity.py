@@ -22,6 +22,7 @@ from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations, base_parameters
 from dynid.regression.equations import unmeasured_joints
+from dynid.validate.gains import nominal_bodies
 from dynid.validate.hypotheses.screen import solved
 from dynid.validate.thresholds import GRAVITY_MISFIT_RATIO, NOISE_FLOOR
 
@@ -200,18 +201,10 @@ def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[A
     return direction, misfit, std
 
 
-def nominal_bodies(problem: Problem) -> Array:
-    """Return the nominal parameters (parameters,) of the rigid bodies; zero for parameters without a nominal value."""
-    items = problem.model.parameters
-    values = [p.nominal for p in items] if problem.nominal is None else problem.nominal.tolist()
-    return np.array([float(value) if p.body is not None and value is not None else 0.0
-                     for p, value in zip(items, values, strict=True)])
-
-
 def _nominal_agreement(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> float:
     """Return the correlation of the measured torques, scaled by each joint's RMS, with the nominal torques under a
     gravity (3,); zero without a nominal model."""
-    theta, part = nominal_bodies(problem), max(logs, key=len)
+    theta, part = nominal_bodies(problem)[0], max(logs, key=len)
     if not np.any(theta):
         return 0.0
     still, tau = np.zeros_like(part.q), part.tau - part.tau.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Hypotheses that need a nominal model: torques in another unit, and a load that the robot file does not contain."""
+"""Torques in another unit than the nominal model's or too large for the robot, and a load that its file lacks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.estimate import Problem
+from dynid.estimate import Estimate, Problem
 from dynid.lapack import column_space
 from dynid.model import complete
 from dynid.order_statistics import distinct, median
+from dynid.robot import Robot
 from dynid.robot import inertia as ten
+from dynid.validate.gains import nominal_bodies
 from dynid.validate.thresholds import (
     CHANGE_EXPLAINED,
     CLEAR_STANDARD_ERRORS,
@@ -27,6 +29,9 @@ _NOMINAL_ROWS = 600  # rows of each log that are compared with the nominal model
 _NOMINAL_BLOCKS = 8
 _FILE_ERROR_FREEDOM = 4.0  # degrees of freedom of FILE_ERROR: about as many as a motion shows of one link
 _VARIANCE_ITERATIONS = 60  # of the estimate of both variances; their ratio then changes by less than a percent
+_STEEL_DENSITY = 7850.0  # kg/m^3
+_LINK_THICKNESS = 1.0 / 6.0  # thickness over length of a link
+_CHECKED_ROWS = 200  # rows of the longest log
 
 
 @dataclass(frozen=True)
@@ -197,13 +202,9 @@ def _share(part: Array, whole: Array) -> float:
 
 def compare_with_nominal(problem: Problem) -> Sheet | None:
     """Return rows of the longest log with nominal torques, at most _NOMINAL_ROWS; None without nominal bodies."""
-    model = problem.model
-    values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
-    body = np.array([p.body is not None and value is not None for p, value in
-                     zip(model.parameters, values, strict=True)])
+    model, (theta, body) = problem.model, nominal_bodies(problem)
     if not problem.data or not body.any():
         return None
-    theta = np.array([value if own else 0.0 for value, own in zip(values, body, strict=True)], dtype=float)
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)
     y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])
@@ -273,3 +274,43 @@ def _fitted(columns: Array, target: Array, first: int) -> _LoadFit:
     noise = np.sqrt(float(rest @ rest) / max(len(target) - good.sum(), 1))
     deviation = float(noise * np.sqrt(np.sum((vt[good, at] / s[good]) ** 2)) / scale[at])
     return _LoadFit(torque, float(value[at]), deviation)
+
+
+def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
+    """Return the ratio of the first moment of gravity to that of a solid steel bar as long as the robot's reach and a
+    sixth as thick; None without robot, reach or gravity.
+
+    Industrial arms with their load stay below a tenth, short and heavy test benches below one.
+    """
+    robot = complete(problem.model).robot
+    if robot is None or not problem.data or not np.any(robot.gravity):
+        return None
+    reach = reach_of(robot)
+    if reach <= 0:
+        return None
+    part = max(problem.data, key=len)
+    q = part.q[np.linspace(0, len(part) - 1, min(_CHECKED_ROWS, len(part))).astype(int)]
+    still, base = np.zeros_like(q), estimate.base
+    bodies = np.array([problem.model.parameters.items[i].body is not None for i in base.independent])
+    y = problem.model.regressor(q, still, still)[:, :, base.independent[bodies]]
+    turning = np.array([not joint.prismatic for joint in robot.joints])
+    torque = (y @ estimate.values[bodies])[:, turning]
+    if not torque.size:
+        return None
+    moment = float(np.max(np.ptp(torque, axis=0))) / 2.0 / float(np.linalg.norm(robot.gravity))
+    solid = _STEEL_DENSITY * np.pi * (_LINK_THICKNESS * reach / 2.0) ** 2 * reach
+    return moment / (solid * 0.5 * reach)
+
+
+def reach_of(robot: Robot) -> float:
+    """Return the distance from the first joint to the end of the longest chain, m, with the last body as long as the
+    longest of the others; prismatic joints count with their range."""
+    far = np.zeros(robot.dof)
+    length = np.zeros(robot.dof)
+    for i, joint in enumerate(robot.joints):
+        own = float(np.linalg.norm(joint.before[:3, 3]) if joint.parent >= 0 else 0.0)
+        own += float(np.linalg.norm(joint.after[:3, 3]))
+        width = joint.upper - joint.lower
+        length[i] = own + (width if joint.prismatic and np.isfinite(width) else 0.0)
+        far[i] = length[i] + (far[joint.parent] if joint.parent >= 0 else 0.0)
+    return float(far.max() + length.max())

@@ -22,7 +22,7 @@ from dynid.estimate import Problem
 from dynid.lapack import least_squares
 from dynid.model import complete
 from dynid.recording import Samples
-from dynid.regression import Factor, Regression
+from dynid.regression import Regression
 from dynid.regression.factor import add_factors
 from dynid.validate.hypotheses.trial import fold_logs, try_out
 from dynid.validate.thresholds import (
@@ -75,13 +75,9 @@ class LoadStep:
     explained: float
 
 
-def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...], here: Regression | None = None) -> Changed:
-    """Return why base values (base,) identified from a problem do not fit another log.
-
-    here: the problem's data in blocks of time; default: the problem's own regression.
-    """
-    here = problem.regression if here is None else here
-    there = fold_logs(problem.model, other, problem.base, problem.threads)
+def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> Changed:
+    """Return why base values (base,) identified from a problem do not fit another log."""
+    here, there = problem.regression, fold_logs(problem.model, other, problem.base, problem.threads)
     noise = np.maximum(try_out(here).noise(), try_out(there).noise())
     alone = [_Stack.of([one], noise) for one in (here, there)]
     apart, both = sum(stack.left() for stack in alone), _Stack.of([here, there], noise)
@@ -182,7 +178,7 @@ class _Stack:
         at = 0
         for log, j, factor in parts:
             own = slice(at, at + len(factor.r))
-            matrix[own, factor.columns], target[own] = _weighted(factor, noise[j])
+            matrix[own, factor.columns], target[own] = factor.r[:, :-1] / noise[j], factor.r[:, -1] / noise[j]
             second[own], joint[own] = log == 1, j
             at = own.stop
         return _Stack(matrix, target, second, joint)
@@ -192,33 +188,28 @@ class _Stack:
         matrix = self.matrix
         if directions is not None and directions.shape[1]:
             matrix = np.hstack([matrix, (matrix @ directions) * self.second[:, None]])
-        return _left(matrix, self.target)
+        matrix = matrix / _scale(matrix)
+        rest = self.target - matrix @ least_squares(matrix, self.target, 1e-9)
+        return float(rest @ rest)
 
     def scaled(self, j: int) -> tuple[float, float]:
         """Return the squared residuals if joint j's torque has its own scale in the second log, and that scale."""
         own = np.where(self.second & (self.joint == j), self.target, 0.0)
-        size = np.linalg.norm(self.matrix, axis=0)
-        matrix = np.hstack([self.matrix / np.where(size > 0, size, 1.0), -own[:, None]])
+        matrix = np.hstack([self.matrix / _scale(self.matrix), -own[:, None]])
         target = self.target - own
         value = least_squares(matrix, target, 1e-9)
         rest = target - matrix @ value
         return float(rest @ rest) / max(min(value[-1] ** 2, 1.0), 1e-6), 1.0 / value[-1] if value[-1] else np.inf
 
     def solve(self) -> Array:
-        size = np.linalg.norm(self.matrix, axis=0)
-        scale = np.where(size > 0, size, 1.0)
-        return least_squares(self.matrix / scale, self.target, 1e-9) / scale
+        """Return the base values (base,) of one set of parameters for all rows."""
+        return least_squares(self.matrix / _scale(self.matrix), self.target, 1e-9) / _scale(self.matrix)
 
 
-def _weighted(factor: Factor, noise: float) -> tuple[Array, Array]:
-    return factor.r[:, :-1] / noise, factor.r[:, -1] / noise
-
-
-def _left(matrix: Array, target: Array) -> float:
+def _scale(matrix: Array) -> Array:
+    """Return the norms of the columns (k,), one for columns of zeros."""
     size = np.linalg.norm(matrix, axis=0)
-    value = least_squares(matrix / np.where(size > 0, size, 1.0), target, 1e-9)
-    rest = target - matrix / np.where(size > 0, size, 1.0) @ value
-    return float(rest @ rest)
+    return np.where(size > 0, size, 1.0)
 
 
 def _last_body(problem: Problem) -> Array:

@@ -5,21 +5,21 @@ A new check is a function in SUSPICIONS of its module; a new subject is a module
 
 from __future__ import annotations
 
+import numpy as np
+
 from dynid.findings import Finding
-from dynid.validate.suspicions import amount, body, compensated, cutoff, known, parameters, residuals, signals, transfer
+from dynid.validate.suspicions import compensated, cutoff, known, parameters, residuals, signals, transfer
 from dynid.validate.suspicions.case import Case, Stage, Suspicion, of_second_fit
 from dynid.validate.suspicions.causes import Explained, Refit, accepted, explained
-from dynid.validate.suspicions.constraint_cost import unconstrained_case
+from dynid.validate.suspicions.second_fit import unconstrained_case
 from dynid.validate.thresholds import SECOND_FAULT_TORQUE
 
 __all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "Suspicion", "suspicious"]
 
 # In the order of the findings, stage by stage.
 SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICIONS, *residuals.SUSPICIONS,
-                                     *parameters.SUSPICIONS, *known.SUSPICIONS, *amount.SUSPICIONS,
-                                     *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *body.SUSPICIONS)
-
-
+                                     *parameters.SUSPICIONS, *known.SUSPICIONS, *signals.AMOUNT_SUSPICIONS,
+                                     *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *parameters.ROBOT_SUSPICIONS)
 _NO_FAULT_OF_DATA = {"joint-at-rest", "payload"}  # they have no effect on the residuals
 # Friction and rotors that were chosen on data with a fault may lack a term that the corrected data need.
 _LEFT_BEHIND = {"residuals-autocorrelated", "residual-outliers", "low-r2", "residual-follows-offset",
@@ -38,8 +38,8 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     """
     if case.has_free_base:  # faults of such logs are checked by `whole_body_faults`
         return [finding for suspicion in (Suspicion("data", signals.joints_at_rest), *known.SUSPICIONS,
-                                          *cutoff.SUSPICIONS, *body.SUSPICIONS) for finding in suspicion.look(case)
-                ], Explained((), case)
+                                          *cutoff.SUSPICIONS, *parameters.ROBOT_SUSPICIONS)
+                for finding in suspicion.look(case)], Explained((), case)
     found = _look("data", case)
     if any(finding.severity == "fatal" for finding in found):
         return found, Explained((), case)
@@ -69,9 +69,8 @@ def _most(case: Case, without: Case) -> bool:
 def _little(case: Case, finding: Finding) -> bool:
     """Whether the structure in the residuals is a small part of their joints' torques."""
     size = {fit.name: fit.torque_rms or 0.0 for fit in case.reconstruction.joints}
-    torque = finding.evidence.get("torque", ())
-    each = torque if isinstance(torque, tuple) else (torque,)
-    return all(x < SECOND_FAULT_TORQUE * size[joint] for x, joint in zip(each, finding.joints, strict=False))
+    torque = np.atleast_1d(finding.evidence.get("torque", ()))
+    return all(x < SECOND_FAULT_TORQUE * size[joint] for x, joint in zip(torque, finding.joints, strict=False))
 
 
 def _look(stage: Stage, case: Case) -> list[Finding]:

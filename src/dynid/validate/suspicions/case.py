@@ -115,6 +115,11 @@ class Suspicion:
     look: Callable[[Case], Iterable[Finding]]
 
 
+def suspicions(stage: Stage, *checks: Callable[[Case], Iterable[Finding]]) -> tuple[Suspicion, ...]:
+    """Return the possible problems of one stage."""
+    return tuple(Suspicion(stage, look) for look in checks)
+
+
 def suspect(code: str, title: str, about: str, text: str, *, severity: Severity = "warning",
             joints: Sequence[str] = (), parameters: Sequence[str] = (), logs: Sequence[str] = (),
             evidence: Evidence | None = None) -> Finding:

@@ -62,9 +62,8 @@ def _gear(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     also = ", and its torque as much too large" if found.details["torque"] and factor > 1 else \
         ", and its torque as much too small" if found.details["torque"] else ""
     return suspect("gear-ratio", "gear ratio", joint_label(name),
-                   f"the gear ratio of {joint_label(name)} is probably "
-                   f"wrong: its true motion is {factor:.3g} times the "
-                   f"logged one{also}", joints=[name], evidence={"factor": factor})
+                   f"the gear ratio of {joint_label(name)} is probably wrong: its true motion is {factor:.3g} times "
+                   f"the logged one{also}", joints=[name], evidence={"factor": factor})
 
 
 def positions_swapped(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:

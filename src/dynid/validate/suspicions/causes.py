@@ -22,9 +22,8 @@ from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import position_sign
-from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
+from dynid.validate.hypotheses.nominal import load_on_log, times_solid_steel, torque_factors, wrong_unit
 from dynid.validate.hypotheses.other_log import load_taken_up
-from dynid.validate.hypotheses.plausible import times_solid_steel
 from dynid.validate.hypotheses.signs import inverted_joints, undecided_joints
 from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
 from dynid.validate.hypotheses.weigh import (

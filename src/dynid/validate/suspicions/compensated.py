@@ -12,8 +12,9 @@ from dynid.estimate import Problem
 from dynid.findings import Finding
 from dynid.model import robot_model
 from dynid.regression.factor import sums_without_each, triangular
-from dynid.validate.hypotheses.gravity import nominal_bodies, with_gravity
-from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.gains import nominal_bodies
+from dynid.validate.hypotheses.gravity import with_gravity
+from dynid.validate.suspicions.case import Case, each, suspect, suspicions
 from dynid.validate.suspicions.signals import degrees_for_radians
 from dynid.validate.thresholds import CARRIED_GRAVITY, CERTAIN_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
 from dynid.validate.words import joints_listed
@@ -46,13 +47,8 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
     if any(True for _ in degrees_for_radians(case)):
         return
     shares = [one for one in gravity_shares(case.problem) if one.size > CARRIED_GRAVITY]
-    without = [
-        one
-        for one in shares
-        if one.share < MAX_GRAVITY_LEFT
-        and one.part < MAX_GRAVITY_PART
-        and 0.5 - one.share > CERTAIN_STANDARD_ERRORS * one.std
-    ]
+    without = [one for one in shares if one.share < MAX_GRAVITY_LEFT and one.part < MAX_GRAVITY_PART
+               and 0.5 - one.share > CERTAIN_STANDARD_ERRORS * one.std]
     if not without or len(without) < len(shares):
         return
     names = [case.reconstruction.joints[one.joint].name for one in without]
@@ -71,7 +67,7 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
     joint, with gravity along x, y and z of the base. |a| is near one for complete torques, zero for removed gravity.
     """
     model = problem.model
-    theta, own = nominal_bodies(problem), robot_model(model)
+    theta, own = nominal_bodies(problem)[0], robot_model(model)
     size = 0.0 if own is None else float(np.linalg.norm(own.robot.gravity))
     if own is None or not problem.data or not np.any(theta) or size == 0.0:
         return ()
@@ -123,4 +119,4 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
             float(np.linalg.norm(alone @ coefficients)) / unit, nominal / unit)
 
 
-SUSPICIONS = (Suspicion("data", gravity_removed),)
+SUSPICIONS = suspicions("data", gravity_removed)

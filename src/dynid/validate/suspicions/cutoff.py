@@ -10,7 +10,7 @@ from dynid.arrays import Array, Bools
 from dynid.findings import Evidence, Finding
 from dynid.quantities import percent_text
 from dynid.validate.cutoff_influence import CutoffDependence
-from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.suspicions.case import Case, each, suspect, suspicions
 from dynid.validate.thresholds import (
     CERTAIN_STANDARD_ERRORS,
     CUTOFF_KNOWN,
@@ -93,4 +93,4 @@ def predictions_depend(case: Case) -> bool:
         _changed(case.cutoff, _error(case, case.cutoff)).any())
 
 
-SUSPICIONS = (Suspicion("transfer", depends_on_cutoff),)
+SUSPICIONS = suspicions("transfer", depends_on_cutoff)

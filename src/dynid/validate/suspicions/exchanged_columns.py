@@ -18,8 +18,7 @@ from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, scaled_torques
 from dynid.validate.hypotheses.motions import swapped_positions
 from dynid.validate.hypotheses.screen import HypothesisScreen
-from dynid.validate.hypotheses.signs import inverted_joints
-from dynid.validate.hypotheses.swaps import swapped_torques
+from dynid.validate.hypotheses.signs import inverted_joints, swapped_torques
 from dynid.validate.hypotheses.trial import Trial, fold_logs, mean_log_share, own_score, posterior_weights, try_out
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, mounted
 from dynid.validate.suspicions.case import Case, suspect

@@ -13,7 +13,7 @@ from dynid.estimate.linear import joint_weights, solve
 from dynid.findings import Finding
 from dynid.regression import Regression, TorqueEquations, fold
 from dynid.regression.known import Known, known_of
-from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.suspicions.case import Case, each, suspect, suspicions
 from dynid.validate.thresholds import FALSE_ALARM
 from dynid.validate.words import listed
 
@@ -64,10 +64,8 @@ def _impossible_together(case: Case, free: Regression, weights: np.ndarray, wort
     if cost > chdtri(len(known), FALSE_ALARM):
         names = list(known)
         yield suspect("known-not-consistent", "known value", listed(names),
-                      "no physically consistent robot has the known "
-                      f"{listed(names)} and these torques: without the "
-                      "known values the consistent fit improves by "
-                      f"{np.sqrt(cost):.1f} standard errors; check the "
+                      f"no physically consistent robot has the known {listed(names)} and these torques: without the "
+                      f"known values the consistent fit improves by {np.sqrt(cost):.1f} standard errors; check the "
                       "values, their units and their frames",
                       parameters=names, evidence={"standard_errors": float(np.sqrt(cost))})
 
@@ -78,4 +76,4 @@ def _misfit(regression: Regression, weights: np.ndarray) -> float:
     return stacked.misfit(solve(regression, stacked).beta)
 
 
-SUSPICIONS = (Suspicion("transfer", known_contradicted),)
+SUSPICIONS = suspicions("transfer", known_contradicted)

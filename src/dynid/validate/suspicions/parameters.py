@@ -1,4 +1,4 @@
-"""Checks of the values: negative friction or inertia, an indefinite inertia matrix, large offsets."""
+"""Checks of the values: negative friction or inertia, large offsets, inconsistent links, energy gained in free fall."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dynid.findings import Finding
+from dynid.findings import Evidence, Finding
 from dynid.model import complete, least_inertia, robot_model, split_regressor
 from dynid.model.parameters import VISCOUS
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.friction_shape import friction_at, velocity_friction
-from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.physical import FreeFall
+from dynid.validate.suspicions.case import Case, each, suspect, suspicions
 from dynid.validate.thresholds import (
     CLEAR_STANDARD_ERRORS,
     LARGE_OFFSET,
@@ -38,6 +39,7 @@ _NEGATIVE = {
     "stiffness": ("negative-stiffness", "negative stiffness", "which is physically impossible; check the signs of {}"),
 }
 _NEGATIVE_OTHER = ("negative-parameter", "negative parameter", "which its term excludes; check the signs of {}")
+CONDITION_TOLERANCE = 1e-9  # kg, kg m^2 or N m s: tolerance of a condition
 
 
 def negative_parameters(case: Case) -> Iterator[Finding]:
@@ -111,11 +113,9 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
     if found:
         who, at = joints_listed([*found]), listed([f"{speed:.3g}" for speed in found.values()])
         yield suspect(_NEGATIVE["friction"][0], _NEGATIVE["friction"][1], who,
-                      f"the friction of {who} would add energy, most at "
-                      f"speeds of {at} rad/s or m/s: its shape has more "
-                      "freedom than the data determine; use a friction "
-                      "that always dissipates, such as --friction curve "
-                      "or exponential-stribeck", joints=[*found], evidence={"speed": each([*found.values()])})
+                      f"the friction of {who} would add energy, most at speeds of {at} rad/s or m/s: its shape has "
+                      "more freedom than the data determine; use a friction that always dissipates, such as --friction "
+                      "curve or exponential-stribeck", joints=[*found], evidence={"speed": each([*found.values()])})
 
 
 def driving_friction(case: Case) -> Iterator[Finding]:
@@ -205,6 +205,45 @@ def large_offsets(case: Case) -> Iterator[Finding]:
                       parameters=names, evidence={"share": each(parts)})
 
 
-SUSPICIONS = (Suspicion("fit", negative_parameters), Suspicion("fit", pushing_friction),
-              Suspicion("fit", driving_friction), Suspicion("fit", indefinite_inertia),
-              Suspicion("fit", large_offsets))
+def impossible_links(case: Case) -> Iterator[Finding]:
+    """Report links, friction or rotors that are not physically consistent, if the estimate has all parameters."""
+    wrong = [] if case.physics is None else [one for one in case.physics.violations if one.amount > CONDITION_TOLERANCE]
+    if wrong:
+        names = list(dict.fromkeys(one.link for one in wrong))
+        yield suspect("impossible-links", "impossible links", listed(names),
+                      f"{listed(names, 6)} {'is' if len(names) == 1 else 'are'} not physically "
+                      f"consistent ({wrong[0].message}): a simulator may refuse the robot or become "
+                      "unstable; use --method pc-wls", parameters=names,
+                      evidence={"amount": each([one.amount for one in wrong])})
+
+
+def energy_grows(case: Case) -> Iterator[Finding]:
+    """Report a robot that gains energy, or diverges, in free fall without torques. It is a remark if friction at speeds
+    above those of the log is the reason."""
+    if case.physics is None or case.physics.fall is None or case.physics.fall.stable:
+        return
+    fall = case.physics.fall
+    evidence: Evidence = {"energy_growth": fall.growth, "energy_in_play": fall.in_play, "seconds": float(fall.t[-1])}
+    if case.physics.positive_share == 1.0 and _is_stable_at_logged_speeds(case, fall):
+        yield Finding("energy-grows", "validation", "info",
+                      "In free fall the model gains energy once a joint is faster than in the log, because friction "
+                      "is not determined at such speeds: simulate only motions within the speeds of the log, or record "
+                      "a faster one.", "free fall (robot)", evidence=evidence)
+        return
+    yield suspect("energy-grows", "free fall", "robot",
+                  f"released without joint torques, the identified robot does not conserve energy: {fall.sentence}",
+                  evidence=evidence)
+
+
+def _is_stable_at_logged_speeds(case: Case, fall: FreeFall) -> bool:
+    """Whether the energy does not increase before some joint is faster than in the logs."""
+    if not case.problem.data:
+        return False
+    top = np.max([np.abs(log.dq).max(axis=0) for log in case.problem.data], axis=0)
+    faster = np.flatnonzero(np.any(np.abs(fall.dq) > top, axis=1))
+    return len(faster) > 0 and fall.until(int(faster[0])).stable
+
+
+SUSPICIONS = suspicions("fit", negative_parameters, pushing_friction, driving_friction, indefinite_inertia,
+                        large_offsets)
+ROBOT_SUSPICIONS = suspicions("transfer", impossible_links, energy_grows)

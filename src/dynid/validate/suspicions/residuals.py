@@ -6,22 +6,32 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
+from dynid.estimate.robust import tukey
 from dynid.findings import Finding
 from dynid.model.delay import DELAY
+from dynid.order_statistics import distinct, median
 from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_statistics import JointTests
-from dynid.validate.robust_check import robust_predicts_better
-from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
-from dynid.validate.suspicions.constraint_cost import without_constraints
+from dynid.validate.sampled_rows import SampledRows
+from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.second_fit import without_constraints
 from dynid.validate.thresholds import (
     AUTOCORRELATED_SHARE,
     CERTAIN_STANDARD_ERRORS,
     COMMAND_PERIODS,
     LOW_R2,
     MATERIAL_RESIDUAL,
+    PATTERN_BLOCKS,
+    ROBUST_GAIN,
 )
 from dynid.validate.words import joints_listed, listed, sentence, span
+
+_ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones and vice versa
+_REWEIGHTING_STEPS = 12  # iterations of reweighting
+OUTLIER_STD = 4.0  # robust standard deviations beyond which a residual is an outlier
+_SLOWER_ERRORS = 2.0  # standard errors by which outliers must be slower than random rows to be due to reversals
+_NORMAL_MAD = 0.6745  # median absolute deviation of a standard normal distribution
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
@@ -156,10 +166,9 @@ def residuals_autocorrelated(case: Case) -> Iterator[Finding]:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
         yield suspect("residuals-autocorrelated", "autocorrelated residual", who,
-                      f"the {which} of {who} {are} autocorrelated: "
-                      f"{shares} of {them} can be predicted from the "
-                      "past, so some dynamics are not modelled. The standard errors account for it; the report "
-                      "plots the residuals",
+                      f"the {which} of {who} {are} autocorrelated: {shares} of {them} can be predicted from the past, "
+                      "so some dynamics are not modelled. The standard errors account for it; the report plots the "
+                      "residuals",
                       joints=[*found], evidence={"predictable": each([*found.values()])})
 
 
@@ -207,6 +216,63 @@ def torques_unexplained(case: Case) -> Iterator[Finding]:
                       evidence={"r2": each([*found.values()])})
 
 
-SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", torques_late),
-              Suspicion("fit", residuals_autocorrelated), Suspicion("fit", residual_outliers),
-              Suspicion("fit", torques_unexplained))
+def robust_predicts_better(rows: SampledRows, j: int) -> bool:
+    """Whether a robust fit of joint j's own equations has a smaller cross-validation error than least squares.
+
+    The comparison uses the median absolute residual, which outliers do not affect. Large residuals at low speeds are no
+    outliers: a filter rounds the jump of Coulomb friction at reversals, and a fit without these rows ignores friction.
+    """
+    use = rows.keep[:, j]
+    speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
+    far = size > OUTLIER_STD * median(size) / _NORMAL_MAD if len(size) else np.zeros(0, dtype=bool)
+    if not far.any() or _at_reversals(speed, far):
+        return False
+    columns, tau = rows.columns[j][use], rows.measured[use, j]
+    stretch = np.arange(len(tau)) * _ROBUST_BLOCKS // max(len(tau), 1)
+    ratios: list[float] = []
+    for part in (0, 1):
+        own = stretch % 2 == part
+        if own.sum() < 2 * columns.shape[1] + 10:
+            return False
+        plain, robust = _fitted(columns[own], tau[own])
+        for held in distinct(stretch[~own]):
+            rest = [float(median(np.abs((tau - columns @ value)[stretch == held]))) for value in (plain, robust)]
+            if rest[0] > 0:
+                ratios.append(rest[1] / rest[0])
+    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= PATTERN_BLOCKS \
+        and float(median(ratios)) < 1.0 - ROBUST_GAIN
+
+
+def _at_reversals(speed: Array, far: Bools) -> bool:
+    """Return whether outliers (rows,) occur at significantly lower speeds (rows,) than other rows.
+
+    Consecutive outliers are one event. The speeds of events at random times have every rank with equal probability.
+    """
+    rank = np.searchsorted(np.sort(speed), speed[far], side="right") / len(speed)
+    event = np.cumsum(np.diff(np.flatnonzero(far), prepend=-2) > 1) - 1
+    ranks = np.bincount(event, rank) / np.bincount(event)
+    return bool(ranks.mean() < 0.5 - _SLOWER_ERRORS / np.sqrt(12.0 * len(ranks)))
+
+
+def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
+    """Return values by least squares, and by a robust fit: least absolute residuals, then Tukey's biweight."""
+    size = np.linalg.norm(columns, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    wide = columns / size
+
+    def solve(weight: Array) -> Array:
+        root = np.sqrt(weight)
+        return np.asarray(np.linalg.lstsq(wide * root[:, None], tau * root, rcond=1e-6)[0], dtype=float)
+
+    plain = value = solve(np.ones(len(tau)))
+    loss = tukey()
+    for step in range(_REWEIGHTING_STEPS):
+        rest = tau - wide @ value
+        scale = max(float(median(np.abs(rest))) / _NORMAL_MAD, 1e-12 * float(np.abs(tau).max()) + 1e-300)
+        is_first = step < _REWEIGHTING_STEPS // 2
+        value = solve(1.0 / np.maximum(np.abs(rest), 0.1 * scale) if is_first else loss.weight(rest / scale))
+    return plain / size, value / size
+
+
+SUSPICIONS = suspicions("fit", residuals_followed, torques_late, residuals_autocorrelated, residual_outliers,
+                        torques_unexplained)

@@ -1,11 +1,14 @@
-"""Second fits for diagnosis: with a fault corrected, or with plain friction (viscous, Coulomb, offset).
+"""Second fits for diagnosis: with a fault corrected, with plain friction, or without constraints.
 
 Flexible friction terms absorb faults of the data: a delay, a wrong sign or a wrong scale. So hypotheses about faults
 are tested on a model with viscous and Coulomb friction, offsets and rotors alone, on the excerpt that hypotheses use.
+If physical consistency increases the torque error much, the data contradict physics; the unconstrained fit is then
+checked, which shows the reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +16,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
 from dynid.estimate.friction_choice import REPLACED
+from dynid.findings import Finding
 from dynid.model import LinearModel, Model, Term, robot_model, term_from_table
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, fold
@@ -23,11 +27,12 @@ from dynid.validate.hypotheses.trial import BLOCKS
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt
 from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_statistics import residual_tests
-from dynid.validate.suspicions.case import Case
+from dynid.validate.suspicions.case import Case, suspect
+from dynid.validate.thresholds import CLEAR_STANDARD_ERRORS, PRICE_RATIO, RELEVANT_TORQUE
+from dynid.validate.words import joints_listed
 
 METHOD = "wls"  # method of second fits: fast, because it uses the compressed regression alone
 PLAIN_FRICTION = ("viscous", "coulomb", "offset")  # friction of the model with which faults are searched
-
 
 def without(case: Case, hypothesis: Hypothesis) -> Case:
     """Return a second fit of data with a fault corrected, by weighted least squares.
@@ -75,3 +80,44 @@ def _renamed(problem: Problem, model: LinearModel) -> Array | None:
         return None
     known = dict(zip(problem.model.parameters.names, problem.nominal.tolist(), strict=True))
     return np.array([known.get(one.name, one.nominal or 0.0) for one in model.parameters])
+
+
+def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
+    """Return a finding on a large cost of the constraints, and the unconstrained fit; no finding and the unchanged fit
+    for a small cost or an unconstrained method."""
+    facts = case.estimate.diagnostics
+    least, error = facts.get("unconstrained_relative_error"), facts.relative_error
+    if least is None or error < max(PRICE_RATIO * least, least + 100.0 * RELEVANT_TORQUE):
+        return [], case
+    free = _refitted(case)
+    joints = _impossible_joints(free)
+    where = f" of {joints_listed(joints)}" if joints else ""
+    return [suspect("consistency-price", "cost of physical consistency", "all torques",
+                    "No physically consistent robot explains these torques: its relative error is "
+                    f"{error:.3g} %, without constraints ({METHOD}) it is {least:.3g} %; check signs, "
+                    f"units and gains{where}, and the direction of gravity", joints=joints,
+                    evidence={"relative_error": error, "unconstrained_relative_error": least})], free
+
+
+def without_constraints(case: Case, joints: Collection[str]) -> Case:
+    """Return the unconstrained fit with residual tests of some joints; the same fit if it has no constraints."""
+    return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case, joints)
+
+
+def _refitted(case: Case, joints: Collection[str] | None = None) -> Case:
+    """Return the unconstrained fit with its residual tests, of all joints by default."""
+    problem = case.problem
+    estimate = identify(problem, method=METHOD)
+    own = problem.torques.equations if estimate.model is problem.model and estimate.base is problem.base else None
+    reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True, equations=own)
+    return replace(case, estimate=estimate, reconstruction=reconstruction,
+                   tests=residual_tests(reconstruction, only=joints, earlier=(case.reconstruction, case.tests)))
+
+
+def _impossible_joints(free: Case) -> tuple[str, ...]:
+    """Return the joints with negative values of parameters that must be positive."""
+    estimate, base, items = free.estimate, free.estimate.base, free.estimate.base.parameters.items
+    owners = {items[base.independent[i]].owner for i, row in enumerate(base.matrix)
+              if estimate.identified[i] and estimate.values[i] < -CLEAR_STANDARD_ERRORS * estimate.std[i]
+              and np.all(row >= 0) and all(items[c].never_negative for c in np.flatnonzero(row))}
+    return tuple(free.problem.regression.joints[j] for j in sorted(owners))

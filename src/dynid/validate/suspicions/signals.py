@@ -1,4 +1,4 @@
-"""Checks of the signals: joints at rest, constant torques, positions in the wrong unit or out of range."""
+"""Checks of the signals: joints at rest, constant torques, positions in the wrong unit or out of range, few data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from dynid.quantities import percent_text
 from dynid.recording.check import Hang, decimal_step, hanging_positions, held_share, repeated_stretch
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.validate.joint_motion import JointMotion
-from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.suspicions.case import Case, Suspicion, each, suspect, suspicions
 from dynid.validate.thresholds import (
     CLOCK_CORRELATION,
     CLOCK_OFF,
     DEGREES_LIMIT_RATIO,
     LIMIT_SLACK,
+    MAX_CONDITION,
+    MIN_EQUATIONS,
+    MIN_INDEPENDENT,
     NOISE_ACCELERATION,
     REPEATED_SHARE,
     SATURATED_SHARE,
@@ -72,10 +75,9 @@ def degrees_for_radians(case: Case) -> Iterator[Finding]:
     if far:
         worst = max(far, key=_reach)
         yield suspect("degrees-for-radians", "degrees for radians", joints_listed([m.joint for m in far]),
-                      f"{joint_label(worst.joint)} reaches "
-                      f"{_reach(worst):.3g} rad, far beyond its limits: "
-                      "positions are probably in degrees: add --set "
-                      "log.unit=deg", severity="fatal", joints=[m.joint for m in far],
+                      f"{joint_label(worst.joint)} reaches {_reach(worst):.3g} rad, far beyond its limits: positions "
+                      "are probably in degrees: add --set log.unit=deg", severity="fatal",
+                      joints=[m.joint for m in far],
                       evidence={"reach": each([_reach(m) for m in far])})
 
 
@@ -132,10 +134,9 @@ def encoders_stuck(case: Case) -> Iterator[Finding]:
             seconds = sum(float(log.t[one.stop - 1] - log.t[one.start]) for one in own)
             start = float(log.t[own[0].start])
             yield suspect("encoder-stuck", "stuck encoder", joint_label(names[j]),
-                          f"the position of {joint_label(names[j])} is stuck "
-                          f"for {seconds:.2g} s from t = {start:.4g} s on while "
-                          "the joint moves: check the encoder and its bus; "
-                          f"these rows of {log.source} are not used", joints=[names[j]], logs=[log.source],
+                          f"the position of {joint_label(names[j])} is stuck for {seconds:.2g} s from t = {start:.4g} "
+                          f"s on while the joint moves: check the encoder and its bus; these rows of {log.source} are "
+                          "not used", joints=[names[j]], logs=[log.source],
                           evidence={"seconds": seconds, "start": start, "times": float(len(own))})
 
 
@@ -148,11 +149,9 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
         for j in np.flatnonzero(share > SATURATED_SHARE):
             limit = float(upper[j] if np.isfinite(upper[j]) else lower[j])
             yield suspect("torque-saturated", "saturated torque", joint_label(names[j]),
-                          f"the torque of {joint_label(names[j])} is cut off at "
-                          f"{limit:.4g} in {percent_text(100 * share[j])} of "
-                          f"{log.source}: the drive or its log is saturated; "
-                          "these rows are not used; move more slowly or with "
-                          "less load", joints=[names[j]], logs=[log.source],
+                          f"the torque of {joint_label(names[j])} is cut off at {limit:.4g} in "
+                          f"{percent_text(100 * share[j])} of {log.source}: the drive or its log is saturated; these "
+                          "rows are not used; move more slowly or with less load", joints=[names[j]], logs=[log.source],
                           evidence={"share": float(share[j]), "limit": limit})
 
 
@@ -174,10 +173,9 @@ def log_in_itself(case: Case) -> Iterator[Finding]:
         again = repeated_stretch(log.t[:_LOOKED_AT], log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
         if again is not None:
             yield suspect("log-repeated", "repeated stretch", log.source,
-                          f"{again.rows} rows of {log.source} occur again {again.after:.4g} s "
-                          "later to the last digit: a part of the log was probably copied, so "
-                          "standard deviations are too small; remove the copy, for example with "
-                          "--stop", logs=[log.source],
+                          f"{again.rows} rows of {log.source} occur again {again.after:.4g} s later to the last digit: "
+                          "a part of the log was probably copied, so standard deviations are too small; remove the "
+                          "copy, for example with --stop", logs=[log.source],
                           evidence={"rows": float(again.rows), "after_s": again.after})
 
 
@@ -270,22 +268,39 @@ def _reach(motion: JointMotion) -> float:
 
 def _far(case: Case) -> list[JointMotion]:
     """Return the revolute joints that moved several times as far as their limits allow."""
-    found = []
-    for motion in case.motions:
-        limits = [abs(x) for x in (motion.lower, motion.upper) if x is not None]
-        if (
-            motion.unit == "rad"
-            and motion.moves
-            and _reach(motion) > DEGREES_LIMIT_RATIO * max(limits, default=_ENDLESS_RANGE)
-        ):
-            found.append(motion)
-    return found
+    def limit(motion: JointMotion) -> float:
+        return max((abs(x) for x in (motion.lower, motion.upper) if x is not None), default=_ENDLESS_RANGE)
+
+    return [motion for motion in case.motions if motion.unit == "rad" and motion.moves
+            and _reach(motion) > DEGREES_LIMIT_RATIO * limit(motion)]
 
 
-SUSPICIONS = (Suspicion("data", joints_at_rest), Suspicion("data", silent_torques),
-              Suspicion("data", degrees_for_radians), Suspicion("data", beyond_limits),
-              Suspicion("data", encoders_stuck), Suspicion("data", torques_saturated),
-              Suspicion("data", clock_against_velocity), Suspicion("data", velocities_for_positions),
-              Suspicion("data", rows_held),
-              Suspicion("data", log_in_itself), Suspicion("data", positions_rounded),
-              Suspicion("data", cutoff_too_high))
+def too_few_samples(case: Case) -> Iterator[Finding]:
+    """Report fewer equations, or independent ones, than the base parameters require."""
+    rows, base = sum(case.problem.regression.rows), len(case.problem.base)
+    effective = sum(case.estimate.uncertainty.facts.get("effective_rows_per_joint", case.problem.regression.rows))
+    evidence = {"equations": float(rows), "independent": float(effective), "base_parameters": float(base)}
+    if rows < MIN_EQUATIONS * base:
+        yield suspect("too-few-samples", "too few samples", "data",
+                      f"{rows} equations are few for {base} base parameters: record a longer motion",
+                      severity="fatal", evidence=evidence)
+    elif effective < MIN_INDEPENDENT * base:
+        yield suspect("few-independent-samples", "few independent samples", "data",
+                      f"{rows} equations contain the information of only {effective:.0f} "
+                      f"independent ones, few for {base} base parameters: record a longer motion", evidence=evidence)
+
+
+def badly_conditioned(case: Case) -> Iterator[Finding]:
+    """Report a regressor with nearly collinear scaled columns."""
+    condition = float(case.estimate.diagnostics.get("condition", 0.0))
+    if condition > MAX_CONDITION:
+        yield suspect("badly-conditioned", "condition number", "data",
+                      f"the condition number is {condition:.3g} (columns scaled; below {MAX_CONDITION:g} is good): "
+                      "with noise, some parameters cannot be distinguished; use an exciting trajectory (dynid excite)",
+                      evidence={"condition": condition})
+
+
+SUSPICIONS = suspicions("data", joints_at_rest, silent_torques, degrees_for_radians, beyond_limits, encoders_stuck,
+                        torques_saturated, clock_against_velocity, velocities_for_positions, rows_held, log_in_itself,
+                        positions_rounded, cutoff_too_high)
+AMOUNT_SUSPICIONS = (Suspicion("data", too_few_samples), Suspicion("fit", badly_conditioned))
