@@ -19,7 +19,7 @@ from dynid.actuators.bam_files import (
 )
 from dynid.actuators.chains import PENDULUM_THICKNESS
 from dynid.errors import ModelError, RecordingError
-from dynid.recording.bam_logs import PendulumBench, write_bam
+from dynid.recording.json_tables import PendulumBench, write_bam
 from dynid.recording.recording import Recording
 
 # params/mx106/m5.json and params/feetech_sts3215_7_4V/m1.json of Rhoban/bam

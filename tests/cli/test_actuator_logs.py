@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from closed_schemas import check_output
 
-from dynid.recording.bam_logs import PendulumBench, write_bam
+from dynid.recording.json_tables import PendulumBench, write_bam
 from dynid.recording.recording import Recording
 
 STEP = 2e-4  # s, of the integration; a log has one row in a hundred steps

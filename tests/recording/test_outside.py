@@ -15,8 +15,8 @@ from scipy.io import savemat
 
 from dynid.cli.main import main
 from dynid.errors import RecordingError
-from dynid.recording.contained import check_contained
 from dynid.recording.log_reading import read
+from dynid.recording.rosbag import check_contained
 
 SECRET = b"password of somebody else"
 KINDS = ("external storage", "external link", "external link in a group", "soft link to an external link", "virtual")

@@ -19,7 +19,7 @@ import pytest
 from refusals import refused
 
 from dynid.errors import RecordingError
-from dynid.recording.bam_logs import PendulumBench, bam_bench, write_bam
+from dynid.recording.json_tables import PendulumBench, bam_bench, write_bam
 from dynid.recording.lerobot import dataset_episodes
 from dynid.recording.log_reading import read
 from dynid.recording.recording import Recording

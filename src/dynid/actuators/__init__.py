@@ -10,7 +10,7 @@ from dynid.actuators.laws import LAWS, CascadeLaw, CurrentLaw, DriveLaw, DriveSi
 from dynid.actuators.parameters import FRICTION_MODELS, ActuatorParameter
 from dynid.actuators.problem import ActuatorLog
 from dynid.estimate.simulators.friction_fit import SimulatedJoint
-from dynid.recording.bam_logs import PendulumBench, bam_bench, write_bam
+from dynid.recording.json_tables import PendulumBench, bam_bench, write_bam
 
 __all__ = ["FRICTION_MODELS", "LAWS", "ActuatorEstimate", "ActuatorExperiment", "ActuatorLog", "ActuatorParameter",
            "ActuatorValue", "BamParameters", "CascadeLaw", "CurrentLaw", "DriveLaw", "DriveSignals", "ExperimentPart",

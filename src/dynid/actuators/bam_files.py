@@ -19,7 +19,7 @@ from dynid.arrays import Bools
 from dynid.errors import ModelError, RecordingError
 from dynid.files import read_small, write_json
 from dynid.recording import Recording
-from dynid.recording.bam_logs import PendulumBench, bam_bench, has_switch
+from dynid.recording.json_tables import PendulumBench, bam_bench, has_switch
 from dynid.recording.log_reading import read
 
 MIN_SUPPLY_VOLTAGE = 1.0  # V; recorders that do not measure it write zero

@@ -272,9 +272,7 @@ def open_mat(path: Path) -> Arrays:
                     collect(f"{prefix}.{name}" if prefix else name, inner)
         else:
             array = np.asarray(value)
-            if array.dtype.kind in "fiub":
-                arrays[prefix] = array
-            elif array.dtype.kind in "UO" and array.ndim <= 1:
+            if array.dtype.kind in "fiub" or (array.dtype.kind in "UO" and array.ndim <= 1):
                 arrays[prefix] = array
 
     collect("", content)

@@ -255,9 +255,8 @@ def rows_in_motion(q: Array) -> Bools:
         steps = steps[steps > 0.0]
         if len(steps):
             way = np.abs(column[2 * _COMPARED_ROWS:] - column[:-2 * _COMPARED_ROWS])
-            moving[_COMPARED_ROWS:-_COMPARED_ROWS] |= way > 2 * _COMPARED_ROWS * _COUNTS_A_ROW * float(
-                quantile(steps, 0.01)
-            )
+            least = 2 * _COMPARED_ROWS * _COUNTS_A_ROW * float(quantile(steps, 0.01))
+            moving[_COMPARED_ROWS:-_COMPARED_ROWS] |= way > least
     return moving
 
 

@@ -176,17 +176,14 @@ def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[
     if not where:
         return ()
     if current.mapping.bad_rows == "error":
-        raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; "
-                             "correct it, or add --set log.bad_rows=drop to "
-                             "ignore such rows", where=current.setting(*faults[where[0]]), code="bad-row")
+        raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; correct it, or add --set "
+                             "log.bad_rows=drop to ignore such rows", where=current.setting(*faults[where[0]]),
+                             code="bad-row")
     shown = "; ".join(_sentence(current, blocks, row, faults[row]) for row in where[:MAX_BAD_ROWS_SHOWN])
     more = f"; and {len(where) - MAX_BAD_ROWS_SHOWN} more" if len(where) > MAX_BAD_ROWS_SHOWN else ""
     notes.append(f"{len(where)} of {count} rows ignored: {shown}{more}")
-    found = []
-    for row in where[:LISTED]:
-        file, number, why = _place(current, blocks, row, faults[row])
-        found.append(DroppedRow(str(file), number, why))
-    return tuple(found)
+    places = (_place(current, blocks, row, faults[row]) for row in where[:LISTED])
+    return tuple(DroppedRow(str(file), number, why) for file, number, why in places)
 
 
 def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fault]], clock: _Clock) -> None:
@@ -200,9 +197,8 @@ def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fa
         faults[row] = (0, (None, 0, "its values are far outside the range of all later rows, in several columns"))
 
 
-def _add_disorder(
-    current: LogLayout, t: Array, good: Bools, faults: dict[int, tuple[int, Fault]], clock: _Clock
-) -> bool:
+def _add_disorder(current: LogLayout, t: Array, good: Bools, faults: dict[int, tuple[int, Fault]], clock: _Clock
+                  ) -> bool:
     """Add faults for the first rows of a log whose stamps contradict all later ones. Return whether there are any."""
     if clock.begun:
         return False

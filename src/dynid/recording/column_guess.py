@@ -1,18 +1,22 @@
-"""Guess the signals of a log from the names of its columns."""
+"""Guess of the signals of a log from the names of its columns, also of signals that are logged for some joints only."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, replace
 
 from dynid.errors import RecordingError
-from dynid.recording.columns import Match, by_name, by_number, column_option, listed, listed_columns
+from dynid.recording.columns import Column, Match, by_name, by_number, column_option, listed, listed_columns
+from dynid.recording.mapping import Mapping
+from dynid.recording.measured import TORQUES
 from dynid.recording.presets import no_torque
 from dynid.recording.recording import COLUMN_STEMS
 from dynid.recording.source import Source
 from dynid.recording.tabular import Text
-from dynid.recording.whole_body import words_of
+from dynid.recording.whole_body import WITHOUT_JOINTS, words_of
+from dynid.robot import Robot
 
 _SIGNAL_WORDS = {
     "time": "t time times stamp stamps timestamp timestamps clock",
@@ -65,7 +69,8 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         The columns of each signal, and the units of position, velocity and time that the column names state.
     """
     known = [name for name, shape in source.fields.items() if shape != () and name not in taken]
-    found = _canonical(source, known, {*(joints or ()), *others}) or _grouped(source, known, (*(joints or ()), *others))
+    every = (*(joints or ()), *others)
+    found = _canonical(known, set(every)) or _grouped(source, known, every)
     signals: dict[str, Match] = {}
     units: dict[str, str] = {}
     for signal in (*wanted, *optional):
@@ -120,7 +125,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
 _Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
 
 
-def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) -> _Groups:
+def _canonical(known: Sequence[str], joints_of_robot: set[str]) -> _Groups:
     """Return the columns with the names that `write_csv` writes: time, position_<joint>, torque_<joint> and so on.
 
     Joints may have any name. Encoders may be on other joints of the robot than motors.
@@ -137,9 +142,7 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
         del groups["temperature"], joints["temperature"]
     if "time" not in known or "position" not in joints or not {"torque", "reference"} & joints.keys() \
             or any(names != joints["position"] and not {*names, *joints["position"]} <= joints_of_robot
-                   for names in joints.values()):
-        return {}
-    if all(str(joint).isdigit() for joint in joints["position"]):
+                   for names in joints.values()) or all(str(joint).isdigit() for joint in joints["position"]):
         return {}
     groups["time"] = {("time",): [(_Reading("time", None, ("time",), None), "time")]}
     return groups
@@ -178,22 +181,19 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
         if hit:
             reading = _classify(name[:hit.start()] + " " + name[hit.end():])
             if reading:
-                return _Reading(reading.signal, joint, reading.rest, reading.unit)
+                return replace(reading, joint=joint)
     reading = _classify(name)
     if reading is None or reading.signal == "time":
         return reading
     numbers = re.findall(r"\d+", name)
     if numbers:
-        rest = tuple(word for word in reading.rest if not word.isdigit())
-        return _Reading(reading.signal, int(numbers[-1]), rest, reading.unit)
-    strange = [
-        word for word in reading.rest if word not in _KIND and word not in _PLAIN_WORDS and word not in _REFERENCE
-    ]
+        return replace(reading, joint=int(numbers[-1]), rest=tuple(one for one in reading.rest if not one.isdigit()))
+    strange = [word for word in reading.rest if word not in _KIND.keys() | _PLAIN_WORDS | _REFERENCE]
     if not strange:
         return reading
     if set(strange) & _CARTESIAN:
         return None
-    return _Reading(reading.signal, "_".join(strange), tuple(w for w in reading.rest if w not in strange), reading.unit)
+    return replace(reading, joint="_".join(strange), rest=tuple(word for word in reading.rest if word not in strange))
 
 
 def _classify(name: str) -> _Reading | None:
@@ -252,3 +252,73 @@ def _time(source: Source, known: Sequence[str], all_found: _Groups, notes: list[
     notes.append(f"guessed from its name: time = {name}" + (f" ({unit})" if unit else "")
                  + (f"; {listed(others)} not used" if others else ""))
     return Match((name,)), unit
+
+
+def with_torque(joints: Sequence[str] | None, mapping: Mapping) -> list[str] | None:
+    """Return the names of the joints with a known torque; None if names are not known."""
+    return None if joints is None else [name for name in joints if name not in mapping.unmeasured]
+
+
+def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, signal: str) -> list[str] | None:
+    """Return the names of the joints for which a signal is logged; None if it is logged for all."""
+    whose = joints
+    if robot is not None and robot.measured and joints is not None and signal not in WITHOUT_JOINTS:
+        whose = robot.driven if signal in (*TORQUES, "current") else robot.measured
+    if signal in ("torque", "current") and mapping.unmeasured:
+        whose = with_torque(whose, mapping)
+    return None if whose is None or whose is joints else list(whose)
+
+
+def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tuple[int, Match]],
+            names: Sequence[str], robot: Robot) -> dict[str, tuple[int, ...]]:
+    """Return the columns of each signal that belong to joints without data, filled with a placeholder column.
+    References may be of the measured or the driven joints; without names they are of the driven ones."""
+    lacking: dict[str, tuple[int, ...]] = {}
+    for signal, found in columns.items():
+        if signal in WITHOUT_JOINTS or len(found) == len(names):
+            continue
+        named = matches[signal][1].joints
+        choices = [robot.driven] if signal in TORQUES else [robot.measured, robot.driven]
+        if signal in ("reference", "reference_velocity"):
+            choices.reverse()
+        whose = next(([*one] for one in ([named] if named else choices)
+                      if one is not None and len(one) == len(found)), None)
+        if whose is None:
+            continue
+        ordered = dict(zip(whose, found, strict=True))
+        columns[signal] = tuple(ordered.get(name, found[0]) for name in names)
+        lacking[signal] = tuple(i for i, name in enumerate(names) if name not in ordered)
+    return lacking
+
+
+def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]], joints: Sequence[str] | None,
+            count: int | None, notes: list[str], robot: Robot | None, taken: Collection[str] = ()
+            ) -> tuple[dict[str, Match], dict[str, str]]:
+    """Return wanted and optional signals by name; if not all joints are logged, each for its own joints."""
+    wanted, optional = signals
+    others, said = robot.source_joints if robot is not None else (), len(notes)
+    try:
+        return guess(main, wanted, optional, joints, count, notes, others, taken)
+    except RecordingError:
+        apart = [signal for signal in (*wanted, *optional) if fewer(joints, mapping, robot, signal) is not None]
+        if not set(apart) & set(wanted):
+            raise
+        del notes[said:]
+    found, units = guess(main, [signal for signal in wanted if signal not in apart],
+                         [signal for signal in optional if signal not in apart], joints, count, notes, others, taken)
+    for signal in apart:
+        few = fewer(joints, mapping, robot, signal)
+        assert few is not None
+        own = [] if robot is None else list(robot.driven)
+        for choice in [few, own] if signal in ("reference", "reference_velocity") else [few]:
+            try:
+                one, own_units = guess(
+                    main, [signal] if signal in wanted else [], [signal] if signal in optional else [], choice,
+                    None if robot is not None and robot.measured else len(choice), notes, others, taken)
+            except RecordingError:
+                if signal in wanted:
+                    raise
+                continue
+            found, units = {**found, **one}, {**own_units, **units}
+            break
+    return found, units

@@ -112,10 +112,10 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
             raise RecordingError(f"{source}: torque_scale must be above zero for each "
                                  "joint; reverse a sign with torque_sign", where="log.torque_scale",
                                  code="bad-torque-scale")
-    motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor",
-             "motor": mapping.motor_side == "motor"}
+    sides = mapping.side, mapping.torque_side or mapping.side, mapping.motor_side
+    is_motor, is_torque_of_motor, has_motor_positions = (side == "motor" for side in sides)
     ratio = _reductions(names, robot, source) if mapping.ratio == OF_ROBOT else constants.get("ratio")
-    matrix = gears(mapping, names, count, source, ratio) if any(motor.values()) else None
+    matrix = gears(mapping, names, count, source, ratio) if "motor" in sides else None
     inverse = None if matrix is None else np.asarray(np.linalg.inv(matrix), dtype=float)
     turning = per_joint(mapping.unit, names, count, "unit", source)  # motors rotate, for any kind of joint
     turns = np.array([SI[unit] if unit in ("rad", "deg") else size if unit == "ticks" else 1.0
@@ -126,12 +126,9 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
         torque_scale=np.broadcast_to(np.asarray(gain, dtype=float).ravel(), (count,)),
         sign=numbers["sign"], torque_sign=numbers["sign"] * numbers["torque_sign"],
         offset=numbers["offset"] * np.abs(scale) + numbers["sign"] * shift,
-        inverse=inverse if motor["position"] else None,
-        gears=matrix if motor["torque"] else None,
-        order=order,
+        inverse=inverse if is_motor else None, gears=matrix if is_torque_of_motor else None, order=order,
         joints=robot.joint_names if robot is not None else tuple(names or ()),
-        motor_scale=turns if motor["motor"] else scale,
-        motor_inverse=inverse if motor["motor"] else None,
+        motor_scale=turns if has_motor_positions else scale, motor_inverse=inverse if has_motor_positions else None,
         factors={signal: np.array(per_joint(given, names, count, f"scale of {signal}", source, 1.0), dtype=float)
                  for signal, given in (mapping.scale or {}).items()})
 
@@ -145,9 +142,9 @@ def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -
     missing = [name for name in names if known.get(name) is None]
     if missing:
         raise RecordingError(f"{source}: ratio = \"robot\", but the file of robot '{robot.name}' states no mechanical "
-                             f"reduction of joint '{missing[0]}'", "give ratio as numbers, for "
-                                                                   "example --set 'log.ratio=[100, "
-                                                                   "100]'", where="log.ratio", code="no-gear-ratio")
+                             f"reduction of joint '{missing[0]}'",
+                             "give ratio as numbers, for example --set 'log.ratio=[100, 100]'", where="log.ratio",
+                             code="no-gear-ratio")
     return np.array([known[name] for name in names], dtype=float)
 
 

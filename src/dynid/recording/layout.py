@@ -14,10 +14,10 @@ from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording import whole_body
 from dynid.recording.arrays import Arrays
+from dynid.recording.column_guess import fewer, filled, guessed, with_torque
 from dynid.recording.columns import Column, Match, by_prefix, check_counts, listed, match, match_parts, source_columns
 from dynid.recording.convert import Conversion, conversion
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, SignalPlace
-from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
 from dynid.recording.source import Fault, Source, check_fields, open_source, reading

@@ -102,12 +102,10 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     notes += [] if measuring is None else measuring.notes
     # Joints without names are named by their numbers, so that unmeasured ones can be listed.
     numbered = tuple(str(j + 1) for j in range(arrays["position"].shape[1])) if part.torque_free else ()
-    found = replace(recording_of(t, arrays, part.joints or numbered, paths, notes),
-                    dropped=dropped, dropped_rows=tuple(listed),
-                    unmeasured=part.joints or numbered if part.torque_free else
-                    tuple(name for name in rules.unmeasured if name in part.joints),
-                    measured=() if measuring is None else measuring.robot.measured)
-    found = replace(found, base_columns=columns)
+    joints = part.joints or numbered
+    found = replace(recording_of(t, arrays, joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
+                    unmeasured=joints if part.torque_free else tuple(one for one in rules.unmeasured if one in joints),
+                    measured=() if measuring is None else measuring.robot.measured, base_columns=columns)
     if part.torque_free and not columns:
         check_commands(found)
         check_duty(found)
@@ -158,15 +156,9 @@ def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str
 
 def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:
     """Return the Mapping of a table, a file or None, with some settings changed."""
-    if mapping is None:
-        rules = Mapping()
-    elif isinstance(mapping, Mapping):
-        rules = mapping
-    elif isinstance(mapping, str | Path):
-        rules = Mapping.load(mapping)
-    else:
-        rules = Mapping.of(mapping)
-    return rules.having(**overrides)
+    if isinstance(mapping, str | Path):
+        mapping = Mapping.load(mapping)
+    return (mapping if isinstance(mapping, Mapping) else Mapping.of(mapping or {})).having(**overrides)
 
 
 def commanded(recording: Recording) -> Recording:

@@ -18,6 +18,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.mapping import Names
+from dynid.recording.mat_structure import datasets_of
 from dynid.recording.source import Fault, FileRows, Source, Values, need
 from dynid.recording.topics import (
     PART_OF,
@@ -71,11 +72,7 @@ class Bag(Source):
                            if item.msgtype in VECTORS and item.msgcount}
             self.topic = self._choose(topic)
             self._look()
-            self._others = {
-                name: joints_of(message for _, message in islice(self._messages(name), _MESSAGES_FOR_JOINTS))
-                for name in self._topics
-                if name != self.topic
-            }
+            self._others = {name: self._joints(name) for name in self._topics if name != self.topic}
             self._wrenches = sorted({item.topic for item in self._reader.connections
                                      if item.msgtype == _WRENCH_TYPE and item.msgcount})
             self._vectors = {topic: self._first_vector(topic) for topic in self._kinds}
@@ -155,9 +152,13 @@ class Bag(Source):
         order = np.argsort(times, kind="stable")
         return np.array(times, dtype=float)[order], np.array(values, dtype=float).reshape(-1, 6)[order]
 
+    def _joints(self, topic: str) -> tuple[dict[str, tuple[str, ...]], int, int]:
+        """Return the joints in the first messages of a topic, and the numbers of stamped and of all of these."""
+        return joints_of(message for _, message in islice(self._messages(topic), _MESSAGES_FOR_JOINTS))
+
     def _look(self) -> None:
         """Determine the joints and signals in the messages, and whether the messages have time stamps."""
-        found, stamped, looked = joints_of(message for _, message in islice(self._messages(), _MESSAGES_FOR_JOINTS))
+        found, stamped, looked = self._joints(self.topic)
         if not looked:
             raise RecordingError(f"{self.path}: topic {self.topic} contains no messages")
         self._found = found
@@ -315,3 +316,23 @@ def limit_unpacking(path: Path) -> None:
     ros1.decompressors.update({"bz2": bounded(bz2.BZ2Decompressor), "lz4": make_lz4})
     mcap.DECOMPRESSORS.update({"lz4": make_lz4, "zstd": make_zstd})
     ros2.zstd = SimpleNamespace(open=opened, decompress=make_zstd)
+
+
+def check_contained(path: Path) -> None:
+    """Refuse an HDF5, MATLAB 7.3 or bag file with data in other files; readers report damaged files."""
+    if path.is_dir():
+        check_bag(path)
+        return
+    try:
+        import h5py
+    except ImportError:  # without the package, such a file is not read either
+        return
+    if not path.is_file() or not h5py.is_hdf5(path):
+        return
+    try:
+        with h5py.File(path, "r") as file:
+            datasets_of(h5py, file, path)
+    except RecordingError:
+        raise
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError):
+        return  # damaged: its reader reports that

@@ -225,9 +225,9 @@ def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None
 
 def _opened(path: Path, start: bytes, rules: ReadingRules, width: int | None) -> Source:
     """Return the source of a table, a bag or a flat file that begins with `start`."""
-    from dynid.recording import parquet, rosbag, tabular
+    from dynid.recording import lerobot, rosbag, tabular
     if width is None and start.startswith(b"PAR1"):
-        return parquet.Parquet(path)
+        return lerobot.Parquet(path)
     if width is None and start.startswith((b"#ROSBAG", b"\x89MCAP", b"SQLite format 3")):
         return rosbag.Bag(path, rules.main_topic)
     text = tabular.Text(path, rules.delimiter, rules.decimal, rules.header, rules.skip)

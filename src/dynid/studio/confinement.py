@@ -108,7 +108,7 @@ class Confinement:
 
     def check_files(self, names: Iterable[str]) -> None:
         """Raise if a file of any name refers to another file, which libraries would open without a check."""
-        from dynid.recording.contained import check_contained  # imported here, because it loads arrays
+        from dynid.recording.rosbag import check_contained  # imported here, because it loads arrays
         for name in names:
             path = self.folder / name
             try:

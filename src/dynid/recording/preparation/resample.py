@@ -81,10 +81,9 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
                              f"{1 / typical:.4g} Hz; remove 'rate' and use 'thin' or 'decimate' to reduce the "
                              "number of rows", code="grid-too-coarse")
     if rate is not None and rate > _MAX_REFINEMENT / typical:
-        raise RecordingError(
-            f"{recording.source}: a grid of {rate:g} Hz is more than {_MAX_REFINEMENT} times finer than the log's own "
-            f"{1 / typical:.4g} Hz and would contain no additional information; give a lower 'rate'"
-        )
+        raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is more than {_MAX_REFINEMENT} times finer "
+                             f"than the log's own {1 / typical:.4g} Hz and would contain no additional information; "
+                             "give a lower 'rate'")
     fresh = {name: np.ones(len(t), dtype=bool) for name in ("q", "tau", "dq")}
     if stuck:
         for name in fresh:
