@@ -15,7 +15,7 @@ from dynid.estimate import Estimate
 from dynid.recording import Recording
 from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose
-from dynid.runs.estimation import estimate_of_run
+from dynid.runs.identification import estimate_of_run
 from dynid.runs.loading import loaded_problem
 from dynid.runs.settings import RunSettings
 

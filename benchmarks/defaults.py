@@ -26,7 +26,7 @@ from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose, choose_friction_step
-from dynid.runs.estimation import estimate_of_run
+from dynid.runs.identification import estimate_of_run
 from dynid.runs.loading import LoadedProblem, loaded_problem
 from dynid.runs.settings import RunSettings
 

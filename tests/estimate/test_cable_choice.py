@@ -15,7 +15,7 @@ from dynid.estimate.linear import joint_weights
 from dynid.recording import Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.runs.choices import choose
-from dynid.runs.estimation import estimate_of_run
+from dynid.runs.identification import estimate_of_run
 from dynid.runs.loading import LoadedProblem, loaded_problem
 from dynid.runs.settings import RunSettings
 

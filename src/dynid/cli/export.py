@@ -14,8 +14,7 @@ from dynid.errors import DynidError
 
 if TYPE_CHECKING:
     from dynid.estimate.simulators.exports import Exported
-    from dynid.runs.actuator_files import DrawnActuators
-    from dynid.runs.simulator_files import DrawnFiles
+    from dynid.runs.simulator_files import DrawnActuators, DrawnFiles
 
 MAX_DRAW_FILES_PRINTED = 4  # largest number of printed paths of draws
 
@@ -65,8 +64,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Write an identified robot for a simulator, or models drawn from its uncertainty."""
-    from dynid.runs.actuator_files import ExportOptions
-    from dynid.runs.simulator_files import draw_result, export_result, output_paths
+    from dynid.runs.simulator_files import ExportOptions, draw_result, export_result, output_paths
 
     if target is None and not draws:
         raise DynidError(f"--for is missing: give one of {', '.join(SimulatorTarget)}, or draw models with --draws N",
@@ -75,7 +73,7 @@ def command(
         raise DynidError(f"--draws must be above 0, got {draws}", code="out-of-range")
     options = ExportOptions("" if target is None else target.value, drives, source, with_payload,
                             isaaclab_friction.value)
-    refuse_to_replace(output_paths(output, options.target, draws), force)
+    refuse_to_replace(output_paths(output, draws), force)
     with show_progress("export") as progress:
         if draws:
             drawn = draw_result(result, output, draws, seed, options, spread=spread, trust=trust, progress=progress)

@@ -38,7 +38,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "fleet": ("dynid.fleet.result:FleetResult+",),
     "generate": ("dynid.runs.code_files:code_facts",),
     "export": ("dynid.estimate.simulators.exports:Exported", "dynid.runs.simulator_files:DrawnFiles",
-               "dynid.runs.actuator_files:DrawnActuators"),
+               "dynid.runs.simulator_files:DrawnActuators"),
     "ros2": ("dynid.runs.ros2_bridge:recording_facts+", "dynid.cli.ros2:OUTPUT"),
     "methods": ("dynid.cli.methods:OUTPUT",),
     "presets": ("dynid.cli.presets:OUTPUT",),

@@ -163,7 +163,7 @@ def _better_motion(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     """Return the command that designs a better motion, if some parameters need one."""
     from rich.text import Text
 
-    from dynid.runs.improvement import improve_command
+    from dynid.runs.remedies import improve_command
     from dynid.validate.conclusion import ONE_WAY
 
     if not result.verdict.excitation.missing:

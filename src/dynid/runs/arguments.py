@@ -82,7 +82,7 @@ def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
     """Return the settings of a result for other logs: with their own [log] table, without the result's time window.
 
-    given: overriding settings, see `merged`. A table "log" replaces that of the result unless it is only a window.
+    given: overriding settings, see `merged`. A table "log" replaces that of the result unless it is only a time window.
     """
     given = dict(given)
     log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}

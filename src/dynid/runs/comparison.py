@@ -6,11 +6,10 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from dynid.datasets.log_fold import LogFacts
-from dynid.errors import DynidError, ModelError, NotPossibleError, RecordingError
+from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate, identify
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
@@ -18,13 +17,12 @@ from dynid.output_fields import map_of, output_fields, record
 from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
-from dynid.regression import Regression
 from dynid.report import ReportData
-from dynid.runs.arguments import WINDOW
+from dynid.runs.arguments import settings_for_other_logs
 from dynid.runs.identification import Run, judge, own_logs, simulated
 from dynid.runs.loading import Resting, load_problem, prepared
 from dynid.runs.models import make_robot
-from dynid.runs.results import REGRESSION, load
+from dynid.runs.results import load, load_regression
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 from dynid.validate.comparison import EstimateComparison
@@ -172,26 +170,14 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
     (a, settings), (b, _) = load(folder_a, trust=trust), load(folder_b, trust=trust)
     samples: list[Samples] = []
     if logs:
-        given = {key: value for key, value in (log or {}).items() if value is not None}
-        window = {key: given.pop(key) for key in WINDOW if key in given}
-        rules = given or {key: value for key, value in settings.log.items() if key not in WINDOW}
-        settings = RunSettings.of(settings.model_dump() | {"log": {**rules, **window}}, folder_a, trust=trust)
-        resting: list[Resting] = []
+        settings, resting = settings_for_other_logs(settings, {"log": log}, folder_a), list[Resting]()
         samples = [one for _, one in prepared(logs, settings, make_robot(settings),
                                               Preparation.of(settings.prepare).elsewhere(), progress, resting)]
         if not samples:
             raise resting[0].problem
     progress("comparing")
-    found = compare_estimates(a, b, samples, (_fold(folder_a, a), _fold(folder_b, b)))
+    found = compare_estimates(a, b, samples, (load_regression(folder_a, a), load_regression(folder_b, b)))
     if not found.names and not found.torques:
         raise DynidError(f"{folder_a} and {folder_b} have no parameter in common; give a log on which their torques "
                          "can be compared")
     return ComparedResults(folder_a, folder_b, found)
-
-
-def _fold(folder: str, estimate: Estimate) -> Regression | None:
-    """Return the compressed regression in a result folder; None if it was compressed for another model."""
-    try:
-        return Regression.load(Path(folder) / REGRESSION, estimate.model)
-    except (ModelError, RecordingError):
-        return None

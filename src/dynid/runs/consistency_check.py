@@ -65,13 +65,8 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
     base = base_parameters(model, priority=_MASS_FIRST if mass_first else None, by=by)
     base, *_ = base.given(fixed_inertia_values(model))
     return {
-        "robot": robot.name,
-        "source": robot.source,
-        "warnings": list(robot.warnings),
-        "dof": robot.dof,
-        "gravity": [float(g) for g in robot.gravity],
-        "base": robot.base,
-        "joints": _joints(robot),
+        "robot": robot.name, "source": robot.source, "warnings": list(robot.warnings), "dof": robot.dof,
+        "gravity": [float(g) for g in robot.gravity], "base": robot.base, "joints": _joints(robot),
         "mimic_joints": [] if robot.followers is None else [
             {"name": name, **mimic._asdict()} for name, mimic in robot.followers.mimics.items()],
         "closures": _closures(robot),
@@ -80,18 +75,12 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
         "driven_joints": list(robot.driven or robot.joint_names),
         "links_with_fixed_inertia": list(links_with_fixed_inertia(robot)),
         "locked_joints": dict(robot.locked),
-        "parameters": [
-            {"name": one.name, "unit": one.unit, "of": one.part, "value": one.nominal, "seen": seen}
-            for one, seen in zip(model.parameters, how_seen(base), strict=True)
-        ],
+        "parameters": [{"name": one.name, "unit": one.unit, "of": one.part, "value": one.nominal, "seen": seen}
+                       for one, seen in zip(model.parameters, how_seen(base), strict=True)],
         "base_count": len(base),
         "base_parameters": [{"name": name, "expression": expression}
                             for name, expression in zip(base.names, base.expressions, strict=True)],
-        "inertia_problems": [
-            {"link": problem.link, "kind": problem.kind, "message": problem.message, "violation": problem.violation}
-            for problem in inertia_problems(robot)
-        ],
-    }
+        "inertia_problems": [dict(vars(problem)) for problem in inertia_problems(robot)]}
 
 
 Inspection = record("Inspection", inspect_robot, logs=list[LogFacts])
@@ -124,11 +113,8 @@ def how_seen(base: BaseParameters) -> list[str]:
     """Return whether torques determine each parameter individually ("alone"), "combined" with others, or "never"."""
     used = base.matrix != 0.0
     lone_rows = used.sum(axis=1) == 1
-    seen = []
-    for rows in used.T:
-        alone = rows.sum() == 1 and (rows & lone_rows).any()
-        seen.append("alone" if alone else "combined" if rows.any() else "never")
-    return seen
+    return ["alone" if rows.sum() == 1 and (rows & lone_rows).any() else "combined" if rows.any() else "never"
+            for rows in used.T]
 
 
 def inertia_sentences(facts: Mapping[str, Any]) -> list[str]:
@@ -249,9 +235,8 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
     again = None
     if reasons:
         again = test(consistency, values, base)
-        remarks.append("physically consistent links with the same torques exist: use --method "
-                       "pc-wls" if again.possible else
-                       "no links with these torques satisfy these conditions")
+        remarks.append("physically consistent links with the same torques exist: use --method pc-wls"
+                       if again.possible else "no links with these torques satisfy these conditions")
     return Check(source, model.robot.name, not reasons, tuple(reasons), tuple(remarks), True, again)
 
 

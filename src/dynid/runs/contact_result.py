@@ -124,12 +124,9 @@ def _raw(logs: Any) -> list[Recording]:
 
 def contact_files(logs: int) -> dict[str, str]:
     """Return the names of the result files for a given number of logs, by kind."""
-    files = {"contacts": CONTACTS_FILE}
-    for k in range(logs):
-        more = _numbered(k)
-        files[f"wrench{more}"] = SERIES_FILE.replace(".", f"{more}.")
-        files[f"report{more}"] = REPORT.replace(".", f"{more}.")
-    return files
+    return {"contacts": CONTACTS_FILE} | {f"{kind}{_numbered(k)}": name.replace(".", f"{_numbered(k)}.")
+                                          for k in range(logs)
+                                          for kind, name in (("wrench", SERIES_FILE), ("report", REPORT))}
 
 
 def _numbered(log: int) -> str:

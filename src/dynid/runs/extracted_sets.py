@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import DynidError, ModelError, RecordingError
+from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.extraction import BaseValues, Extraction, ExtractionOptions, extract
 from dynid.extraction.procedure import LOSSES, Loss
@@ -19,12 +19,12 @@ from dynid.files import free_paths, write_json
 from dynid.model import Model, make_terms, required_robot_model
 from dynid.output_fields import output_fields
 from dynid.progress import ProgressCallback, silent
-from dynid.regression import Regression, Stacked
+from dynid.regression import Stacked
 from dynid.report import write_page
 from dynid.report.pages.extraction import EXTRACTION, ExtractionData
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
-from dynid.runs.results import PARAMETERS, REGRESSION, load
+from dynid.runs.results import PARAMETERS, load, load_regression
 from dynid.validate import SetComparison, compare_sets
 
 FILES = {"sets": "extraction.json", "report": "report.html"}  # in the folder of extracted sets
@@ -85,11 +85,9 @@ def base_values_of(source: str | Path, table: str | Path | None = None, *, folde
 
 def _stacked(folder: Path, estimate: Estimate) -> Stacked:
     """Return all rows of a result's logs in one triangular factor."""
-    try:
-        regression = Regression.load(folder / REGRESSION, estimate.model)
-    except (ModelError, RecordingError):
-        raise DynidError(f"{folder} has no compressed regression that its model can read; use the two-step "
-                         "loss") from None
+    regression = load_regression(folder, estimate)
+    if regression is None:
+        raise DynidError(f"{folder} has no compressed regression that its model can read; use the two-step loss")
     weights = estimate.diagnostics.weights
     return regression.stack(None if weights is None else np.asarray(weights))
 

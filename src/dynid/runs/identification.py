@@ -13,7 +13,8 @@ import numpy as np
 from dynid.datasets import LogFacts
 from dynid.datasets.log_folds import Failure
 from dynid.errors import DynidError, ModelError, NotPossibleError, require_type
-from dynid.estimate import Essential, Estimate, Problem, essential
+from dynid.estimate import Essential, Estimate, Problem, essential, identify
+from dynid.estimate.cable_choice import CableFit, identify_with_cables
 from dynid.estimate.choice import AUTO
 from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.estimate.cutoff_choice import CutoffChoice
@@ -23,12 +24,11 @@ from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
 from dynid.estimate.whole_body import with_imu_errors
 from dynid.floating.whole_body import whole_bodies
-from dynid.model import LinearModel
+from dynid.model import Cable, LinearModel, required_robot_model
 from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording, Samples
 from dynid.robot import Robot
-from dynid.runs.estimation import estimate_of_run
-from dynid.runs.loading import LoadedProblem, Resting, control_law, load_problem, prepared
+from dynid.runs.loading import LoadedProblem, Resting, compressed, control_law, load_problem, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.settings import ModelSettings, RunSettings
 from dynid.validate import (
@@ -59,9 +59,11 @@ if TYPE_CHECKING:
     from dynid.estimate.loop_fit import ControllerFit
     from dynid.payloads.result import PayloadEstimate
 
-
 _INERTIA_POSTURES = 300  # postures of a log at which inertias are tested
 _ROWS_FOR_STEPS = 5000  # rows of a log above which simulating methods are not cross-validated, since it takes minutes
+_CABLE_NOTE = ("torques that depend on the position of a joint (cable) are part of the model: without them the data "
+               "contradict every physically consistent robot. Cables, hoses or torque sensors cause them; --friction "
+               "viscous,coulomb,offset leaves them out")
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,3 +303,44 @@ def with_earlier(loaded: LoadedProblem, earlier: Estimate) -> tuple[LoadedProble
     if cutoff is not None:  # its compressed data without the prior would be used again
         cutoff = replace(cutoff, folds=CutoffFolds.like(problem))
     return replace(loaded, problem=problem, cutoff=cutoff), weight
+
+
+def estimate_of_run(loaded: LoadedProblem) -> tuple[LoadedProblem, Estimate]:
+    """Return the estimate of a run, and its problem. If method and friction are chosen from the data, torques that
+    depend on position (cables) are tried too."""
+    settings, problem, dataset, friction = loaded.settings, loaded.problem, loaded.problem.dataset, loaded.friction
+    is_chosen = settings.method == AUTO and not settings.options and friction is not None
+    is_plain = not loaded.robot.has_free_base and problem.controller is None and problem.regression.prior is None
+    if not (is_chosen and is_plain) or friction is None or dataset is None:
+        return loaded, identify(problem, method=settings.method, **settings.options)
+    names = loaded.robot.joint_names
+
+    def with_cables(joints: Sequence[int]) -> Problem:
+        return compressed(_with_cables(settings, [names[j] for j in joints]), loaded.robot, dataset)
+
+    found = identify_with_cables(problem, with_cables)
+    if isinstance(found, Estimate):
+        return loaded, found
+    some = [names[j] for j in found.worths]
+    loaded = replace(loaded, problem=found.problem, settings=_with_cables(settings, some),
+                     friction=_chosen(friction, found, some), chosen_notes=(*loaded.chosen_notes, _CABLE_NOTE))
+    return loaded, found.estimate
+
+
+def _with_cables(settings: RunSettings, joints: Sequence[str]) -> RunSettings:
+    """Return the settings with position-dependent torques (cables) at some joints."""
+    model = settings.model
+    return settings.model_copy(update={"model": model.model_copy(update={"terms": (*model.terms, _table(joints))})})
+
+
+def _table(joints: Sequence[str]) -> dict[str, object]:
+    return {"kind": Cable.kind, "joints": list(joints)}
+
+
+def _chosen(friction: FrictionChoice, found: CableFit, joints: Sequence[str]) -> FrictionChoice:
+    """Return the choice of friction, extended by the chosen torques that depend on position."""
+    worths = dict(zip(joints, found.worths.values(), strict=True))
+    each = tuple(replace(one, taken=(*one.taken, worths[one.joint])) if one.joint in worths else one
+                 for one in friction.joints)
+    return replace(friction, joints=each, tables=(*friction.tables, _table(joints)),
+                   model=required_robot_model(found.problem.model, "the choice of friction"))

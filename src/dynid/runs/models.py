@@ -24,13 +24,10 @@ from dynid.runs.settings import FlexibleSettings, ModelSettings, RunSettings
 
 AUTO, NONE = "auto", "none"  # values of friction: chosen from the data, and none at all
 USUAL = ("viscous", "coulomb", "offset")
-_CHOSEN_FRICTION_NOTE = (
-    "no friction was specified, so it is chosen from the logs; specify it with --friction viscous,coulomb or "
-    "--friction none"
-)
-_DEFAULT_FRICTION_NOTE = (
-    "no friction was specified; viscous friction, Coulomb friction and an offset are used, because "
-)
+_CHOSEN_FRICTION_NOTE = ("no friction was specified, so it is chosen from the logs; specify it with --friction "
+                         "viscous,coulomb or --friction none")
+_DEFAULT_FRICTION_NOTE = ("no friction was specified; viscous friction, Coulomb friction and an offset are used, "
+                          "because ")
 
 
 def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robot:
@@ -78,8 +75,8 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
                              code="friction-none-and-others")
         wanted = wanted.model_copy(update={"friction": (), "own_terms": False})
     if AUTO in wanted.friction:
-        raise ModelError(f"friction '{AUTO}' is chosen from logs, but there are none", "specify the friction "
-                                                                                            "terms instead")
+        raise ModelError(f"friction '{AUTO}' is chosen from logs, but there are none",
+                         "specify the friction terms instead")
     if wanted.flexible is not None:
         return flexible_model(wanted, robot)
     own = wanted.own_terms
@@ -138,14 +135,13 @@ def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Sampl
         return *choose_friction(settings, robot, plain), ""
     if names_friction(settings, robot):
         return settings, None, ""
-    unnamed = with_usual_friction(settings)
     why = _not_chosen(settings, robot, samples)
     if not why:
         try:
             return *choose_friction(settings, robot, plain), _CHOSEN_FRICTION_NOTE
         except NotPossibleError as problem:
             why = problem.reason
-    return unnamed, None, _DEFAULT_FRICTION_NOTE + why
+    return with_usual_friction(settings), None, _DEFAULT_FRICTION_NOTE + why
 
 
 def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:

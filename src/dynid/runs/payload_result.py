@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, RecordingError, RobotError
+from dynid.errors import RobotError
 from dynid.estimate import Estimate
 from dynid.files import free_paths, write_json
 from dynid.output_fields import output_fields
@@ -32,7 +32,7 @@ from dynid.runs.drive_gains import with_own_gains
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.logs import LogEntry
 from dynid.runs.models import make_robot
-from dynid.runs.results import REGRESSION, load
+from dynid.runs.results import load, load_regression
 
 AnyPayloadMethod = PayloadMethod | Literal["sensor", "both"]
 METHODS: tuple[AnyPayloadMethod, ...] = (*PAYLOAD_METHODS, "sensor", "both")
@@ -94,14 +94,15 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
                          "on it", f"use --method {' or '.join(_FREE_BASE_METHODS)}", code="free-base-unsupported")
     if options.frame is not None:
         robot.frame(options.frame)  # raises for an unknown frame before any log is read
-    regression = _fold(Path(folder), estimate)
+    data: Regression | list[Samples] | None = load_regression(folder, estimate)
+    if isinstance(data, Regression) and data.dof != estimate.model.dof:
+        data = None
     settings = settings_for_other_logs(settings, given or {}, str(folder))
     chosen, resting = Preparation.of(settings.prepare).elsewhere(), list[Resting]()
     samples = [with_own_gains(recording, one, settings)
                for recording, one in prepared(logs, settings, robot, chosen, progress, resting)]
     if not samples:
         raise resting[0].problem
-    data: Regression | list[Samples] | None = regression
     if options.method == "same-motion":
         names = options.unloaded or settings.unloaded
         data = [one for _, one in prepared(names, settings, robot, chosen, progress)]
@@ -141,15 +142,6 @@ def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: R
     if method != "both":
         return by_torques
     return fused(by_torques, sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0])
-
-
-def _fold(folder: Path, estimate: Estimate) -> Regression | None:
-    """Return the compressed regression in a result folder; None if it was compressed for another model."""
-    try:
-        found = Regression.load(folder / REGRESSION, estimate.model)
-    except (ModelError, RecordingError):
-        return None
-    return found if found.dof == estimate.model.dof else None
 
 
 def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:

@@ -1,9 +1,10 @@
-"""Command-line options that correct or test a finding."""
+"""Command-line options that correct or test a finding, and the command that designs a better motion."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,8 @@ from dynid.validate.thresholds import UNIT_SPREAD
 
 if TYPE_CHECKING:
     from dynid.runs.identification import Run
+
+MOTION = "motion.csv"  # file that the command writes
 
 
 def remedy(finding: Finding, run: Run) -> str:
@@ -131,3 +134,8 @@ REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
     "residual-follows-offset": lambda finding, run: "--friction viscous,coulomb,offset",
     "residual-follows-acceleration": lambda finding, run: "--rotor",
     "residual-outliers": lambda finding, run: "--method irls"}
+
+
+def improve_command(robot: str, folder: str | Path) -> str:
+    """Return the `dynid excite` command that designs a better motion for a robot and the folder of its result."""
+    return shlex.join(["dynid", "excite", robot, "--improve", str(folder), "-o", MOTION])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.datasets.log_fold import LogFacts
-from dynid.errors import DynidError, ModelError
+from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.estimate.choice import Choice
 from dynid.estimate.chosen_friction import FrictionChoice
@@ -23,12 +23,13 @@ from dynid.findings import Note
 from dynid.model import robot_model
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite, plain
+from dynid.regression import Regression
 from dynid.report import ReportData, write_report
 from dynid.robot.write_urdf import plain_urdf
 from dynid.runs.identification import Run
-from dynid.runs.improvement import improve_command
 from dynid.runs.loading import control_law
 from dynid.runs.models import make_model
+from dynid.runs.remedies import improve_command
 from dynid.runs.result_folder import MANIFEST, new_result, owned, read_result
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
@@ -283,6 +284,14 @@ def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSetti
         raise DynidError(f"{folder} is a file, not the folder of a result", "give the folder that `dynid identify -o` "
                          "wrote", "no-result")
     return read_result(folder, lambda: _load(folder, trust))
+
+
+def load_regression(folder: str | Path, estimate: Estimate) -> Regression | None:
+    """Return the compressed regression in the folder of a result; None if there is none for the estimate's model."""
+    try:
+        return Regression.load(Path(folder) / REGRESSION, estimate.model)
+    except (ModelError, RecordingError):
+        return None
 
 
 def _load(folder: Path, trust: bool) -> tuple[Estimate, RunSettings]:

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import DynidError, ModelError, RecordingError
+import numpy as np
+
+from dynid.actuators.posterior import DEFAULT_SPREAD, ActuatorPosterior, draw_table
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.escape import csv_line
 from dynid.estimate import Estimate
-from dynid.estimate.draws.posterior import Draws, TorqueSpread, check_same_base, save_draws
-from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export
-from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for
-from dynid.files import try_folder
+from dynid.estimate.draws.posterior import Draws, TorqueSpread, save_draws
+from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export, export_joints, with_effort_limits
+from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for, with_drives
+from dynid.estimate.simulators.python_configs import IsaacFriction
+from dynid.files import read_small, toml_table, try_folder, write_whole
 from dynid.model import robot_model
 from dynid.output_fields import output_fields, record
 from dynid.progress import ProgressCallback, silent
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
-from dynid.regression import Regression
-from dynid.runs.actuator_files import (
-    TABLES,
-    DrawnActuators,
-    ExportOptions,
-    draw_actuators,
-    drive_tables,
-    export_actuators,
-    is_of_actuators,
-    source_file,
-)
+from dynid.runs.actuators import POSTERIOR, ActuatorSettings, actuator_robot
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
-from dynid.runs.results import REGRESSION, load
+from dynid.runs.results import load, load_regression
 from dynid.runs.settings import RunSettings
 
 _SPREAD = record("TorqueSpread", matches=bool, ratio=dict[str, float])
+TABLES = ("draws.npz", "draws.csv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +69,9 @@ class DrawnFiles:
                 "notes": list(found.sentences)}
 
 
-def output_paths(output: Path, target: str, draws: int) -> tuple[Path, ...]:
+def output_paths(output: Path, draws: int) -> tuple[Path, ...]:
     """Return the files that an export writes first, to check them early; output: a file, or with draws a folder."""
-    if draws:
-        return tuple(output / name for name in TABLES)
-    return (output,)
+    return tuple(output / name for name in TABLES) if draws else (output,)
 
 
 def export_result(folder: str | Path, output: Path, options: ExportOptions, *, trust: bool = False,
@@ -107,7 +103,9 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     estimate, settings = load(folder, trust=trust)
     try_folder(output)
     progress(f"drawing {count} models")
-    regression = _regression(Path(folder), estimate)
+    regression = load_regression(folder, estimate)
+    if regression is not None and regression.base.expressions != estimate.base.expressions:
+        regression = None
     draws = estimate.draws(count, seed, spread=spread, regression=regression)
     samples, _ = _samples(estimate, settings, options, progress)
     motion = motion_for(estimate, samples) if robot_model(estimate.model) is not None else None
@@ -124,16 +122,6 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     return DrawnFiles(draws, None if regression is None else draws.torque_spread(regression), tuple(paths))
 
 
-def _regression(folder: Path, estimate: Estimate) -> Regression | None:
-    """Return the compressed regression of the result; None if it has other parameters than the estimate."""
-    try:
-        regression = Regression.load(folder / REGRESSION, estimate.model)
-        check_same_base(estimate, regression)
-    except (ModelError, RecordingError):
-        return None
-    return regression
-
-
 def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, progress: ProgressCallback
              ) -> tuple[Sequence[Samples], tuple[str, ...]]:
     """Return the logs of the result, read only if friction has to be approximated, and a note if that fails."""
@@ -148,3 +136,151 @@ def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, 
     except (DynidError, OSError) as problem:
         return (), (f"friction is approximated at random states within the joint limits, because the logs of the "
                     f"result cannot be read ({problem})",)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnActuators:
+    """Actuators drawn from the posterior of a result of `dynid actuators`, and the written files.
+
+    Attributes:
+        posterior: distribution from which they are drawn.
+        values: (draws, unknowns).
+        seed, spread: random seed, and relative spread of undetermined parameters.
+        paths: tables, then one file per draw for the target.
+    """
+
+    posterior: ActuatorPosterior
+    values: Array
+    seed: int
+    spread: float
+    paths: tuple[Path, ...]
+
+    @property
+    def std_ratio(self) -> tuple[float, float]:
+        """Smallest and largest ratio of the draws' standard deviation to the stated one, of determined unknowns."""
+        wanted = np.sqrt(np.diag(self.posterior.drawn_covariance(self.spread)))
+        used = self.posterior.identified & (wanted > 0.0)
+        if not used.any() or len(self.values) < 2:
+            return 1.0, 1.0
+        ratio = np.std(self.values, axis=0, ddof=1)[used] / wanted[used]
+        return float(ratio.min()), float(ratio.max())
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Sentences on how the draws were made, and whether their spread agrees with the standard errors."""
+        low, high = self.std_ratio
+        open_ = int((~self.posterior.identified).sum())
+        return (f"{len(self.values)} draws of {len(self.posterior.names)} parameters, all inside their bounds. "
+                f"Determined parameters scatter by {low:.2f} to {high:.2f} times their standard errors; bounds "
+                "exclude negative values.",
+                f"{open_} parameters that the data do not determine vary by {100 * self.spread:g} % about the "
+                "estimate.")
+
+    @output_fields(draws=int, seed=int, spread=float, std_ratio=list[float], files=list[str], notes=list[str])
+    def to_dict(self) -> dict[str, Any]:
+        """Return the drawn actuators as plain data for JSON."""
+        return {"draws": len(self.values), "seed": self.seed, "spread": self.spread, "std_ratio": list(self.std_ratio),
+                "files": [str(path) for path in self.paths], "notes": [*self.sentences, *self.posterior.notes]}
+
+
+def is_of_actuators(folder: str | Path) -> bool:
+    """Whether a folder holds a result of `dynid actuators`."""
+    return (Path(folder) / POSTERIOR).is_file()
+
+
+def export_actuators(folder: str | Path, output: Path, options: ExportOptions) -> Exported:
+    """Write the actuators of a result for a simulator, with the nominal links of their robot."""
+    posterior, settings = _actuators(folder)
+    return _export(posterior, settings, output, options, posterior.values)
+
+
+def _actuators(folder: str | Path) -> tuple[ActuatorPosterior, ActuatorSettings]:
+    """Return posterior and settings of a result of `dynid actuators`, with paths relative to the working folder."""
+    path = Path(folder) / POSTERIOR
+    posterior, table = ActuatorPosterior.load(path)
+    return posterior, ActuatorSettings.of(table, str(path)).moved(Path(folder), Path())
+
+
+def _export(posterior: ActuatorPosterior, settings: ActuatorSettings, output: Path, options: ExportOptions,
+            x: Array) -> Exported:
+    """Write actuators with the nominal links of their robot. x: values (unknowns,) of the unknowns."""
+    robot = actuator_robot(settings)
+    if robot.joint_names != posterior.joints:
+        raise DynidError(f"{settings.robot} has joints {', '.join(robot.joint_names)}, and the result has "
+                         f"{', '.join(posterior.joints)}", "export with the file that was identified", "other-joints")
+    joints, losses = posterior.simulated(x)
+    joints = with_drives(with_effort_limits(joints, robot), drive_tables(options.drives))
+    inertias, scales = robot.inertias.copy(), posterior.link_scales(x)
+    inertias[:robot.dof] *= scales[:, None]
+    return export_joints(robot, inertias, joints, losses, output, options.target,
+                         source=source_file(options, settings.robot), notes=posterior.notes,
+                         has_identified_links=bool(np.any(scales != 1.0)), isaaclab_friction=options.isaaclab_friction)
+
+
+def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, options: ExportOptions,
+                   spread: float | None, progress: ProgressCallback) -> DrawnActuators:
+    """Write actuators drawn from the posterior of a result into a folder: two tables, and with a target one file each.
+    """
+    posterior, settings = _actuators(folder)
+    try_folder(output)
+    progress(f"drawing {count} sets of actuators")
+    share = DEFAULT_SPREAD if spread is None else spread
+    values = posterior.draws(count, seed, spread=share)
+    table = draw_table(posterior, values)
+    paths = [output / name for name in TABLES]
+    with write_whole(paths[0], "wb") as file:
+        np.savez_compressed(file, **table)
+    with write_whole(paths[1]) as file:
+        file.write(csv_line(table["names"].tolist()))
+        for row in values:
+            file.write(csv_line([repr(float(value)) for value in row]))
+    if options.target:
+        width = len(str(count))
+        for k, x in enumerate(values):
+            progress(f"writing model {k + 1} of {count}")
+            path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
+            paths += _export(posterior, settings, path, options, x).paths
+    return DrawnActuators(posterior, values, seed, share, tuple(paths))
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Options for exporting a result to a simulator.
+
+    Attributes:
+        target: one of `dynid.estimate.simulators.exports.TARGETS`, or empty for tables of draws alone.
+        drives: TOML file with a table per joint, or None.
+        source: URDF or MJCF to write into, or None for the one of the result.
+        with_payload: add the payload to the link that carries it.
+        isaaclab_friction: "torque" or "coefficient".
+    """
+
+    target: str = ""
+    drives: Path | None = None
+    source: Path | None = None
+    with_payload: bool = False
+    isaaclab_friction: IsaacFriction = "torque"
+
+
+def source_file(options: ExportOptions, robot_file: str) -> Path | None:
+    """Return the file to write into: the given one, or the MJCF of the result for an MJCF target."""
+    robot = Path(robot_file)
+    is_mjcf = options.target in ("mjcf", "mjlab") and robot.suffix in (".xml", ".mjcf") and robot.is_file()
+    return options.source or (robot if is_mjcf else None)
+
+
+def drive_tables(path: Path | None) -> Mapping[str, Any]:
+    """Return the drive settings of each joint from a TOML file."""
+    if path is None:
+        return {}
+    try:
+        table = toml_table(read_small(path).decode("utf-8"))
+    except OSError as problem:
+        raise DynidError(f"{path} cannot be read: {problem.strerror or problem}", code="unreadable-drives") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise DynidError(f"{path} is not TOML: {problem}", code="unreadable-drives") from None
+    for joint, values in table.items():
+        if not isinstance(values, dict):
+            raise DynidError(f"{path}: '{joint}' is not a table of values, such as [{joint}] with stiffness = 100.0",
+                             code="unreadable-drives")
+    return table

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from dynid.errors import DynidError
 from dynid.excitation import (
-    ExcitingMotion,
     Limits,
     Measurement,
     Trajectory,
@@ -82,10 +81,6 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
     limits, assumed = with_accelerations(limits)
     model = terms_model(robot, request.friction, request.rotor)
     measurement = Measurement(request.rate, noise_of(request.noise, robot.dof))
-
-    def assessed(trajectory: Trajectory) -> ExcitingMotion:
-        return assess(model, trajectory, limits, measurement=measurement, seed=request.seed)
-
     progress("generating the motion")
     posture_note: tuple[str, ...] = ()
     if request.kind == "null-space":
@@ -98,14 +93,13 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
         progress("checking the best motion with the tool fixed")
         found = assess_best(model, draws, limits, measurement=measurement, seed=request.seed)
     else:
-        found = assessed(_trajectory(request, limits))
-    slower = found.trajectory.duration
+        found = assess(model, _trajectory(request, limits), limits, measurement=measurement, seed=request.seed)
     data = data_of(robot, found, request.noise is not None, request.command)
     notes = (*found.report.unchecked, *space_notes(limits, robot), *data.notes, *margin_note, *posture_note,
              *((f"no acceleration limit is given for {', '.join(assumed)}: top speed within 0.3 "
                 "s is assumed; give others with --limits",) if assumed else ()),
-             *((f"the motion was slowed down to {slower:.4g} s to respect its limits",) if hasattr(
-                 found.trajectory, "stretch") else ()))
+             *((f"the motion was slowed down to {found.trajectory.duration:.4g} s to respect its limits",)
+               if hasattr(found.trajectory, "stretch") else ()))
     return replace(data, notes=notes)
 
 

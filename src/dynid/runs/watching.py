@@ -25,7 +25,7 @@ from dynid.recording.mapping import per_joint
 from dynid.report import write_page
 from dynid.report.pages.stream import STREAM, Shown, StreamData
 from dynid.robot import Robot
-from dynid.runs.arguments import WINDOW
+from dynid.runs.arguments import settings_for_other_logs
 from dynid.runs.live_model import CHOSEN, LiveModel, LiveOptions, prior_from
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_robot
@@ -246,8 +246,7 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
     if options.record is not None or options.prior is not None:
         raise DynidError("--record and --prior apply to the estimation of parameters, not of a payload")
     estimate, settings = load(result, trust=options.trust)
-    rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
-    settings = RunSettings.of(settings.model_dump() | {"log": rules}, result, trust=options.trust)
+    settings = settings_for_other_logs(settings, {"log": log}, result)
     robot = make_robot(settings)
     own = settings.prepare.get("cutoff")
     cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)
