@@ -61,6 +61,10 @@ def vector_of(value: Any, length: int, what: str) -> Array:
     return np.array(value, dtype=float)
 
 
+def number_of(value: Any, what: str) -> float:
+    return float(vector_of([value], 1, what)[0])
+
+
 def pose_of(value: Any, unit: float, what: str) -> Array:
     if not isinstance(value, dict):
         return checked(value, what)
@@ -79,7 +83,7 @@ def inertia_of(value: Any, what: str) -> Array:
     if keys not in ({"mass", "com", "about_com"}, {"mass", "com", "about_frame"}):
         raise RobotError(f"{what} must have the keys mass, com, about_com, or mass, com, about_frame, "
                          f"or the ten numbers {', '.join(ten.NAMES)}; it has {', '.join(value) if keys else value!r}")
-    mass = vector_of([value["mass"]], 1, f"mass of {what}")[0]
+    mass = number_of(value["mass"], f"mass of {what}")
     com = vector_of(value["com"], 3, f"com of {what}")
     if "about_com" in keys:
         return ten.from_central(mass, com, ten.symmetric(vector_of(value["about_com"], 6, f"about_com of {what}")))
@@ -95,7 +99,7 @@ def terms_of(terms: Any, file: str) -> list[dict[str, Any]]:
 def values_of(values: Any, file: str) -> dict[str, float]:
     if not isinstance(values, dict):
         raise RobotError(f"robot file '{file}': [values] must be a table of parameter names and numbers")
-    return {name: float(vector_of([value], 1, f"value '{name}' in robot file '{file}'")[0])
+    return {name: number_of(value, f"value '{name}' in robot file '{file}'")
             for name, value in values.items()}
 
 

@@ -27,7 +27,7 @@ from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.free_base import BASE_ROWS, ROOT, base_warnings, free_bodies, free_joints
 from dynid.robot.mjcf_loops import Spot, close_loops
-from dynid.robot.mjcf_text import MAX_XML_DEPTH, ElementPose, MjcfText, geoms_inertia, unique_name
+from dynid.robot.mjcf_text import MAX_XML_DEPTH, ORIENTATIONS, ElementPose, MjcfText, geoms_inertia, unique_name
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
 from dynid.robot.urdf_text import MUJOCO_INFINITY, parse_xml
@@ -247,7 +247,7 @@ class _Tree:
         pose = found[0].frame @ text.pose(attributes, what)
         mass = text.numbers(attributes, "mass", 1, what)[0]
         if "fullinertia" in attributes:
-            if "diaginertia" in attributes or set(attributes) & {"quat", "axisangle", "xyaxes", "zaxis", "euler"}:
+            if "diaginertia" in attributes or set(attributes) & set(ORIENTATIONS):
                 raise text.error(f"{what} has both fullinertia and diaginertia or an orientation; remove one of them")
             xx, yy, zz, xy, xz, yz = text.numbers(attributes, "fullinertia", 6, what)
             matrix = ten.symmetric([xx, xy, xz, yy, yz, zz])

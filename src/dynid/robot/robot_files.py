@@ -58,19 +58,8 @@ import numpy as np
 from dynid.errors import RobotError, did_you_mean, require_type
 from dynid.files import read_small, toml_table
 from dynid.plugins import load_plugin, plugin_names
+from dynid.robot import fields
 from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, TableOptions, from_dh, from_mdh
-from dynid.robot.fields import (
-    angle_of,
-    angle_unit,
-    inertia_of,
-    known_keys,
-    limits_of,
-    pose_of,
-    terms_of,
-    text_of,
-    values_of,
-    vector_of,
-)
 from dynid.robot.pose import exact_angle, rounded_warnings
 from dynid.robot.robot import Body, Robot, Symmetry, checked_sizes
 
@@ -179,14 +168,14 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     if convention in ("tree", "urdf"):
         from dynid.robot.tree_file import robot_of_tree
         return rooted(robot_of_tree(table, file, default_name, folder), table, file)
-    known_keys(table, _TOP_KEYS, f"robot file '{file}'")
+    fields.known_keys(table, _TOP_KEYS, f"robot file '{file}'")
     if convention not in ("dh", "mdh"):
         raise RobotError(f"robot file '{file}' must set convention = \"dh\", \"mdh\", \"tree\" or \"urdf\", got "
                          f"{convention!r}", code="wrong-setting")
     if notation not in ("khalil", "craig") or ("notation" in table and convention == "dh"):
         raise RobotError(f"robot file '{file}' has notation {notation!r}; only a modified DH table has a notation, "
                          '"khalil" or "craig"')
-    unit = angle_unit(table, file)
+    unit = fields.angle_unit(table, file)
     joints = table.get("joint")
     if not isinstance(joints, list) or not joints or not all(isinstance(row, dict) for row in joints):
         raise RobotError(f"robot file '{file}' has no [[joint]] tables; it needs one for each joint", code="no-joint")
@@ -197,27 +186,29 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     limits: dict[str, list[float]] = {which: [] for which in LIMITS}
     for i, joint in enumerate(joints, 1):
         where = f"[[joint]] {i} of robot file '{file}'"
-        known_keys(joint, (*keys, *_JOINT_KEYS), where)
+        fields.known_keys(joint, (*keys, *_JOINT_KEYS), where)
         row = {key: joint[key] for key in (*keys, "kind") if key in joint}
-        printed = {key: angle_of(row[key], unit, f"'{key}' in {where}") for key in ("alpha", "theta") if key in row}
+        printed = {key: fields.angle_of(row[key], unit, f"'{key}' in {where}")
+                   for key in ("alpha", "theta") if key in row}
         row.update({key: exact_angle(angle) for key, angle in printed.items()})
         rows.append(row)
-        names.append(text_of(joint.get("name", f"joint{i}"), f"'name' in {where}"))
+        names.append(fields.text_of(joint.get("name", f"joint{i}"), f"'name' in {where}"))
         rounded[names[-1]] = [abs(angle - row[key]) for key, angle in printed.items()]
-        links.append(text_of(joint.get("link", f"link{i}"), f"'link' in {where}"))
+        links.append(fields.text_of(joint.get("link", f"link{i}"), f"'link' in {where}"))
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused with the robot
-            inertias.append(inertia_of(joint["inertia"], f"the inertia in {where}") if "inertia" in joint else None)
-        for which, value in limits_of(joint, unit, where).items():
+            inertias.append(fields.inertia_of(joint["inertia"], f"the inertia in {where}")
+                            if "inertia" in joint else None)
+        for which, value in fields.limits_of(joint, unit, where).items():
             limits[which].append(value)
 
     options: TableOptions = {
-        "name": text_of(table.get("name", default_name), f"'name' in robot file '{file}'"),
+        "name": fields.text_of(table.get("name", default_name), f"'name' in robot file '{file}'"),
         "joints": names, "links": links, "inertias": inertias, "limits": limits,
-        "base": pose_of(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
-        "tool": pose_of(table["tool"], unit, f"'tool' in robot file '{file}'") if "tool" in table else None,
-        "gravity": table.get("gravity"), "terms": terms_of(table.get("terms", []), file),
-        "values": values_of(table.get("values", {}), file),
-        "source": text_of(table.get("source", file), f"'source' in robot file '{file}'")}
+        "base": fields.pose_of(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
+        "tool": fields.pose_of(table["tool"], unit, f"'tool' in robot file '{file}'") if "tool" in table else None,
+        "gravity": table.get("gravity"), "terms": fields.terms_of(table.get("terms", []), file),
+        "values": fields.values_of(table.get("values", {}), file),
+        "source": fields.text_of(table.get("source", file), f"'source' in robot file '{file}'")}
     try:
         robot = from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
         checked_sizes(robot)
@@ -225,7 +216,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         raise RobotError(f"robot file '{file}': {problem}", code=problem.code) from None
     carries = None
     if "payload" in table:
-        carries = float(vector_of([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])
+        carries = fields.number_of(table["payload"], f"'payload' in robot file '{file}'")
         if carries <= 0:
             raise RobotError(f"robot file '{file}': payload, the largest mass the robot may carry, must be above "
                              f"zero, got {carries:g} kg", code="bad-payload")
@@ -239,9 +230,9 @@ def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
         row = table["root"]
         if not isinstance(row, dict):
             raise RobotError(f"{where} must be a table such as {{link = \"trunk\", inertia = {{..}}}}, got {row!r}")
-        known_keys(row, ("link", "inertia"), where)
-        body = Body(text_of(row.get("link", "root"), f"'link' of {where}"),
-                    inertia_of(row["inertia"], f"the inertia of {where}") if "inertia" in row else None)
+        fields.known_keys(row, ("link", "inertia"), where)
+        body = Body(fields.text_of(row.get("link", "root"), f"'link' of {where}"),
+                    fields.inertia_of(row["inertia"], f"the inertia of {where}") if "inertia" in row else None)
         robot = replace(robot, root=body)
     if not isinstance(is_free := table.get("floating_base", False), bool):
         raise RobotError(f"'floating_base' in robot file '{file}' must be true or false, got {is_free!r}",
@@ -256,8 +247,8 @@ def _symmetry(row: Any, robot: Robot, file: str) -> Symmetry:
     if not isinstance(row, dict):
         raise RobotError(f"{where} must be a table such as {{pairs = {{left_thigh = \"right_thigh\"}}, std = 0.01}}, "
                          f"got {row!r}", code="bad-symmetry")
-    known_keys(row, ("pairs", "std"), where)
-    pairs, std = row.get("pairs"), float(vector_of([row.get("std", Symmetry.std)], 1, f"'std' in {where}")[0])
+    fields.known_keys(row, ("pairs", "std"), where)
+    pairs, std = row.get("pairs"), fields.number_of(row.get("std", Symmetry.std), f"'std' in {where}")
     if pairs is not None and (not isinstance(pairs, dict) or not all(isinstance(one, str) for one in pairs.values())):
         raise RobotError(f"'pairs' in {where} must name links, {{left_thigh = \"right_thigh\"}}, got {pairs!r}",
                          code="bad-symmetry")

@@ -48,10 +48,7 @@ from dynid.robot.robot import (
     checked_sizes,
     merged_inertia,
 )
-from dynid.robot.urdf_text import parse_urdf, reductions
-
-_SHAPE_SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
-                                      "sphere": ("radius",)}
+from dynid.robot.urdf_text import SHAPE_SIZES, parse_urdf, reductions
 
 
 def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
@@ -199,12 +196,10 @@ class _Reader:
         pose = self.origin(collision, f"<collision> of {where}")
         shapes = []
         for element in geometry:
-            if element.tag == "box":
-                size = self.attribute(element, "size", where, 3)
-            elif element.tag in _SHAPE_SIZES:
-                size = [self.attribute(element, key, where)[0] for key in _SHAPE_SIZES[element.tag]]
-            else:
+            if element.tag not in SHAPE_SIZES:
                 continue
+            count = 3 if element.tag == "box" else 1
+            size = [x for key in SHAPE_SIZES[element.tag] for x in self.attribute(element, key, where, count)]
             if min(size) < 0:
                 raise self.error(f"<{element.tag}> of {where} has a negative size")
             shapes.append(Shape(cast(ShapeKind, element.tag), tuple(size), pose, link))

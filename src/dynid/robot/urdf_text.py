@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 from xml.etree.ElementTree import Element, ParseError
 from xml.parsers import expat
 from xml.parsers.expat import ErrorString
@@ -19,6 +20,9 @@ from numpy.typing import ArrayLike
 from dynid.errors import RobotError
 from dynid.files import read_small
 
+# Attributes of the sizes of shapes in a URDF; a box has one of three numbers.
+SHAPE_SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"),
+               "capsule": ("radius", "length")}
 MUJOCO_INFINITY = 1e10  # MuJoCo's largest number, which means no limit
 _SIMPLE_TRANSMISSION = "simpletransmission"
 _VALUE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
@@ -137,10 +141,20 @@ class XmlElement:
 
 @dataclass(frozen=True)
 class XmlPage:
-    """The bytes of an XML file (UTF-8), and functions that write numbers into it."""
+    """The bytes of an XML file (UTF-8), and functions that write numbers into it.
+
+    before: text in front of the first element or declaration, white space or a byte order mark.
+    """
 
     data: bytes
     newline: bytes
+    before: str
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        at = max(text.find("<"), 0)
+        data = text[at:].encode()
+        return cls(data, b"\r\n" if b"\r\n" in data else b"\n", text[:at])
 
     def root(self) -> XmlElement:
         """The root with all elements, with tags as ElementTree names them."""
@@ -197,21 +211,26 @@ class XmlPage:
                 before = len(tag[:one.start()].rstrip())
                 yield element.start + before, element.start + one.end(), b""
 
-    def appended(self, element: XmlElement, made: bytes) -> Edit:
-        """Return the edit that adds text as the last child of an element, on its own line if the other children have
-        one."""
-        outer = self.space(element)
+    def prepended(self, element: XmlElement, made: bytes) -> Edit:
+        """Return the edit that adds text as the first child of an element."""
         if self.empty(element):
-            return element.opened - 2, element.opened, b">" + made + outer + f"</{element.tag}>".encode()
-        last = element.children[-1].end if element.children else element.opened
+            return (element.opened - 2, element.opened,
+                    b">" + made + self.space(element) + f"</{element.tag}>".encode())
+        return element.opened, element.opened, made
+
+    def appended(self, element: XmlElement, made: bytes) -> Edit:
+        """Return the edit that adds text as the last child of an element."""
+        if not element.children:
+            return self.prepended(element, made)
+        last = element.children[-1].end
         return last, last, made
 
-    def edited(self, edits: Iterable[Edit]) -> bytes:
-        """Return the bytes after some edits that do not overlap."""
+    def edited(self, edits: Iterable[Edit]) -> str:
+        """Return the text of the file after some edits that do not overlap."""
         data = self.data
         for start, end, new in sorted(edits, reverse=True):
             data = data[:start] + new + data[end:]
-        return data
+        return self.before + data.decode()
 
 
 def digits(*numbers: ArrayLike) -> str:

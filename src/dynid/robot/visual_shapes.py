@@ -15,7 +15,7 @@ from dynid.errors import RobotError
 from dynid.robot.mjcf_text import SIZE_COUNTS, ElementPose, MjcfText, placed_geom, unique_name
 from dynid.robot.pose import from_xyz_rpy
 from dynid.robot.robot import BASE, Robot
-from dynid.robot.urdf_text import parse_urdf, parse_xml
+from dynid.robot.urdf_text import SHAPE_SIZES, parse_urdf, parse_xml
 
 VisualKind = Literal["box", "cylinder", "capsule", "sphere", "ellipsoid", "mesh"]
 Color = tuple[float, float, float, float]
@@ -107,16 +107,12 @@ def _urdf_visual(visual: Element, link: str, body: int, pose: Array, named: Mapp
     if material is not None:
         color = _urdf_color(material) or named.get(material.get("name", ""), _DEFAULT_COLOR)
     shape = geometry[0]
-    sizes = {"box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radius", "length"),
-             "sphere": ("radius",)}
     if shape.tag == "mesh":
         scale, name = _floats(shape.get("scale", "1 1 1"), 3), shape.get("filename")
         return None if not name or scale is None else Visual(body, link, "mesh", scale, pose @ own, color, name)
-    if shape.tag not in sizes:
-        return None
-    size = _floats(" ".join(shape.get(key, "") for key in sizes[shape.tag]), 3 if shape.tag == "box" else
-                   len(sizes[shape.tag]))
-    return None if size is None else Visual(body, link, cast(VisualKind, shape.tag), size, pose @ own, color)
+    keys = SHAPE_SIZES.get(shape.tag, ())
+    size = _floats(" ".join(shape.get(key, "") for key in keys), 3 if shape.tag == "box" else len(keys))
+    return None if not size else Visual(body, link, cast(VisualKind, shape.tag), size, pose @ own, color)
 
 
 def _urdf_color(material: Element) -> Color | None:

@@ -238,7 +238,7 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
     page = _MjcfPage.of(text)
     root = page.root()
     edits: list[Edit] = []
-    bodies, joints = page.named(root, "body"), page.named(root, "joint")
+    bodies = page.named(root, "body")
     for body, row in zip(tree.bodies, numbers, strict=True):
         if body.virtual:
             continue
@@ -248,11 +248,10 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
             edits += page.inertial(_of(bodies, link, "body"), _ZERO_INERTIAL)
         if merged:
             add_note(f"the inertia of {', '.join(merged)}, fixed to '{body.name}', is part of that body now")
-    for name, attributes in values.items():
-        edits += page.set(_of(joints, name, "joint"), {key: digits(value) for key, value in attributes.items()})
+    edits += page.joints(root, values)
     edits += page.own_inertias(root, add_note)
     edits += page.actuators(root, actuators or {}, add_note)
-    return page.text_with(edits, text)
+    return page.edited(edits)
 
 
 def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
@@ -271,12 +270,7 @@ def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
     _check_one_file(text)
     page = _MjcfPage.of(text)
     root = page.root()
-    joints = page.named(root, "joint")
-    edits: list[Edit] = []
-    for name, attributes in values.items():
-        edits += page.set(_of(joints, name, "joint"), {key: digits(value) for key, value in attributes.items()})
-    edits += page.actuators(root, actuators or {}, add_note)
-    return page.text_with(edits, text)
+    return page.edited([*page.joints(root, values), *page.actuators(root, actuators or {}, add_note)])
 
 
 def _check_one_file(text: str) -> None:
@@ -302,15 +296,6 @@ def _full(row: Array, body: str) -> dict[str, str]:
 class _MjcfPage(XmlPage):
     """The bytes of an MJCF file, and functions that write numbers into it."""
 
-    @classmethod
-    def of(cls, text: str) -> _MjcfPage:
-        data = text[max(text.find("<"), 0):].encode()
-        return cls(data, b"\r\n" if b"\r\n" in data else b"\n")
-
-    def text_with(self, edits: Sequence[Edit], text: str) -> str:
-        """Return the text of the file with the edited XML, including any text before it."""
-        return text[:max(text.find("<"), 0)] + self.edited(edits).decode()
-
     def named(self, element: XmlElement, tag: str) -> dict[str, XmlElement]:
         """Return the elements of <worldbody> with a name, by name, at any depth."""
         found: dict[str, XmlElement] = {}
@@ -335,11 +320,13 @@ class _MjcfPage(XmlPage):
             return
         outer = self.space(body)
         inner = self.space(body.children[0]) if body.children else (outer + b"  " if outer else b"")
-        made = inner + _inertial(values).encode()
-        if self.empty(body):
-            yield body.opened - 2, body.opened, b">" + made + outer + b"</body>"
-        else:
-            yield body.opened, body.opened, made
+        yield self.prepended(body, inner + _inertial(values).encode())
+
+    def joints(self, root: XmlElement, values: Mapping[str, Mapping[str, float]]) -> Iterator[Edit]:
+        """Yield the edits that set attributes of joints, by joint."""
+        found = self.named(root, "joint")
+        for name, attributes in values.items():
+            yield from self.set(_of(found, name, "joint"), {key: digits(value) for key, value in attributes.items()})
 
     def own_inertias(self, root: XmlElement, add_note: Callable[[str], object]) -> Iterator[Edit]:
         """Yield the edits that stop the compiler from computing inertias from shapes, since the file now

@@ -77,17 +77,14 @@ def encoding_of(text: str | bytes) -> str:
 
 def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchecked: bool,
            add_note: Callable[[str], object]) -> str:
-    at = max(text.find("<"), 0)  # only white space or a byte order mark precedes it
-    before, text = text[:at], text[at:]
-    whole = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
+    page = _UrdfPage.of(text)
+    whole = read_urdf(text[len(page.before):])  # refuses DTDs and entities, so that plain expat is safe below
     if robot.has_free_base:
         whole = whole.with_free_base()
     own = whole.lock(robot.locked)
     _same_robot(own, robot)
     tree, rows = whole_tree(own, inertias)
     numbers = possible_inertias(tree, rows, unchecked=unchecked)
-    data = text.encode()
-    page = _UrdfPage(data, b"\r\n" if b"\r\n" in data else b"\n")
     root = page.root()
     links = {one.attributes["name"]: one for one in root.children if one.tag == "link"}
     joints = {one.attributes["name"]: one for one in root.children if one.tag == "joint"}
@@ -107,7 +104,7 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     for name, position in robot.locked.items():
         edits += page.fixed(joints[name], every.joints[every.joint_index(name)], position)
         add_note(f"joint '{name}' is fixed at {position:g} in this file, as during the identification")
-    return before + page.edited(edits).decode()
+    return page.edited(edits)
 
 
 def _same_robot(own: Robot, robot: Robot) -> None:
@@ -172,9 +169,7 @@ class _UrdfPage(XmlPage):
         six = " ".join(f'{key}="{value}"' for key, value in entries.items())
         made = (inner + b"<inertial>" + deep + f'<origin xyz="{xyz}"/>'.encode() + deep
                 + f'<mass value="{mass}"/>'.encode() + deep + f"<inertia {six}/>".encode() + inner + b"</inertial>")
-        if self.empty(link):
-            return link.opened - 2, link.opened, b">" + made + outer + b"</link>"
-        return link.opened, link.opened, made
+        return self.prepended(link, made)
 
     def fixed(self, element: XmlElement, joint: Joint, position: float) -> Iterator[Edit]:
         """Yield the edits that make a joint fixed at a position."""
@@ -210,13 +205,11 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
         text: the URDF.
         armature: reflected rotor inertia by joint. A joint that has a transmission in the file gets the inertia there.
     """
-    before = max(text.find("<"), 0)
-    data = text[before:].encode()
-    page = XmlPage(data, b"\r\n" if b"\r\n" in data else b"\n")
+    page = XmlPage.of(text)
     root = page.root()
     present = {joint.attributes.get("name"): one for one in root.all("transmission") for joint in one.all("joint")}
     edits: list[Edit] = []
-    if b"xmlns:drake=" not in data[root.start:root.opened]:
+    if b"xmlns:drake=" not in page.data[root.start:root.opened]:
         edits += page.set(root, {"xmlns:drake": DRAKE_NAMESPACE})
     new = b""
     for joint, value in armature.items():
@@ -233,7 +226,7 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
                 "<mechanicalReduction>1</mechanicalReduction></actuator>\n"
                 "  </transmission>\n").encode()
     edits.append((root.closed, root.closed, new))
-    return text[:before] + page.edited(edits).decode()
+    return page.edited(edits)
 
 
 def plain_urdf(robot: Robot) -> str | None:
