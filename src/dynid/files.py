@@ -131,6 +131,25 @@ def read_small(path: Path) -> bytes:
     return Path(path).read_bytes()
 
 
+def toml_file(path: Path, what: str = "", error: type[DynidError] = DynidError, *, unreadable: str = "no-such-file",
+              invalid: str = "not-toml") -> dict[str, Any]:
+    """Return the table of a TOML file.
+
+    Args:
+        path: the file.
+        what: kind of file, for error messages.
+        error: class of the errors.
+        unreadable, invalid: codes of the errors for a file that cannot be read, and for one that is not TOML.
+    """
+    try:
+        return toml_table(read_small(path).decode("utf-8"))
+    except OSError as problem:
+        raise error(f"cannot read {f'the {what} ' if what else ''}{path}: {problem.strerror or problem}",
+                    code=unreadable) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise error(f"{path} is not a TOML file: {problem}", code=invalid) from None
+
+
 def toml_table(text: str) -> dict[str, Any]:
     """Return the table of a TOML text. Raise TOMLDecodeError for all errors, including deep nesting and implausible
     numbers. Infinity and nan are allowed: the reader of a setting checks them."""

@@ -15,6 +15,7 @@ from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.random_motions import home_posture, ranges, spread_postures
 from dynid.excitation.trajectories.trajectory import Piecewise
 from dynid.robot import Robot
+from dynid.robot.pose import rotation_errors
 
 SELF_MOTION_STEP = 0.01  # rad along the path
 MAX_PATH_ANGLE = 4.0 * np.pi  # rad, longest path in one direction; closed paths end earlier
@@ -146,9 +147,7 @@ def _posture_with_pose(robot: Robot, frame: str, aim: Array, q: Array) -> Array 
     """Return the posture nearest to q (dof,) in which the frame has the pose `aim`; None if Newton's method fails."""
     for _ in range(_NEWTON_STEPS):
         pose = frame_pose(robot, frame, q[None])[0]
-        turn = aim[:3, :3] @ pose[:3, :3].T
-        error = np.concatenate([aim[:3, 3] - pose[:3, 3], 0.5 * np.array(
-            [turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]])])
+        error = np.concatenate([aim[:3, 3] - pose[:3, 3], rotation_errors(aim[None, :3, :3], pose[None, :3, :3])[0]])
         if float(np.abs(error).max()) < _POSE_TOLERANCE:
             return q
         q = q + np.linalg.pinv(jacobian(robot, frame, q[None])[0]) @ error

@@ -11,8 +11,9 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation.limits.limit_check import check_limits
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.trajectories.trajectory import Motion, Piecewise
+from dynid.excitation.trajectories.trajectory import FourierSeries, Motion, Piecewise, straight_line
 from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
+from dynid.robot import Robot
 
 _PATH_TRIES = 100  # paths from a posture that are tried for a collision-free one
 _LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # of the speed limit: amplitudes of sines
@@ -43,9 +44,7 @@ def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
     they use less of the ranges than `random_points` does.
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
-    if not np.isfinite(limits.velocity).all():
-        raise DynidError("a spline through random postures needs the top speed of joint "
-                         f"'{limits.names[int(np.argmin(np.isfinite(limits.velocity)))]}'")
+    limits.require_top_speeds("a spline through random postures")
     lengths = np.max(np.abs(np.diff(rows, axis=0)) / limits.velocity, axis=1)
     return quintics(rows, np.concatenate([[0.0], np.cumsum(1.5 * np.maximum(lengths, 0.05))]))
 
@@ -57,8 +56,7 @@ def _collision_free_order(rows: Array, limits: Limits, rng: np.random.Generator)
     for _ in range(_PATH_TRIES * len(rows)):
         if not left:
             return np.array(taken)
-        way = Piecewise(np.array([0.0, 1.0]), _straight(taken[-1], left[0]))
-        report = check_limits(way, limits, points=400)
+        report = check_limits(straight_line(taken[-1], left[0] - taken[-1], 1.0), limits, points=400)
         if all(usage.ok for usage in report.usages if usage.kind == "space"):
             taken.append(left.pop(0))
         elif len(left) > 1 and rng.random() < 0.5:
@@ -66,13 +64,6 @@ def _collision_free_order(rows: Array, limits: Limits, rng: np.random.Generator)
         else:
             left[0] = rng.uniform(low, high)
     raise NotPossibleError("no collision-free path through random postures was found; give way-points")
-
-
-def _straight(first: Array, last: Array) -> Array:
-    """Return coefficients (1, dof, 6) of the straight path with a duration of one second."""
-    found = np.zeros((1, len(first), 6))
-    found[0, :, 0], found[0, :, 1] = first, last - first
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +106,9 @@ def random_sines(limits: Limits, *, duration: float = 10.0, seed: int = 0, reach
     The excursion A T / pi must fit the range, and 2 pi A / T the acceleration limit; together they give an interval for
     T.
     """
-    if not duration > 0 or not np.isfinite(limits.velocity).all():
-        raise DynidError("random sines need a duration above zero and the top speed of every joint")
+    if not duration > 0:
+        raise DynidError(f"random sines need a duration above zero, got {duration:g} s")
+    limits.require_top_speeds("a motion with random sines")
     rng = np.random.default_rng(seed)
     low, high = ranges(limits, reach)
     start, amplitude, period = np.zeros((3, limits.dof))
@@ -133,6 +125,28 @@ def random_sines(limits: Limits, *, duration: float = 10.0, seed: int = 0, reach
         amplitude[j] = sign * size
         start[j] = rng.uniform(low[j], high[j] - far) if sign > 0 else rng.uniform(low[j] + far, high[j])
     return Sines(start, amplitude, period, duration)
+
+
+# rad, rad/s, rad/s^2 (or m): limits of a joint without limits in its file
+_DEFAULT_RANGE, _DEFAULT_SPEED, _DEFAULT_ACCELERATION = 1.5, 2.0, 10.0
+
+
+def random_fourier(robot: Robot, duration: float, harmonics: int, rng: np.random.Generator,
+                   points: int = 1000) -> FourierSeries:
+    """Return a random Fourier series of a duration (s), with every joint at four fifths of its most restrictive limit.
+    points: number of times at which the peaks are computed."""
+    a, b = rng.normal(size=(2, robot.dof, harmonics))
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    bounded = np.isfinite(upper - lower)
+    half = np.where(bounded, 0.5 * (np.where(bounded, upper, 1.0) - np.where(bounded, lower, -1.0)), _DEFAULT_RANGE)
+    middle = np.where(bounded, 0.5 * (np.where(bounded, upper, 0.0) + np.where(bounded, lower, 0.0)), 0.0)
+    speed, acceleration = (np.where(np.isfinite(x), x, default) for x, default in (
+        (robot.limit("velocity"), _DEFAULT_SPEED), (robot.limit("acceleration"), _DEFAULT_ACCELERATION)))
+    motion = FourierSeries(a, b, np.zeros(robot.dof), duration).at(np.linspace(0.0, duration, points))
+    peaks = np.stack([np.ptp(motion.q, axis=0) / 2, np.abs(motion.dq).max(axis=0), np.abs(motion.ddq).max(axis=0)])
+    scale = 0.8 * np.min(np.stack([half, speed, acceleration]) / peaks, axis=0)
+    shift = 0.5 * (motion.q.max(axis=0) + motion.q.min(axis=0)) * scale
+    return FourierSeries(a * scale[:, None], b * scale[:, None], middle - shift, duration)
 
 
 _POSTURE_TRIES = 200  # postures drawn for one that is free

@@ -15,7 +15,7 @@ from dynid.excitation.exciting_motion import slow_enough
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
 from dynid.excitation.random_motions import home_posture, ranges, spread_postures
-from dynid.excitation.trajectories.trajectory import Joined, Piecewise, Trajectory, quintic_between
+from dynid.excitation.trajectories.trajectory import Joined, Piecewise, Trajectory, quintic_between, straight_line
 from dynid.excitation.waypoints import quintics_within, trapezoids
 
 
@@ -28,9 +28,7 @@ def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int
     strokes.
     """
     posture = home_posture(home, limits)
-    if not np.isfinite(limits.velocity).all():
-        raise DynidError(f"a friction sweep needs the top speed of joint "
-                         f"'{limits.names[int(np.argmin(np.isfinite(limits.velocity)))]}'")
+    limits.require_top_speeds("a friction sweep")
     parts: list[Trajectory] = []
     for j, top in enumerate(limits.velocity):
         for speed in float(top) * np.geomspace(slowest, 0.9, speeds):
@@ -61,10 +59,7 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
         fast, slow = at + lead / 2.0 * velocity, at + sign * (2 * half - run_up) * _unit(j, limits.dof)
         end = at + sign * 2 * half * _unit(j, limits.dof)
         yield quintic_between((at, zero, zero), (fast, velocity, zero), lead)
-        length = (2 * half - 2 * run_up) / speed
-        steady = np.zeros((1, limits.dof, 6))
-        steady[0, :, 0], steady[0, :, 1] = fast, velocity
-        yield Piecewise(np.array([0.0, length]), steady)
+        yield straight_line(fast, velocity, (2 * half - 2 * run_up) / speed)
         yield quintic_between((slow, velocity, zero), (end, zero, zero), lead)
         at = end
     yield from _rest_to_rest(limits, at, home)

@@ -11,7 +11,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excitation import Fourier, FourierSeries, Limits, Search, Trajectory, excite
+from dynid.excitation import Fourier, Limits, Search, Trajectory, excite
+from dynid.excitation.random_motions import random_fourier
 from dynid.excitation.trajectories.trajectory import times
 from dynid.files import try_folder, write_whole
 from dynid.model import Model, make_terms
@@ -97,7 +98,8 @@ def simulate_logs(folder: Path, log: str, validation: str, progress: ProgressCal
     exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
                       search=Search(budget=None, rounds=1, seed=seed)).trajectory
     progress("simulating the logs")
-    logs = {log: exciting, validation: _other_motion(robot, np.random.default_rng(seed))}
+    other = random_fourier(robot, DURATION, 5, np.random.default_rng(seed), points=round(DURATION * RATE) + 1)
+    logs = {log: exciting, validation: other}
     for k, (name, trajectory) in enumerate(logs.items()):
         write_csv(_log(model, trajectory, np.random.default_rng([seed, k])), folder / name)
     return RunSettings(robot=ROBOT, logs=(log,), validate_on=(validation,), model=ModelSettings(friction=FRICTION))
@@ -127,19 +129,6 @@ def true_parameters(model: Model) -> Array:
     share = {"Fv": VISCOUS, "Fc": DRY, "Fo": ASYMMETRY}
     return np.array([share[item.name[:2]] * effort[item.owner] if item.nominal is None else item.nominal
                      for item in model.parameters])
-
-
-def _other_motion(robot: Robot, rng: np.random.Generator) -> FourierSeries:
-    """Return a random Fourier motion with at most four fifths of every limit."""
-    a, b = rng.normal(size=(2, robot.dof, 5))
-    lower, upper = robot.limit("lower"), robot.limit("upper")
-    series = FourierSeries(a, b, np.zeros(robot.dof), DURATION)
-    motion = series.at(times(series, RATE))
-    room = np.stack([0.5 * (upper - lower), robot.limit("velocity"), robot.limit("acceleration")])
-    peaks = np.stack([np.ptp(motion.q, axis=0) / 2, np.abs(motion.dq).max(axis=0), np.abs(motion.ddq).max(axis=0)])
-    scale = 0.8 * np.min(room / peaks, axis=0)[:, None]
-    middle = 0.5 * (motion.q.max(axis=0) + motion.q.min(axis=0)) * scale[:, 0]
-    return FourierSeries(a * scale, b * scale, 0.5 * (upper + lower) - middle, DURATION)
 
 
 def _log(model: Model, trajectory: Trajectory, rng: np.random.Generator) -> Recording:

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.excitation import Fourier, FourierSeries, Limits, PriorKnowledge, Search, excite
+from dynid.excitation.random_motions import random_fourier
 from dynid.model import Model, make_terms
 from dynid.recording.preparation import Preparation
 from dynid.regression import BaseParameters, base_parameters
@@ -20,8 +21,6 @@ from dynid.simulation import Controller, Poles, Reference, controller_from_table
 from dynid.study.study import Study
 
 _RANDOM_MOTIONS = 20  # random motions, of which the best conditioned one is used
-# rad, rad/s, rad/s^2 (or m): limits of a joint without limits in its file
-_DEFAULT_RANGE, _DEFAULT_SPEED, _DEFAULT_ACCELERATION = 1.5, 2.0, 10.0
 _DEFAULT_BANDWIDTH_HZ = 10.0  # Hz: bandwidth of the position loops if the study specifies no controller
 _TORQUE_SHARE = 0.01  # share of the RMS torque: default noise
 
@@ -151,7 +150,7 @@ def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
         return Reference(motion.q, motion.dq, motion.ddq, study.rate)
     # A separate random stream: motions do not depend on the number of repetitions.
     rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(0,)))
-    candidates = [_random_series(model.robot, study, rng) for _ in range(_RANDOM_MOTIONS)]
+    candidates = [random_fourier(model.robot, study.duration, study.harmonics, rng) for _ in range(_RANDOM_MOTIONS)]
     coarse = np.linspace(0.0, study.duration, 400)
 
     def condition(series: FourierSeries) -> float:
@@ -162,22 +161,6 @@ def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
 
     motion = min(candidates, key=condition).at(t)
     return Reference(motion.q, motion.dq, motion.ddq, study.rate)
-
-
-def _random_series(robot: Robot, study: Study, rng: np.random.Generator) -> FourierSeries:
-    """Return a random Fourier series with every joint at four fifths of its most restrictive limit."""
-    a, b = rng.normal(size=(2, robot.dof, study.harmonics))
-    lower, upper = robot.limit("lower"), robot.limit("upper")
-    bounded = np.isfinite(upper - lower)
-    half = np.where(bounded, 0.5 * (np.where(bounded, upper, 1.0) - np.where(bounded, lower, -1.0)), _DEFAULT_RANGE)
-    middle = np.where(bounded, 0.5 * (np.where(bounded, upper, 0.0) + np.where(bounded, lower, 0.0)), 0.0)
-    speed, acceleration = (np.where(np.isfinite(x), x, default) for x, default in (
-        (robot.limit("velocity"), _DEFAULT_SPEED), (robot.limit("acceleration"), _DEFAULT_ACCELERATION)))
-    motion = FourierSeries(a, b, np.zeros(robot.dof), study.duration).at(np.linspace(0.0, study.duration, 1000))
-    peaks = np.stack([np.ptp(motion.q, axis=0) / 2, np.abs(motion.dq).max(axis=0), np.abs(motion.ddq).max(axis=0)])
-    scale = 0.8 * np.min(np.stack([half, speed, acceleration]) / peaks, axis=0)
-    shift = 0.5 * (motion.q.max(axis=0) + motion.q.min(axis=0)) * scale
-    return FourierSeries(a * scale[:, None], b * scale[:, None], middle - shift, study.duration)
 
 
 def _factor(model: Model, base: BaseParameters, q: Array, dq: Array, ddq: Array) -> Array:

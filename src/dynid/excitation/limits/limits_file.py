@@ -41,7 +41,6 @@ All entries are optional. Lengths are in m, angles in rad (m for prismatic joint
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +52,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dynid.errors import DynidError
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.workspace import Capsule, HalfSpace, Workspace, box, inside_box, sphere
-from dynid.files import read_small, toml_table
+from dynid.files import toml_file
 from dynid.robot import BASE, Robot
 
 Vector3 = tuple[float, float, float]
@@ -154,13 +153,7 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
 
     margin: replaces the margin of the file. usual: margin if neither the call nor the file gives one.
     """
-    path = Path(path)
-    try:
-        values = toml_table(read_small(path).decode("utf-8"))
-    except OSError as problem:
-        raise DynidError(f"cannot read the limits {path}: {problem.strerror}", code="no-such-file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise DynidError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
+    values = toml_file(Path(path), "limits")
     try:
         return limits_of(LimitsTable.model_validate(values), robot, margin, usual)
     except ValidationError as problem:

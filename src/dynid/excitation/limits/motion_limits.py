@@ -70,11 +70,7 @@ class Limits:
             posture = np.array(posture, dtype=float)
             if posture.shape != (n,) or not np.isfinite(posture).all():
                 raise DynidError(f"the {name} posture must be {n} finite numbers, got shape {posture.shape}")
-            outside = (posture < self.lower) | (posture > self.upper)
-            if outside.any():
-                j = int(np.argmax(outside))
-                raise DynidError(f"the {name} posture puts joint '{self.names[j]}' at {posture[j]:g}, outside its "
-                                 f"limits {self.lower[j]:g} to {self.upper[j]:g}", code="wrong-home")
+            self.refuse_outside(posture, name)
             object.__setattr__(self, name, posture)
 
     @staticmethod
@@ -104,6 +100,20 @@ class Limits:
     @property
     def dof(self) -> int:
         return len(self.names)
+
+    def refuse_outside(self, posture: Array, name: str) -> None:
+        """Raise an error for a posture (dof,) outside the joint ranges; name: of the posture, such as "home"."""
+        outside = (posture < self.lower) | (posture > self.upper)
+        if outside.any():
+            j = int(np.argmax(outside))
+            raise DynidError(f"the {name} posture puts joint '{self.names[j]}' at {posture[j]:g}, outside its limits "
+                             f"{self.lower[j]:g} to {self.upper[j]:g}", code="wrong-home")
+
+    def require_top_speeds(self, motion: str) -> None:
+        """Raise an error for a joint without a velocity limit; motion: name of the motion that needs these limits."""
+        if not np.isfinite(self.velocity).all():
+            raise DynidError(f"{motion} needs the top speed of joint "
+                             f"'{self.names[int(np.argmin(np.isfinite(self.velocity)))]}'")
 
     def reaching(self, posture: ArrayLike) -> Limits:
         """Return the limits with ranges extended into the margin to include a posture (dof,)."""

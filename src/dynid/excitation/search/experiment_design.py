@@ -126,8 +126,9 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
     return ExperimentDesign(problem, information, torque, unchecked, measurement.rate, expected)
 
 
-def nominal_values(model: LinearModel, given: ArrayLike | None) -> Array | None:
-    """Return nominal parameters (parameters,), zero for unknown friction; None without inertias."""
+def nominal_values(model: LinearModel, given: ArrayLike | None = None) -> Array | None:
+    """Return the given parameters (parameters,), or those of the robot file, zero for unknown friction; None without
+    inertias."""
     if given is not None:
         return model.parameters.vector(given)
     if any(p.nominal is None for p in model.parameters if p.body is not None):

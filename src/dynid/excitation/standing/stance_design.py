@@ -55,19 +55,14 @@ _FREE_JOINT_REACH = 1.0  # rad of joints without a range
 class StandingDesign(ExperimentDesign):
     """Experiment design of a motion with standing feet; trajectories are those of the driving coordinates."""
 
-    limit: StandingLimit | None = None
-
-    @property
-    def standing_limit(self) -> StandingLimit:
-        assert self.limit is not None  # a field after those with defaults
-        return self.limit
+    limit: StandingLimit
 
     @property
     def all_limits(self) -> Limits:
-        return self.standing_limit.limits
+        return self.limit.limits
 
     def whole(self, trajectory: Trajectory) -> WholeBodyTrajectory:
-        return WholeBodyTrajectory(trajectory, self.standing_limit)
+        return WholeBodyTrajectory(trajectory, self.limit)
 
     def nonlinear_excess(self, report: LimitReport) -> float:
         own = set(self.problem.limits.names)
@@ -78,7 +73,7 @@ class StandingDesign(ExperimentDesign):
         linear = check_limits(trajectory, self.problem.limits, None, points=points, unchecked=self.unchecked)
         t = np.linspace(0.0, trajectory.duration, points)
         motion = trajectory.at(t)
-        nonlinear = self.standing_limit.usages(t, *(np.ascontiguousarray(x) for x in motion[:3]))
+        nonlinear = self.limit.usages(t, *(np.ascontiguousarray(x) for x in motion[:3]))
         inside = (usage for usage in linear.usages if not usage.kind.endswith("posture"))  # the home posture is exact
         return replace(linear, usages=(*inside, *nonlinear))
 
@@ -109,7 +104,7 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
     noisy = criterion.name in NOISE_DEPENDENT
     weights = 1.0 / expected if measurement.noise is not None or noisy else np.ones(model.dof)
     information = StandingInformation(Layout.of(model, base), weights, np.ones(len(base)) if scale is None else scale,
-                                      None, stance, standing.equations, 1.0 if noisy else 0.0)
+                                      stance=stance, equations=standing.equations, prior=1.0 if noisy else 0.0)
     count = int(np.clip(_SAMPLES_A_WAVE * family.waves, _MIN_SAMPLES, _MAX_SAMPLES))
     smooth = smooth_model(model, limits)
     motions = ConstrainedFamily.of(family.below(limits.bandwidth), stance.size, own.start, own.end)
@@ -281,7 +276,7 @@ def standing_base_parameters(stance: Stance, model: LinearModel, equations: Stan
     return reduce_columns(factor, model.parameters, range(len(model.parameters)), _STANDING_RANK)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class StandingInformation(Information):
     """Information matrix of a motion with standing feet.
 
@@ -292,18 +287,13 @@ class StandingInformation(Information):
             prevents that parameters with little excitation dominate the choice of the motion.
     """
 
-    stance: Stance | None = None
-    equations: StandingEquations = "projected"
-    prior: float = 0.0
-
-    @property
-    def feet(self) -> Stance:
-        assert self.stance is not None  # a field after those with defaults
-        return self.stance
+    stance: Stance
+    equations: StandingEquations
+    prior: float
 
     def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the rows on the base columns (samples, rows, base) of driving coordinates (samples, m)."""
-        rows = equation_rows(self.feet, self.layout.model, self.equations, self.weights, q, dq, ddq)
+        rows = equation_rows(self.stance, self.layout.model, self.equations, self.weights, q, dq, ddq)
         return np.ascontiguousarray(rows[:, :, self.layout.base.independent])
 
     def matrix(self, entries: Array) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from dynid.excitation.trajectories.trajectory import (
 )
 from dynid.quantities import DURATION, check_quantity
 
+AnyFamily = TypeVar("AnyFamily", bound="Family")
 _SPLINE_DEGREE = 5  # of the B-splines: the jerk is smooth
 
 
@@ -67,7 +68,7 @@ class Family(Protocol):
         """Return the family without frequencies above `bandwidth` (Hz)."""
 
 
-def _unlimited(family: Family, bandwidth: float) -> Family:
+def _unlimited(family: AnyFamily, bandwidth: float) -> AnyFamily:
     """Return the family itself if the bandwidth is infinite; otherwise raise an error, because its frequencies cannot
     be limited."""
     if np.isfinite(bandwidth):
@@ -115,7 +116,11 @@ class Fourier:
     def functions(self, t: ArrayLike) -> Array:
         return fourier_functions(t, self.harmonics, self.one_period)
 
-    def trajectory(self, coefficients: Array) -> FourierSeries:
+    def trajectory(self, coefficients: Array) -> Trajectory:
+        return self.series(coefficients)
+
+    def series(self, coefficients: Array) -> FourierSeries:
+        """Return the Fourier series of coefficients (dof, K)."""
         n = self.harmonics
         return FourierSeries(coefficients[:, :n], coefficients[:, n:2 * n], coefficients[:, 2 * n], self.one_period,
                              self.duration / self.one_period)
@@ -131,46 +136,28 @@ class Fourier:
 
 
 @dataclass(frozen=True)
-class FourierPlusQuintic:
-    """Fourier series plus a quintic over the whole duration, which can end elsewhere than it began (Park, 2006).
+class FourierPlusQuintic(Fourier):
+    """Fourier series plus a quintic over the whole duration, which can end elsewhere than it began (Park, 2006)."""
 
-    duration, period: s (period: the duration unless given). rest: velocity and acceleration zero at both ends.
-    """
-
-    duration: float = 20.0
-    harmonics: int = 5
-    period: float | None = None
-    rest: bool = True
     kind = "fourier+quintic"
-
-    def __post_init__(self) -> None:
-        Fourier(self.duration, self.harmonics, self.period)  # raises an error for invalid options
-
-    @property
-    def series(self) -> Fourier:
-        return Fourier(self.duration, self.harmonics, self.period)
 
     @property
     def constant(self) -> Array:
         # The constant is part of the series, so the quintic has five other powers.
-        return np.append(self.series.constant, np.zeros(5))
+        return np.append(super().constant, np.zeros(5))
 
     @property
     def frequencies(self) -> Array:
-        return np.append(self.series.frequencies, np.ones(5))
-
-    @property
-    def waves(self) -> float:
-        return self.series.waves
+        return np.append(super().frequencies, np.ones(5))
 
     def functions(self, t: ArrayLike) -> Array:
-        return np.concatenate([self.series.functions(t), power_functions(t, self.duration)[:, :, 1:]], axis=2)
+        return np.concatenate([super().functions(t), power_functions(t, self.duration)[:, :, 1:]], axis=2)
 
-    def trajectory(self, coefficients: Array) -> FourierQuintic:
+    def trajectory(self, coefficients: Array) -> Trajectory:
         powers = coefficients[:, 2 * self.harmonics + 1:]
-        return FourierQuintic(self.series.trajectory(coefficients), np.hstack([np.zeros((len(powers), 1)), powers]))
+        return FourierQuintic(self.series(coefficients), np.hstack([np.zeros((len(powers), 1)), powers]))
 
-    def below(self, bandwidth: float) -> Family:
+    def below(self, bandwidth: float) -> Fourier:
         return _unlimited(self, bandwidth)
 
 

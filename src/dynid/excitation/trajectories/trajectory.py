@@ -109,6 +109,11 @@ class Piecewise:
         return bool(max(inside, np.abs(first[0]).max(), np.abs(last[-1]).max()) > 1e-6 * (1.0 + np.abs(last).max()))
 
 
+def straight_line(first: Array, velocity: Array, duration: float) -> Piecewise:
+    """Return the motion from a posture (dof,) at constant velocity (dof,) for `duration` (s)."""
+    return Piecewise(np.array([0.0, duration]), np.pad(np.stack([first, velocity], axis=1), ((0, 0), (0, 4)))[None])
+
+
 def quintic_between(first: Sequence[Array], last: Sequence[Array], duration: float) -> Piecewise:
     """Return one quintic from state (q, dq, ddq) to another, (dof,) each, in `duration` (s)."""
     q0, v0, a0 = (np.asarray(x, dtype=float) for x in first)
