@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from dynid.consistency import Violation
 from dynid.errors import ModelError
 from dynid.extraction.bounds import BODY, BODY_UNITS, Bounds
 from dynid.extraction.conditions import Conditions
-from dynid.files import read_small, toml_table
+from dynid.files import read_small, toml_file
 from dynid.findings import VIOLATION
 from dynid.model import LinearModel
 from dynid.output_fields import array_of, output_fields
@@ -124,8 +123,7 @@ class Extraction:
         """Return the object as plain data for JSON."""
         return {"name": self.name, "bounds": self.bounds.name, "loss": self.loss, "form": self.form,
                 "search": self.search, "feasible": self.feasible, "reason": self.reason,
-                "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}
-                               for one in self.violations],
+                "violations": [dict(vars(one)) for one in self.violations],
                 "outside_bounds": list(self.outside), "base_distance": self.distance,
                 "base_moved": self.moved,
                 "base_relative_distance": self.relative_distance, "run": self.run, "runs": self.runs,
@@ -255,6 +253,8 @@ def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
 
 
 def _read_table(path: Path) -> dict[str, float]:
+    if path.suffix.lower() == ".toml":
+        return _from_toml(toml_file(path, "table of base values", ModelError), path)
     try:
         text = read_small(path).decode("utf-8")
     except OSError as problem:
@@ -262,8 +262,6 @@ def _read_table(path: Path) -> dict[str, float]:
                          code="no-such-file") from None
     except UnicodeDecodeError:
         raise ModelError(f"{path} is not a text file; a table of base values is CSV or TOML") from None
-    if path.suffix.lower() == ".toml":
-        return _from_toml(text, path)
     found: dict[str, float] = {}
     for number, row in enumerate(csv.reader(text.splitlines()), 1):
         cells = [cell.strip() for cell in row if cell.strip()]
@@ -279,14 +277,9 @@ def _read_table(path: Path) -> dict[str, float]:
     return found
 
 
-def _from_toml(text: str, path: Path) -> dict[str, float]:
-    try:
-        table: dict[str, Any] = toml_table(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise ModelError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
-    table = table.get("base", table)
+def _from_toml(table: Mapping[str, Any], path: Path) -> dict[str, float]:
     found: dict[str, float] = {}
-    for name, entry in table.items():
+    for name, entry in table.get("base", table).items():
         expression, value = (entry.get("expression", name), entry.get("value")) if isinstance(entry, dict) else (
             name, entry)
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -213,11 +213,11 @@ def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array
 def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
     """Return the variables of a local search: the free standard parameters, or all of them in the penalty form."""
     if space.exact:
-        return Slope(space.spread, np.maximum(space.high - space.low, 1e-9), matrix, values)
+        return Slope(space.spread * np.maximum(space.high - space.low, 1e-9), matrix, values)
     unit = np.ones(matrix.shape[1])
     for place in space.places:
         unit[place] = [0.01] * 6 + [0.1] * 3 + [1.0]
-    return Slope(np.eye(matrix.shape[1]), unit, matrix, values)
+    return Slope(np.diag(unit), matrix, values)
 
 
 def _after_descent(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -> Array:
@@ -225,14 +225,13 @@ def _after_descent(conditions: Conditions, theta: Array, slope: Slope, exact: bo
     if exact:
         # A boundary is reached only in the limit; a descent toward a point behind it crosses it in a few steps.
         for share in _INTERVAL_MARGINS:
-            theta, left = descend(replace(conditions, inside=share), theta, slope,
-                                  Weights(0.0, 1.0, _PHYSICS_WEIGHT), conditions)
+            theta, left = descend(replace(conditions, inside=share), theta, slope, (1.0, _PHYSICS_WEIGHT), conditions)
             if left == 0.0:
                 return theta
-        return descend(conditions, theta, slope, Weights(0.0, 1.0, _PHYSICS_WEIGHT))[0]
+        return descend(conditions, theta, slope, (1.0, _PHYSICS_WEIGHT))[0]
     weight, stricter = 1.0, replace(conditions, inside=_INTERVAL_MARGIN)
     while weight <= _FINAL_CONSTRAINT_WEIGHT:
-        theta, _ = descend(stricter, theta, slope, Weights(1.0, weight, weight))
+        theta, _ = descend(stricter, theta, slope, (weight, weight))
         weight *= 100.0
     return theta
 
@@ -271,36 +270,23 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0) -> Co
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
-    """Weights of base values, bounds and physical conditions in the loss."""
-
-    base: float
-    bounds: float
-    physics: float
-
-
-@dataclass(frozen=True, eq=False)
 class Slope:
-    """Variables of a descent: theta = start + spread y, each y in units of `unit`.
-
-    The rows |matrix theta - values|^2 are added to the conditions.
-    """
+    """Variables y of a descent, of size 1: theta = start + spread y. |matrix theta - values|^2 is added to the loss."""
 
     spread: Array
-    unit: Array
     matrix: Array
     values: Array
 
 
-def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights,
+def descend(conditions: Conditions, theta: Array, slope: Slope, weights: tuple[float, float],
             goal: Conditions | None = None) -> tuple[Array, float]:
     """Return a full vector (parameters,) with the smallest sum of squares near the start, and that sum.
 
-    goal: conditions that end the descent, with the result zero, as soon as none of them is violated.
+    weights: of bounds and of physical conditions. goal: conditions that end the descent, with the result zero, as soon
+    as none of them is violated.
     """
-    spread = slope.spread * slope.unit
     damping = 1e-3
-    residual, jacobian = _rows(conditions, theta, slope, spread, weights)
+    residual, jacobian = _rows(conditions, theta, slope, weights)
     now = float(residual @ residual)
     for _ in range(MAX_DESCENT_STEPS):
         if goal is not None and not goal.residuals(theta)[0].any():
@@ -313,8 +299,8 @@ def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights
             # The unit matrix fixes directions that have no effect on violated conditions.
             held = np.diag(np.diag(normal) + 1e-9)
             step = np.linalg.solve(normal + damping * held, -gradient)
-            trial = theta + spread @ step
-            new, slopes = _rows(conditions, trial, slope, spread, weights)
+            trial = theta + slope.spread @ step
+            new, slopes = _rows(conditions, trial, slope, weights)
             value = float(new @ new)
             if value < now:
                 theta, residual, jacobian, now = trial, new, slopes, value
@@ -326,12 +312,9 @@ def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights
     return theta, now
 
 
-def _rows(conditions: Conditions, theta: Array, slope: Slope, spread: Array, weights: Weights) -> tuple[Array, Array]:
+def _rows(conditions: Conditions, theta: Array, slope: Slope, weights: tuple[float, float]) -> tuple[Array, Array]:
+    """Return residuals (rows,) of base values and conditions, and their derivatives (rows, variables)."""
     broken, rows, count = conditions.residuals(theta)
-    weight = np.sqrt(np.where(np.arange(len(broken)) < count, weights.bounds, weights.physics))
-    residual, jacobian = weight * broken, (weight[:, None] * rows) @ spread
-    if len(slope.values):
-        root = float(np.sqrt(weights.base))
-        residual = np.concatenate([root * (slope.matrix @ theta - slope.values), residual])
-        jacobian = np.vstack([root * (slope.matrix @ spread), jacobian])
-    return residual, jacobian
+    weight = np.sqrt(np.where(np.arange(len(broken)) < count, *weights))
+    return (np.concatenate([slope.matrix @ theta - slope.values, weight * broken]),
+            np.vstack([slope.matrix @ slope.spread, (weight[:, None] * rows) @ slope.spread]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -52,10 +52,6 @@ class Landscape:
                       own.inertia_scale, planes, spheres, own.whole_mass, own.inside)
         return self.space.arrays, (np.ascontiguousarray(self.matrix), self.values), conditions
 
-    def loss(self, x: Array) -> float:
-        """Return the loss of a candidate point x (variables,) of the search."""
-        return float(loss(np.ascontiguousarray(x), self.weight, *self.arrays))
-
 
 Found = tuple[Array, int]  # the best candidate, and how many were tried
 
@@ -98,10 +94,9 @@ _SOLVERS: dict[Search, Callable[[Landscape, Array, int, np.random.Generator], Fo
 
 def search_of(name: str) -> Search:
     """Return a search by name; raise an error that lists the searches for an unknown name."""
-    for one in get_args(Search):
-        if one == name:
-            return one
-    raise ModelError(f"there is no search '{name}'; there are {', '.join(SEARCHES)}", code="unknown-search")
+    if name not in SEARCHES:
+        raise ModelError(f"there is no search '{name}'; there are {', '.join(SEARCHES)}", code="unknown-search")
+    return cast(Search, name)
 
 
 def solve(name: Search, landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:

@@ -68,21 +68,19 @@ class SearchSpace:
 def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchSpace:
     """Return the variables of a search and their bounds, in the exact or in the penalty form."""
     low, high = _standard_intervals(conditions)
-    least, most, _ = conditions.rest_box
-    inside = conditions.box
-    corners = (np.concatenate([inside[0].ravel(), np.clip(least, -_LARGEST_BOUND, _LARGEST_BOUND)]),
-               np.concatenate([inside[1].ravel(), np.clip(most, -_LARGEST_BOUND, _LARGEST_BOUND)]))
+    least, most = conditions.box
+    corners = (np.concatenate([least.ravel(), low[conditions.rest]]),
+               np.concatenate([most.ravel(), high[conditions.rest]]))
     if form == "exact":
         offset, spread, free = eliminated(given)
         width = np.maximum(high - low, 1e-9)[:, None]
         nearest = np.linalg.pinv(spread / width) / width.T
-        return SearchSpace(
-            True, offset, spread, conditions.places, conditions.rest, low[free], high[free], corners, nearest
-        )
+        return SearchSpace(True, offset, spread, conditions.places, conditions.rest, low[free], high[free], corners,
+                           nearest)
     if len(given.free) < len(given.known):
         raise ModelError("the penalty form of extraction does not support known parameters; use form = 'exact'")
     return SearchSpace(False, np.zeros(len(low)), np.zeros((len(low), 1)), conditions.places, conditions.rest, *corners,
-                 corners, np.zeros((0, len(low))))
+                       corners, np.zeros((0, len(low))))
 
 
 def eliminated(given: BaseValues) -> tuple[Array, Array, Ints]:
