@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from dynid.arrays import Array
 from dynid.errors import RecordingError, did_you_mean
-from dynid.files import read_small, toml_table
+from dynid.files import toml_file
 from dynid.quantities import RATE
 from dynid.recording.presets import overlaid, preset_of
 from dynid.recording.whole_body import WHOLE_BODY_SIGNALS
@@ -290,13 +289,7 @@ class Mapping(BaseModel):
     @staticmethod
     def load(path: str | Path) -> Mapping:
         """Return a mapping from the [log] table of a TOML file."""
-        try:
-            table = toml_table(read_small(Path(path)).decode("utf-8"))
-        except OSError as problem:
-            raise RecordingError(f"{path}: cannot read the mapping: {problem.strerror}",
-                                 code="unreadable-mapping") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise RecordingError(f"{path}: not a TOML file: {problem}", code="not-toml") from None
+        table = toml_file(Path(path), "mapping", RecordingError, unreadable="unreadable-mapping")
         if not isinstance(table.get("log"), dict):
             raise RecordingError(f"{path}: has no [log] table; put the settings of the log there", code="no-log-table")
         return Mapping.of(table["log"], f"{path} [log]")

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dynid.actuators import ActuatorEstimate, ActuatorLog, bam_log, bench_law, identify_actuators, pendulum
 from dynid.errors import DynidError, RecordingError
-from dynid.files import free_paths, write_json
+from dynid.files import free_paths, toml_file, write_json
 from dynid.findings import Note
 from dynid.output_fields import output_fields
 from dynid.progress import ProgressCallback, silent
@@ -25,7 +25,7 @@ from dynid.report import write_page
 from dynid.report.pages.actuators import ACTUATORS, ActuatorData
 from dynid.robot import Robot
 from dynid.runs.arguments import assign, kind_of, merged
-from dynid.runs.settings import SettingsFile, moved_path, read_table
+from dynid.runs.settings import SettingsFile, moved_path
 
 POSTERIOR = "posterior.json"  # file with values and covariance in a result folder, for `dynid export`
 FILES = {"actuators": "actuators.json", "posterior": POSTERIOR, "report": "report.html"}  # files of a result folder
@@ -76,7 +76,7 @@ def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any]
     """
     values: dict[str, Any]
     if not logs and source.endswith(".toml") and kind_of(source) == "settings":
-        table = read_table(Path(source), ActuatorSettings.file_kind)
+        table = toml_file(Path(source), ActuatorSettings.file_kind)
         values = {**{key: table[key] for key in ("robot", "logs", "log") if key in table}, **table.get("actuators", {})}
         settings = ActuatorSettings.of(values, source).moved(Path(source).parent, Path())
         values = settings.model_dump(mode="json", exclude_none=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dynid.errors import DynidError
-from dynid.files import toml_table
+from dynid.files import toml_file, toml_table
 from dynid.quantities import finite_number
 from dynid.recording import mapping
 from dynid.robot import builtin_names
-from dynid.runs.settings import RunSettings, read_table
+from dynid.runs.settings import RunSettings
 
 Kind = Literal["settings", "robot", "log"]
 WINDOW = ("start", "stop")  # settings of [log] that belong to one log, not to a format
@@ -26,7 +26,7 @@ def kind_of(source: str | Path) -> Kind:
     existing file) or "robot" (a URDF, an MJCF, a robot TOML, a built-in name)."""
     path = Path(source)
     if path.suffix.lower() == ".toml":
-        return "settings" if "robot" in read_table(path) else "robot"
+        return "settings" if "robot" in toml_file(path) else "robot"
     return "log" if os.path.exists(path) and path.suffix.lower() not in _ROBOT_SUFFIXES else "robot"
 
 

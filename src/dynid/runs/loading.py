@@ -167,7 +167,7 @@ def loaded_problem(chosen: Choices) -> LoadedProblem:
     entries = folded.entries if folded is not None else ()
     facts = tuple(entry.facts for entry in entries if entry.facts is not None) or chosen.dataset.facts
     return LoadedProblem(problem, settings, chosen.robot, chosen.cutoff, left_out, chosen.gravity, chosen.friction,
-                  chosen.notes, facts)
+                         chosen.notes, facts)
 
 
 def facts_of(model: LinearModel, asked: FloatingSettings) -> list[Facts]:

@@ -27,8 +27,9 @@ from dynid.excitation import (
 from dynid.excitation.information import NOISE_SHARE, SPEED_POWER, nominal_base_values
 from dynid.excitation.limits.limits_file import limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
+from dynid.excitation.search.experiment_design import nominal_values
 from dynid.excitation.standing.options import Standing, refuse_without_feet
-from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
+from dynid.model import FlexibleModel, Model, complete, make_terms
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite
 from dynid.progress import Progress, ProgressCallback, silent
@@ -175,7 +176,7 @@ def data_of(robot: Robot, found: ExcitingMotion, noise_given: bool, command: str
         f"expected standard errors assume a torque noise of {100 * NOISE_SHARE:g} % of each joint's typical torque, "
         "since none was given",)
     return MotionData(title_of(robot), robot, found, nominal_base_values(found.base),
-                      known_values(found.model.parameters), "robot's file", None, notes, command)
+                      nominal_values(found.model), "robot's file", None, notes, command)
 
 
 def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Earlier) -> MotionData:
@@ -259,12 +260,7 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
         raise DynidError(f"the home posture must be {limits.dof} finite numbers, one per joint, got {posture.size}",
                          code="wrong-home")
-    limits = limits.reaching(posture)
-    outside = (posture < limits.lower) | (posture > limits.upper)
-    if outside.any():
-        j = int(np.argmax(outside))
-        raise DynidError(f"the home posture puts joint '{limits.names[j]}' at {posture[j]:g}, outside its limits "
-                         f"{limits.lower[j]:g} to {limits.upper[j]:g}", code="wrong-home")
+    limits.reaching(posture).refuse_outside(posture, "home")
     return posture
 
 
@@ -342,13 +338,6 @@ def _with_prior_information(known: Regression, estimate: Estimate, noise: Array)
     prior = known.prior
     return replace(known, prior=replace(prior, matrix=np.vstack([prior.matrix, matrix]),
                                         values=np.concatenate([prior.values, values])))
-
-
-def known_values(parameters: Parameters) -> Array | None:
-    """Return the parameters of the robot file (parameters,), zero for unknown friction; None without inertias."""
-    if any(p.nominal is None for p in parameters if p.body is not None):
-        return None
-    return np.array([0.0 if p.nominal is None else p.nominal for p in parameters])
 
 
 _EXPECTED = record("ExpectedParameter", optional=("before",), std=float | None, relative=float | None,

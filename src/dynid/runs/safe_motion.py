@@ -41,7 +41,7 @@ class Safety:
         if self.box is not None and len(self.box) != 6:
             raise DynidError(f"a box has six numbers, its lower and its upper corner, got {len(self.box)}",
                              "--box X1,Y1,Z1,X2,Y2,Z2, in metres")
-        if self.box is None and self.floor is None and self.radius is None:
+        if not self.asked:
             return LimitsTable()
         inside = None if self.box is None else BoxTable(lower=self.box[:3], upper=self.box[3:])
         return LimitsTable(space=SpaceTable(table=self.floor, inside=inside, radius=self.radius or 0.0))

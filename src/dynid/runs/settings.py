@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -12,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from dynid.errors import DynidError, RecordingError
-from dynid.files import is_path, read_small, toml_table
+from dynid.files import is_path, toml_file
 from dynid.runs.logs import LogEntry, LogSettings, log_entry
 from dynid.runs.toml import dumps
 
@@ -58,17 +57,6 @@ def _not_a_number(value: Any) -> str | None:
     return None
 
 
-def read_table(path: Path, what: str = "") -> dict[str, Any]:
-    """Return the settings in a TOML file; what: the kind of file, for error messages."""
-    try:
-        return toml_table(read_small(path).decode("utf-8"))
-    except OSError as problem:
-        raise DynidError(f"cannot read {f'the {what} ' if what else ''}{path}: {problem.strerror}",
-                         code="no-such-file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise DynidError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
-
-
 class SettingsFile(BaseModel):
     """Settings in one TOML file. file_kind: its name in messages. Its paths are relative to the file.
 
@@ -92,7 +80,7 @@ class SettingsFile(BaseModel):
     def load(cls, path: str | Path, *, trust: Trust = False) -> Self:
         """Return settings from a TOML file; its paths become relative to the working directory."""
         path = Path(path)
-        return cls.of(read_table(path, cls.file_kind), str(path), trust=trust).moved(path.parent, Path())
+        return cls.of(toml_file(path, cls.file_kind), str(path), trust=trust).moved(path.parent, Path())
 
     @property
     def trust(self) -> Trust:

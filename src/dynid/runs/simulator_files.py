@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from dynid.estimate.draws.posterior import Draws, TorqueSpread, save_draws
 from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export, export_joints, with_effort_limits
 from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for, with_drives
 from dynid.estimate.simulators.python_configs import IsaacFriction
-from dynid.files import read_small, toml_table, try_folder, write_whole
+from dynid.files import toml_file, try_folder, write_whole
 from dynid.model import robot_model
 from dynid.output_fields import output_fields, record
 from dynid.progress import ProgressCallback, silent
@@ -273,12 +272,7 @@ def drive_tables(path: Path | None) -> Mapping[str, Any]:
     """Return the drive settings of each joint from a TOML file."""
     if path is None:
         return {}
-    try:
-        table = toml_table(read_small(path).decode("utf-8"))
-    except OSError as problem:
-        raise DynidError(f"{path} cannot be read: {problem.strerror or problem}", code="unreadable-drives") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise DynidError(f"{path} is not TOML: {problem}", code="unreadable-drives") from None
+    table = toml_file(path, "drives", unreadable="unreadable-drives", invalid="unreadable-drives")
     for joint, values in table.items():
         if not isinstance(values, dict):
             raise DynidError(f"{path}: '{joint}' is not a table of values, such as [{joint}] with stiffness = 100.0",

@@ -12,6 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import read_trajectory
+from dynid.excitation.search.experiment_design import nominal_values
 from dynid.model import FlexibleModel, Model, robot_model
 from dynid.output_fields import map_of, output_fields, record
 from dynid.payloads.frames import mounting_frame
@@ -19,7 +20,7 @@ from dynid.quantities import BANDWIDTH, DAMPING, RATE, check_quantity, check_sam
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
-from dynid.runs.motion_design import known_values, terms_model
+from dynid.runs.motion_design import terms_model
 from dynid.runs.results import load
 from dynid.simulation import (
     PD,
@@ -126,10 +127,10 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
                              code="another-robot")
         if isinstance(estimate.model, FlexibleModel):
             return estimate.model, estimate.full, estimate.model.rigid_values(estimate.full), (_RIGID_CONTROLLER_NOTE,)
-        belief = known_values(links.parameters)
+        belief = nominal_values(links)
         return links, estimate.full, estimate.full if belief is None else belief, ()
     model = terms_model(robot, friction, rotor)
-    theta = known_values(model.parameters)
+    theta = nominal_values(model)
     if theta is None:
         bare = robot.bodies_without_inertia
         who = "any link" if len(bare) == robot.dof else ", ".join(bare)

@@ -17,7 +17,7 @@ from typing import Any
 
 import dynid
 from dynid.errors import DynidError, RecordingError
-from dynid.runs.settings import read_table
+from dynid.files import toml_file
 from dynid.studio.workspace import SESSION
 
 _DEVICES = ("/dev", "/proc", "/sys")
@@ -100,7 +100,7 @@ class Confinement:
         """Raise if an earlier result in the studio's folder names a Python file as its model."""
         settings = path / "run.toml"
         if (path in self.trusted or path.is_relative_to(self.folder)) and settings.is_file():
-            model = read_table(settings).get("model")
+            model = toml_file(settings).get("model")
             if isinstance(model, Mapping) and model.get("python"):
                 raise DynidError("the model of the prior is in the Python file "
                                  f"'{str(model['python'])[:200]}', which the studio does "

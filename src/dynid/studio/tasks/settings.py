@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import DynidError
+from dynid.files import toml_file
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.robot.robot_files import builtin_names
-from dynid.runs.settings import RunSettings, read_table
+from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement, looks_like_file, named_files
 from dynid.studio.voice import ProgressChannel
 
@@ -32,7 +33,7 @@ def trust(bounds: Confinement) -> None:
     if bounds.run is None or bounds.trusted:
         return
     with bounds.lifted():
-        named = read_table(bounds.run, RunSettings.file_kind)
+        named = toml_file(bounds.run, RunSettings.file_kind)
     bounds.trusted = frozenset(Path(os.path.realpath(bounds.run.parent / name)) for _, name in named_files(named))
 
 
@@ -93,7 +94,7 @@ def run_settings(bounds: Confinement, *, logs: bool = True, robot: str | None = 
         logs: whether the run needs any.
         robot: an uploaded file that replaces the run's robot.
     """
-    values = read_table(bounds.folder / "run.toml", RunSettings.file_kind) if (
+    values = toml_file(bounds.folder / "run.toml", RunSettings.file_kind) if (
         bounds.folder / "run.toml").exists() else {}
     values = values if robot is None else {**values, "robot": f"files/{robot}"}
     if not values.get("robot"):

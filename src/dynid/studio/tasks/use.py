@@ -8,11 +8,12 @@ from typing import Any
 
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
+from dynid.files import toml_file
 from dynid.progress import Progress
 from dynid.runs.code_files import CodeOptions, estimate_program, with_companions, write_code
 from dynid.runs.payload_result import PayloadOptions, find_payload, save_payload
 from dynid.runs.results import load
-from dynid.runs.settings import RunSettings, read_table
+from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.log import chosen_log
 from dynid.studio.tasks.run import keep_meta
@@ -29,7 +30,7 @@ def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
         raise DynidError("choose the result of a run first", where="result")
     folder = Path("results") / identity
     trust(bounds)
-    named = RunSettings.of(read_table(folder / "run.toml"), "the result's run file").moved(folder, Path())
+    named = RunSettings.of(toml_file(folder / "run.toml"), "the result's run file").moved(folder, Path())
     bounds.check(named.model_dump(mode="json"))
     return folder
 
