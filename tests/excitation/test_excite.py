@@ -240,8 +240,8 @@ def test_deviations_are_those_of_identification() -> None:
     def identified(motion) -> tuple[np.ndarray, np.ndarray]:
         tau = lwr.inverse_dynamics(lwr.parameters.nominal, motion.q, motion.dq, motion.ddq)
         tau = tau + noise * rng.normal(size=tau.shape)
-        log = fold(TorqueEquations.from_model(lwr, Samples.from_arrays(motion.q, motion.dq, motion.ddq, tau,
-                                                                       rate=100.0), base))
+        samples = Samples.from_arrays(motion.q, motion.dq, motion.ddq, tau, rate=100.0)
+        log = fold(TorqueEquations.from_model(lwr, samples, base))
         stacked = log.stack(1.0 / noise)
         inverse = np.linalg.inv(stacked.r)
         return inverse @ stacked.rho, np.sqrt(np.sum(inverse ** 2, axis=1))

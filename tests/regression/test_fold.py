@@ -228,8 +228,8 @@ def test_a_model_of_ones_own_folds() -> None:
     model = Scara()
     q, dq, ddq = fourier(2, seconds=5.0)
     theta = np.array([3.5, 0.05, 0.5, 0.06, 0.12, 0.005, 0.013, 0.137])
-    regression = fold(TorqueEquations.from_model(model, Samples.from_arrays(q, dq, ddq,
-                                                                            model.inverse_dynamics(theta, q, dq, ddq))))
+    samples = Samples.from_arrays(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq))
+    regression = fold(TorqueEquations.from_model(model, samples))
     stacked = regression.stack()
     np.testing.assert_allclose(np.linalg.solve(stacked.r, stacked.rho), theta, rtol=1e-9)
 

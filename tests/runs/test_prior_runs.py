@@ -99,9 +99,8 @@ def test_a_run_takes_the_folder_of_a_fleet(tmp_path: Path) -> None:
     found = run(with_fleet)
     assert found.notes[0].startswith("the prior is used") and found.settings.prior == str(tmp_path / "fleet")
     folded = run(with_fleet, workers=Workers(2))
-    alone = run(RunSettings.from_values({**settings,
-                                         "model": found.settings.model.model_dump(mode="json", exclude_none=True,
-                                                                                               exclude_defaults=True)}))
+    model = found.settings.model.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    alone = run(RunSettings.from_values({**settings, "model": model}))
     errors = [fleet.new_errors_of(one.estimate, new) for one in (alone, found, folded)]
     assert errors[1] < errors[0] and errors[2] < errors[0] and folded.notes
     with refused(DynidError, "bad-call", "'pc-wls'"):

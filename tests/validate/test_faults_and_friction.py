@@ -32,8 +32,8 @@ def codes(model, samples, others=()) -> list[str]:
     estimate = identify(problem, method="wls")
     return [one.code for one in verdict(estimate, problem,
                                         reconstruction=reconstruct(estimate, samples, for_tests=True),
-                                        validation=[ reconstruct(estimate,
-                                                                 one) for one in others]).of_kind("suspicious")]
+                                        validation=[reconstruct(estimate, one)
+                                                    for one in others]).of_kind("suspicious")]
 
 
 def test_a_wrong_sign_is_named_where_flexible_friction_could_absorb_it(simulate):

@@ -190,8 +190,8 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
 def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
     """Return the steps of the finite differences (unknowns,), one standard error within bounds, and the covariance of
     the unknowns. Both are in units of the scales of the unknowns."""
-    covariance = autocorrelated_covariance(found.slopes, found.residual, problem.log_rows) / np.outer(found.scale,
-                                                                                                      found.scale)
+    covariance = (autocorrelated_covariance(found.slopes, found.residual, problem.log_rows)
+                  / np.outer(found.scale, found.scale))
     return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
 
 

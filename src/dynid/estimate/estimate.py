@@ -307,8 +307,8 @@ class Diagnostics(Mapping[str, Any]):
     def from_facts(facts: Mapping[str, Any]) -> Diagnostics:
         """Return diagnostics from a mapping, such as one that was read from a file."""
         core = {name: value for name, value in facts.items() if name in _CORE}
-        core["notes"] = tuple(note if isinstance(note, Note) else Note.from_plain(note) for note in facts.get("notes",
-                                                                                                              ()))
+        core["notes"] = tuple(note if isinstance(note, Note) else Note.from_plain(note)
+                              for note in facts.get("notes", ()))
         return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
 
     def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:

@@ -150,8 +150,8 @@ class Problem:
                                    **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         model = fitted_model(model, logs, base, threads)
-        equations = CachedEquations.from_equations(prepared_equations(model, logs,
-                                                                      base)) if dataset.is_in_memory else None
+        equations = (CachedEquations.from_equations(prepared_equations(model, logs, base)) if dataset.is_in_memory
+                     else None)
         regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
         prior = Prior.from_known(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)

@@ -6,18 +6,5 @@ from dynid.extraction.extraction import BaseValues, ConeAnswer, Extraction, viol
 from dynid.extraction.procedure import LOSSES, ExtractionOptions, extract
 from dynid.extraction.searches import SEARCHES
 
-__all__ = [
-           "LOSSES",
-           "SEARCHES",
-           "WIDTHS",
-           "BaseValues",
-           "Bounds",
-           "ConeAnswer",
-           "Extraction",
-           "ExtractionOptions",
-           "bounds_from_table",
-           "extract",
-           "load_bounds",
-           "robot_bounds",
-           "violation_reason",
-]
+__all__ = ["LOSSES", "SEARCHES", "WIDTHS", "BaseValues", "Bounds", "ConeAnswer", "Extraction", "ExtractionOptions",
+           "bounds_from_table", "extract", "load_bounds", "robot_bounds", "violation_reason"]

@@ -274,8 +274,8 @@ def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] =
     positive = [int(c) for c in np.flatnonzero(~shared & alone) if base.parameters.items[base.independent[c]].positive]
     held: list[set[int]] = [set() for _ in robots]
     for _ in range(_MOST_ROUNDS):
-        parts = [Eliminated.from_fold(robot, shared, gains, sorted(zero)) for robot,
-                 zero in zip(robots, held, strict=True)]
+        parts = [Eliminated.from_fold(robot, shared, gains, sorted(zero))
+                 for robot, zero in zip(robots, held, strict=True)]
         total = summed(parts)
         theta, values = _links(base, shared, total, own)
         if not _changed(robots, parts, held, values, positive, shared):

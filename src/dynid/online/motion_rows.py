@@ -92,8 +92,8 @@ class RowEntries:
                  load: Callable[[Array, Array, Array], Array] | None = None) -> None:
         self.layout, self.beside, self.load = layout, beside, load
         self.torque_rows = np.array([layout.joint(j).stop - 1 for j in range(len(layout.columns))])
-        self.form = None if equations == "torque" else MomentumForm.from_model(layout.model,
-                                                                               is_load_given=load is not None)
+        self.form = (None if equations == "torque"
+                     else MomentumForm.from_model(layout.model, is_load_given=load is not None))
 
     def __call__(self, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
         """Return entries (rows, m), one array per kernel, along a motion q, dq, (ddq,) tau (m, dof)."""

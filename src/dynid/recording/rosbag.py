@@ -157,8 +157,8 @@ class Bag(Source):
 
     def _look(self) -> None:
         """Determine the joints and signals in the messages, and whether the messages have time stamps."""
-        found, stamped, looked = message_joints(message for _,
-                                                message in islice(self._messages(), _MESSAGES_FOR_JOINTS))
+        found, stamped, looked = message_joints(
+            message for _, message in islice(self._messages(), _MESSAGES_FOR_JOINTS))
         if not looked:
             raise RecordingError(f"{self.path}: topic {self.topic} contains no messages")
         self._found = found

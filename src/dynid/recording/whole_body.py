@@ -199,8 +199,8 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
 
 def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str) -> None:
     """Raise an error for columns with motor numbers, as of Unitree, on a quadruped whose legs have another order."""
-    numbered = [name for name in fields if "motor" in name_words(name) and name_words(name)[-1] in ("q", "pos",
-                                                                                                    "position")
+    numbered = [name for name in fields
+                if "motor" in name_words(name) and name_words(name)[-1] in ("q", "pos", "position")
                 and any(word.isdigit() for word in name_words(name)) and not leg_in_name(name)]
     legs = list(dict.fromkeys(leg_in_name(name) for name in joints))
     if len(numbered) != len(joints) or set(legs) != set(UNITREE_ORDER) or tuple(legs) == UNITREE_ORDER:

@@ -193,8 +193,8 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     rho = np.zeros((count, count)) if matrices and have_common_noise(equations) else None
     for k, log in enumerate(logs):
         own, is_longest = [piece for piece in work if piece.log == log], lengths[k] == max(lengths)
-        taken = _Absorbed.from_equations(equations, log, inverse,
-                                         weights) if inverse is not None and is_longest else None
+        taken = (_Absorbed.from_equations(equations, log, inverse, weights) if inverse is not None and is_longest
+                 else None)
         r = log_residuals(equations, log, own, beta, threads, None if taken is None else taken.look)
         felt = r.residual if influence is None else influence(r.residual)
         rows[k] = r.keep.sum(axis=0)

@@ -60,8 +60,8 @@ def test_criteria_are_what_they_say() -> None:
         values = [Criterion(name)(a, p)[0] for p in (1, 4, 16, 256)]
         assert values == sorted(values, reverse=True)
         assert values[-1] == pytest.approx(Criterion(name)(a)[0], rel=0.02)
-    assert Eigenvalues.from_matrix(np.diag([0.0,
-                                            1.0])).values[0] > 0  # nothing excited is very bad, not a division by zero
+    # Nothing excited is very bad, not a division by zero
+    assert Eigenvalues.from_matrix(np.diag([0.0, 1.0])).values[0] > 0
 
 
 @pytest.mark.parametrize("name", CRITERIA)

@@ -17,21 +17,6 @@ from dynid.estimate.recursive.forgetting import (
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.stream import METHODS, Stream, StreamOptions
 
-__all__ = [
-    "METHODS",
-    "Bounded",
-    "Directional",
-    "Evidence",
-    "Exponential",
-    "Forgetting",
-    "NoForgetting",
-    "Recursion",
-    "StartUp",
-    "Stream",
-    "StreamOptions",
-    "TowardsPrior",
-    "Variable",
-    "VectorForgetting",
-    "methods",
-    "parse_forgetting",
-]
+__all__ = ["METHODS", "Bounded", "Directional", "Evidence", "Exponential", "Forgetting", "NoForgetting", "Recursion",
+           "StartUp", "Stream", "StreamOptions", "TowardsPrior", "Variable", "VectorForgetting", "methods",
+           "parse_forgetting"]

@@ -146,8 +146,8 @@ def largest_excess(folds: Sequence[Regression], noise: Array, free: Array | None
     for fold in folds:
         count = len(fold.blocks)
         for cut in {count // 4, count // 2, 3 * count // 4} - {0, count}:
-            parts = [Regression.from_blocks(fold.base, blocks, fold.joints) for blocks in (fold.blocks[:cut],
-                                                                                           fold.blocks[cut:])]
+            parts = [Regression.from_blocks(fold.base, blocks, fold.joints)
+                     for blocks in (fold.blocks[:cut], fold.blocks[cut:])]
             found.append(excess_between(parts, noise, free))
     return max(found)
 

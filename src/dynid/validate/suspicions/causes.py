@@ -272,9 +272,9 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
     if not problem.data or len(torques.joints) == dof:
         return False
     noise, some = case.trial.noise(), hypothesis_excerpt(problem.data)
-    positions = position_sign(torques.joints, dof)
-    return cross_validated_misfit(problem, some, positions, noise) < 0.5 * cross_validated_misfit(problem, some,
-                                                                                                  torques, noise)
+    by_positions, by_torques = (cross_validated_misfit(problem, some, one, noise)
+                                for one in (position_sign(torques.joints, dof), torques))
+    return by_positions < 0.5 * by_torques
 
 
 def _unit(state: Explained) -> Explained:
