@@ -9,17 +9,6 @@ from dynid.regression.known import Known
 from dynid.regression.regression import Block, Regression, Span
 
 __all__ = [
-    "BaseParameters",
-    "Block",
-    "Equations",
-    "Factor",
-    "FilteredEquations",
-    "Known",
-    "Regression",
-    "Span",
-    "Stacked",
-    "TorqueEquations",
-    "base_parameters",
-    "fold",
-    "prepared_equations",
+    "BaseParameters", "Block", "Equations", "Factor", "FilteredEquations", "Known", "Regression", "Span", "Stacked",
+    "TorqueEquations", "base_parameters", "fold", "prepared_equations",
 ]
