@@ -123,7 +123,7 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
         raise ModelError("method 'auto' needs the names of one or more other methods to choose from",
                          code="no-candidates")
     fits, failures = fit_candidates(problem, names, given)
-    return best_of(problem, fits, failures, names, given)
+    return best_estimate(problem, fits, failures, names, given)
 
 
 def fit_candidates(problem: Problem, names: Sequence[str], options: Mapping[str, Mapping[str, Any]],
@@ -143,8 +143,8 @@ def fit_candidates(problem: Problem, names: Sequence[str], options: Mapping[str,
     return fits, failures
 
 
-def best_of(problem: Problem, fits: Mapping[str, Estimate], failures: Mapping[str, str], names: Sequence[str],
-            options: Mapping[str, Mapping[str, Any]]) -> Estimate:
+def best_estimate(problem: Problem, fits: Mapping[str, Estimate], failures: Mapping[str, str], names: Sequence[str],
+                  options: Mapping[str, Mapping[str, Any]]) -> Estimate:
     """Return the estimate of the chosen method, with the choice in its diagnostics; see `automatic`."""
     return choose(problem, fits, options, failures, names).estimate_among(fits)
 

@@ -44,9 +44,9 @@ _CLEARLY_LIGHTER = 0.5
 _ZERO_COLUMN = 1e-12  # of the largest column: smaller columns are rounding errors
 
 
-def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                   centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                   intervals: Mapping[str, Any] | None = None) -> Consistency:
+def problem_consistency(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
+                        centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
+                        intervals: Mapping[str, Any] | None = None) -> Consistency:
     """Return the set of physically consistent parameters of a problem, including exactly known values.
 
     Args:
@@ -193,8 +193,8 @@ def consistent_ordinary(problem: Problem, *, form: InertiaForm = "pseudo", margi
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                         intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
     """Return ordinary least squares over the consistent set, with equal weights (Sousa, eq. 3.58)."""
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                 intervals=intervals)
+    consistency = problem_consistency(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
+                                      intervals=intervals)
     return consistent_estimate(problem, "pc-ols", None, consistency, fill_with)
 
 
@@ -204,8 +204,8 @@ def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margi
                         intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
     """Return weighted least squares over the consistent set, with each joint weighted by the standard deviation of
     its residual (Sousa, s. 4.5.3)."""
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                 intervals=intervals)
+    consistency = problem_consistency(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
+                                      intervals=intervals)
     return consistent_estimate(problem, "pc-wls", joint_weights(problem.regression), consistency, fill_with)
 
 
@@ -214,7 +214,7 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
     """Return the estimate of a constrained fit of the problem's equations, see `inside_the_set`."""
     with one_blas_thread():
         solution = solve(problem.regression, stack_enough(problem.regression, weights))
-        free = LinearFit.of(problem, solution, weights)
+        free = LinearFit.from_solution(problem, solution, weights)
         found = _best_inside(free, problem.regression, weights, consistency, fill_with)
 
     def refit(fewer: Regression) -> Array:
@@ -242,7 +242,8 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
                 theta = None
             if theta is not None and theta[consistency.places[:, 9]].sum() < _CLEARLY_LIGHTER * consistency.heaviest:
                 return consistency.with_known(theta)
-        free = LinearFit.of(problem, solve(problem.regression, stack_enough(problem.regression, weights)), weights)
+        free = LinearFit.from_solution(problem, solve(problem.regression, stack_enough(problem.regression, weights)),
+                                       weights)
         return _best_inside(free, problem.regression, weights, consistency, fill_with).theta
 
 

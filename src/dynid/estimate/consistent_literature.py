@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit
 from dynid.consistency.literature import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
 from dynid.errors import ModelError
-from dynid.estimate.consistent import consistency_of, prior_rows
+from dynid.estimate.consistent import prior_rows, problem_consistency
 from dynid.estimate.covariance import LinearFit, diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
@@ -30,14 +30,14 @@ def _estimate(name: str, fit: Callable[..., Fit], problem: Problem, **options: A
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     solution = solve(problem.regression, stacked)
-    consistency = consistency_of(problem)
+    consistency = problem_consistency(problem)
     if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
         options = {"begin": _inside(consistency, problem.nominal), **options}
     equations = (problem.base, stacked) if name == "pc-reduce" else _with_known(problem, weights)
     best = fit(consistency, *equations, **options)
     theta = consistency.with_known(best.theta)
     beta = problem.base.matrix @ theta
-    held = replace(LinearFit.of(problem, solution, weights), solution=replace(solution, beta=beta))
+    held = replace(LinearFit.from_solution(problem, solution, weights), solution=replace(solution, beta=beta))
     wrong = consistency.violations(theta, 1e-6)
     facts = diagnostics(problem, held.solution, weights, consistent=not wrong,
                         violations=[violation.message for violation in wrong],

@@ -9,7 +9,7 @@ from typing import Any
 from dynid.arrays import Array
 from dynid.consistency import Consistency
 from dynid.consistency.consistency import MARGIN, InertiaForm
-from dynid.estimate.consistent import Fill, consistency_of, constrained_fit, inside_the_set
+from dynid.estimate.consistent import Fill, constrained_fit, inside_the_set, problem_consistency
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.likelihood import likelihood_fit, whitened
 from dynid.estimate.linear import fit_repeatedly, joint_weights, solve, stack_enough
@@ -30,8 +30,8 @@ def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | 
     The start and the scale of each joint's noise are those of `irls`. The options are those of `irls` and `pc-wls`.
     """
     chosen = chosen_loss("pc-irls", loss, tuning)
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                 intervals=intervals)
+    consistency = problem_consistency(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
+                                      intervals=intervals)
     start, scale = robust_start(problem, iterations)
     with one_blas_thread():
         end = fit_repeatedly("pc-irls", start, lambda beta: reweighted(problem, chosen, beta, scale), iterations,
@@ -51,8 +51,8 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
 
     Equations are whitened as in `ml`; each step is a cone programme. The options are those of `ml` and `pc-wls`.
     """
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                 intervals=intervals)
+    consistency = problem_consistency(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
+                                      intervals=intervals)
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression))).beta
     with one_blas_thread():
         end = fit_repeatedly("pc-ml", start, partial(whitened, problem), iterations, tolerance,

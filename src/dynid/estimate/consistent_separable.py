@@ -10,7 +10,7 @@ from typing import Any
 from dynid.arrays import Array
 from dynid.consistency import fit
 from dynid.consistency.consistency import MARGIN, InertiaForm
-from dynid.estimate.consistent import Fill, consistency_of, inside_the_set, prior_rows
+from dynid.estimate.consistent import Fill, inside_the_set, prior_rows, problem_consistency
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.separable import separable_fit
@@ -41,10 +41,10 @@ def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: in
                               inside=partial(_inside, limits))
         free = replace(found.free, noise=lambda cov_type: found.noise)
         return inside_the_set(free, "pc-sls", found.regression, found.weights,
-                              consistency_of(free.problem, **limits), fill_with)
+                              problem_consistency(free.problem, **limits), fill_with)
 
 
 def _inside(limits: Mapping[str, Any], problem: Problem, stacked: Stacked) -> Array:
     """Return base parameters (base,) of the consistent robot that fits the weighted equations best."""
     prior = prior_rows(problem, None, stacked)
-    return fit(consistency_of(problem, **limits), problem.base, stacked, prior=prior).beta
+    return fit(problem_consistency(problem, **limits), problem.base, stacked, prior=prior).beta

@@ -10,7 +10,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import Problem, find_method, method
 from dynid.extraction import BaseValues, ExtractionOptions, extract
-from dynid.extraction.searches import search_of
+from dynid.extraction.searches import find_search
 
 
 @method("extract", "base values of another method, all parameters by global search within bounds", gives={"theta"})
@@ -32,9 +32,9 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
         raise ModelError("method 'extract' needs the base values of another method; give of = 'wls' or similar")
     first = find_method(of).function(problem)
     stacked = problem.regression.stack(joint_weights(problem.regression)) if step == "one" else None
-    found = extract(BaseValues.of(first, stacked), bounds, ExtractionOptions(
-        loss=loss, form=form, step=step, search=search_of(search), nearest=nearest, runs=runs, evaluations=evaluations,
-        seed=seed))
+    found = extract(BaseValues.from_estimate(first, stacked), bounds, ExtractionOptions(
+        loss=loss, form=form, step=step, search=find_search(search), nearest=nearest, runs=runs,
+        evaluations=evaluations, seed=seed))
     facts = {key: value for key, value in found.to_dict().items() if key != "parameters"}
     return replace(first, method="extract", values=first.base.matrix @ found.theta, theta=found.theta,
                    diagnostics=first.diagnostics.with_facts({"consistent": found.feasible, "extraction": facts,

@@ -18,18 +18,18 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.mapping import Names
-from dynid.recording.mat_structure import datasets_of
+from dynid.recording.mat_structure import datasets_by_path
 from dynid.recording.source import Fault, FileRows, Source, Values, need
 from dynid.recording.topics import (
     PART_OF,
     PARTS,
     VECTORS,
     TopicSeries,
-    joints_of,
-    series_of,
-    stamp_of,
+    header_stamp,
+    joint_series,
+    message_joints,
     vector_parts,
-    vectors_of,
+    vector_series,
 )
 from dynid.recording.unpacking import Measure, measured, unpacked, unpacked_limit
 from dynid.signals import at_times
@@ -103,7 +103,7 @@ class Bag(Source):
     def _first_vector(self, topic: str) -> tuple[tuple[str, ...], bool]:
         """Return the parts of the first message of a topic on the motion of a base, and whether it has a time stamp."""
         for _, message in self._messages(topic):
-            return vector_parts(self._kinds[topic], message), bool(stamp_of(message))
+            return vector_parts(self._kinds[topic], message), bool(header_stamp(message))
         return (), False
 
     @property
@@ -146,7 +146,7 @@ class Bag(Source):
         """Return times, ns, and force and moment (messages, 6) of a topic, in temporal order."""
         times, values = [], []
         for received, message in self._messages(topic, _WRENCH_TYPE):
-            times.append(stamp_of(message) if self._clock == "stamp" else received)
+            times.append(header_stamp(message) if self._clock == "stamp" else received)
             values.append([getattr(part, axis) for part in (message.wrench.force, message.wrench.torque)
                            for axis in "xyz"])
         order = np.argsort(times, kind="stable")
@@ -154,7 +154,7 @@ class Bag(Source):
 
     def _joints(self, topic: str) -> tuple[dict[str, tuple[str, ...]], int, int]:
         """Return the joints in the first messages of a topic, and the numbers of stamped and of all of these."""
-        return joints_of(message for _, message in islice(self._messages(topic), _MESSAGES_FOR_JOINTS))
+        return message_joints(message for _, message in islice(self._messages(topic), _MESSAGES_FOR_JOINTS))
 
     def _look(self) -> None:
         """Determine the joints and signals in the messages, and whether the messages have time stamps."""
@@ -224,10 +224,10 @@ class Bag(Source):
                 else:
                     columns[name].append(values[place])
             if "stamp" in columns:
-                columns["stamp"].append(stamp_of(message))
+                columns["stamp"].append(header_stamp(message))
             if "received" in columns:
                 columns["received"].append(received)
-            times.append(stamp_of(message) if self._clock == "stamp" else received)
+            times.append(header_stamp(message) if self._clock == "stamp" else received)
             numbers.append(number)
             if len(numbers) == min(rows or _MESSAGES_AT_ONCE, _MESSAGES_AT_ONCE):
                 yield block()
@@ -251,7 +251,7 @@ class Bag(Source):
             is_vector = topic in self._kinds
             stamped = self._is_stamped(topic, self._vectors[topic][1] if is_vector else bool(self._others[topic][1]))
             messages, pairs_here = self._messages(topic), columns.values()
-            series = series_of(topic, messages, pairs_here, stamped) if not is_vector else vectors_of(
+            series = joint_series(topic, messages, pairs_here, stamped) if not is_vector else vector_series(
                 topic, self._kinds[topic], messages, [part for part, _ in pairs_here], stamped)
             found |= {name: (series, *pair) for name, pair in columns.items()}
         return found
@@ -331,7 +331,7 @@ def check_contained(path: Path) -> None:
         return
     try:
         with h5py.File(path, "r") as file:
-            datasets_of(h5py, file, path)
+            datasets_by_path(h5py, file, path)
     except RecordingError:
         raise
     except (OSError, RuntimeError, ValueError, KeyError, TypeError):

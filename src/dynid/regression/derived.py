@@ -70,7 +70,7 @@ class CachedEquations(Derived):
     """
 
     @staticmethod
-    def of(equations: Equations) -> Equations:
+    def from_equations(equations: Equations) -> Equations:
         """Return the equations with cached rows if all rows are small enough, otherwise unchanged."""
         rows = sum(len(piece.rows) for piece in equations.pieces())
         return CachedEquations(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
@@ -166,7 +166,7 @@ class ProjectedEquations(TorqueEquations):
 
     @cached_property
     def layout(self) -> Layout:
-        return Layout.of(self.model, self.base).with_columns([np.arange(len(self.base))] * self.model.dof)
+        return Layout.from_model(self.model, self.base).with_columns([np.arange(len(self.base))] * self.model.dof)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
         plain, n, b = self.plain.layout, self.model.dof, len(self.base)
@@ -194,4 +194,4 @@ def torque_equations(model: LinearModel, logs: Sequence[Samples], base: BasePara
                      ) -> TorqueEquations:
     """Return the torque equations of some logs, multiplied by `Samples.mixing` where a log has it."""
     kind = ProjectedEquations if any(log.mixing is not None for log in logs) else TorqueEquations
-    return kind.of(model, logs, base)
+    return kind.from_model(model, logs, base)

@@ -62,7 +62,7 @@ class Prior:
     facts: tuple[Array, Array] | None = None
 
     @staticmethod
-    def of(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:
+    def from_known(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:
         """Return the prior on base parameters from values with standard deviations, or None if there is none.
 
         A combination a.beta is known if it consists of known parameters alone: a' matrix is zero in all others.
@@ -119,6 +119,6 @@ class Prior:
         return np.vstack([matrix, self.facts[0]]), np.concatenate([targets, self.facts[1]])
 
 
-def known_of(prior: Prior | None) -> dict[str, Known]:
+def known_parameters(prior: Prior | None) -> dict[str, Known]:
     """Return the known standard parameters of a prior by name; empty without a prior."""
     return {} if prior is None else dict(prior.known)

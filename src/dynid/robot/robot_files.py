@@ -188,27 +188,27 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         where = f"[[joint]] {i} of robot file '{file}'"
         fields.known_keys(joint, (*keys, *_JOINT_KEYS), where)
         row = {key: joint[key] for key in (*keys, "kind") if key in joint}
-        printed = {key: fields.angle_of(row[key], unit, f"'{key}' in {where}")
+        printed = {key: fields.parse_angle(row[key], unit, f"'{key}' in {where}")
                    for key in ("alpha", "theta") if key in row}
         row.update({key: exact_angle(angle) for key, angle in printed.items()})
         rows.append(row)
-        names.append(fields.text_of(joint.get("name", f"joint{i}"), f"'name' in {where}"))
+        names.append(fields.parse_text(joint.get("name", f"joint{i}"), f"'name' in {where}"))
         rounded[names[-1]] = [abs(angle - row[key]) for key, angle in printed.items()]
-        links.append(fields.text_of(joint.get("link", f"link{i}"), f"'link' in {where}"))
+        links.append(fields.parse_text(joint.get("link", f"link{i}"), f"'link' in {where}"))
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused with the robot
-            inertias.append(fields.inertia_of(joint["inertia"], f"the inertia in {where}")
+            inertias.append(fields.parse_inertia(joint["inertia"], f"the inertia in {where}")
                             if "inertia" in joint else None)
-        for which, value in fields.limits_of(joint, unit, where).items():
+        for which, value in fields.parse_limits(joint, unit, where).items():
             limits[which].append(value)
 
     options: TableOptions = {
-        "name": fields.text_of(table.get("name", default_name), f"'name' in robot file '{file}'"),
+        "name": fields.parse_text(table.get("name", default_name), f"'name' in robot file '{file}'"),
         "joints": names, "links": links, "inertias": inertias, "limits": limits,
-        "base": fields.pose_of(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
-        "tool": fields.pose_of(table["tool"], unit, f"'tool' in robot file '{file}'") if "tool" in table else None,
-        "gravity": table.get("gravity"), "terms": fields.terms_of(table.get("terms", []), file),
-        "values": fields.values_of(table.get("values", {}), file),
-        "source": fields.text_of(table.get("source", file), f"'source' in robot file '{file}'")}
+        "base": fields.parse_pose(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
+        "tool": fields.parse_pose(table["tool"], unit, f"'tool' in robot file '{file}'") if "tool" in table else None,
+        "gravity": table.get("gravity"), "terms": fields.parse_terms(table.get("terms", []), file),
+        "values": fields.parse_values(table.get("values", {}), file),
+        "source": fields.parse_text(table.get("source", file), f"'source' in robot file '{file}'")}
     try:
         robot = from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
         checked_sizes(robot)
@@ -216,7 +216,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         raise RobotError(f"robot file '{file}': {problem}", code=problem.code) from None
     carries = None
     if "payload" in table:
-        carries = fields.number_of(table["payload"], f"'payload' in robot file '{file}'")
+        carries = fields.parse_number(table["payload"], f"'payload' in robot file '{file}'")
         if carries <= 0:
             raise RobotError(f"robot file '{file}': payload, the largest mass the robot may carry, must be above "
                              f"zero, got {carries:g} kg", code="bad-payload")
@@ -231,8 +231,8 @@ def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
         if not isinstance(row, dict):
             raise RobotError(f"{where} must be a table such as {{link = \"trunk\", inertia = {{..}}}}, got {row!r}")
         fields.known_keys(row, ("link", "inertia"), where)
-        body = Body(fields.text_of(row.get("link", "root"), f"'link' of {where}"),
-                    fields.inertia_of(row["inertia"], f"the inertia of {where}") if "inertia" in row else None)
+        body = Body(fields.parse_text(row.get("link", "root"), f"'link' of {where}"),
+                    fields.parse_inertia(row["inertia"], f"the inertia of {where}") if "inertia" in row else None)
         robot = replace(robot, root=body)
     if not isinstance(is_free := table.get("floating_base", False), bool):
         raise RobotError(f"'floating_base' in robot file '{file}' must be true or false, got {is_free!r}",
@@ -248,7 +248,7 @@ def _symmetry(row: Any, robot: Robot, file: str) -> Symmetry:
         raise RobotError(f"{where} must be a table such as {{pairs = {{left_thigh = \"right_thigh\"}}, std = 0.01}}, "
                          f"got {row!r}", code="bad-symmetry")
     fields.known_keys(row, ("pairs", "std"), where)
-    pairs, std = row.get("pairs"), fields.number_of(row.get("std", Symmetry.std), f"'std' in {where}")
+    pairs, std = row.get("pairs"), fields.parse_number(row.get("std", Symmetry.std), f"'std' in {where}")
     if pairs is not None and (not isinstance(pairs, dict) or not all(isinstance(one, str) for one in pairs.values())):
         raise RobotError(f"'pairs' in {where} must name links, {{left_thigh = \"right_thigh\"}}, got {pairs!r}",
                          code="bad-symmetry")

@@ -151,7 +151,7 @@ class XmlPage:
     before: str
 
     @classmethod
-    def of(cls, text: str) -> Self:
+    def from_text(cls, text: str) -> Self:
         at = max(text.find("<"), 0)
         data = text[at:].encode()
         return cls(data, b"\r\n" if b"\r\n" in data else b"\n", text[:at])

@@ -235,17 +235,17 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
                          code="other-robot")
     tree, rows = whole_tree(own, inertias)
     numbers = possible_inertias(tree, rows, unchecked=unchecked)
-    page = _MjcfPage.of(text)
+    page = _MjcfPage.from_text(text)
     root = page.root()
     edits: list[Edit] = []
     bodies = page.named(root, "body")
     for body, row in zip(tree.bodies, numbers, strict=True):
         if body.virtual:
             continue
-        edits += page.inertial(_of(bodies, body.name, "body"), _full(row, body.name))
+        edits += page.inertial(_find_element(bodies, body.name, "body"), _full(row, body.name))
         merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
         for link in merged:
-            edits += page.inertial(_of(bodies, link, "body"), _ZERO_INERTIAL)
+            edits += page.inertial(_find_element(bodies, link, "body"), _ZERO_INERTIAL)
         if merged:
             add_note(f"the inertia of {', '.join(merged)}, fixed to '{body.name}', is part of that body now")
     edits += page.joints(root, values)
@@ -268,7 +268,7 @@ def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
         RobotError: if the file does not have a joint of `values`.
     """
     _check_one_file(text)
-    page = _MjcfPage.of(text)
+    page = _MjcfPage.from_text(text)
     root = page.root()
     return page.edited([*page.joints(root, values), *page.actuators(root, actuators or {}, add_note)])
 
@@ -279,7 +279,7 @@ def _check_one_file(text: str) -> None:
                          "save it as one file in MuJoCo with mj_saveLastXML, and name that file")
 
 
-def _of(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:
+def _find_element(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:
     if name not in elements:
         raise RobotError(f"{kind} '{name}' has no name in the MJCF, so that its values cannot be written in "
                          "place", f"give every {kind} a name", "not-in-file")
@@ -326,7 +326,8 @@ class _MjcfPage(XmlPage):
         """Yield the edits that set attributes of joints, by joint."""
         found = self.named(root, "joint")
         for name, attributes in values.items():
-            yield from self.set(_of(found, name, "joint"), {key: digits(value) for key, value in attributes.items()})
+            texts = {key: digits(value) for key, value in attributes.items()}
+            yield from self.set(_find_element(found, name, "joint"), texts)
 
     def own_inertias(self, root: XmlElement, add_note: Callable[[str], object]) -> Iterator[Edit]:
         """Yield the edits that stop the compiler from computing inertias from shapes, since the file now

@@ -55,7 +55,7 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
     given = (values or {}).items()
     wanted = {name: (places[name][0], places[name][1], value) for name, value in given if name in places}
     if isinstance(text, bytes):
-        encoding = encoding_of(text)
+        encoding = xml_encoding(text)
         try:
             plain = text.decode(encoding)
         except (LookupError, UnicodeDecodeError):
@@ -65,7 +65,7 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
     return _write(text, robot, inertias, wanted, unchecked, add_note)
 
 
-def encoding_of(text: str | bytes) -> str:
+def xml_encoding(text: str | bytes) -> str:
     """Return the encoding of an XML file from its byte order mark or its declaration; UTF-8 without either."""
     data = text[:200].encode("ascii", "replace") if isinstance(text, str) else text
     for mark, encoding in _BYTE_ORDER_MARKS:
@@ -77,7 +77,7 @@ def encoding_of(text: str | bytes) -> str:
 
 def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchecked: bool,
            add_note: Callable[[str], object]) -> str:
-    page = _UrdfPage.of(text)
+    page = _UrdfPage.from_text(text)
     whole = read_urdf(text[len(page.before):])  # refuses DTDs and entities, so that plain expat is safe below
     if robot.has_free_base:
         whole = whole.with_free_base()
@@ -205,7 +205,7 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
         text: the URDF.
         armature: reflected rotor inertia by joint. A joint that has a transmission in the file gets the inertia there.
     """
-    page = XmlPage.of(text)
+    page = XmlPage.from_text(text)
     root = page.root()
     present = {joint.attributes.get("name"): one for one in root.all("transmission") for joint in one.all("joint")}
     edits: list[Edit] = []

@@ -66,7 +66,7 @@ def compare(settings: RunSettings, names: Sequence[str], progress: ProgressCallb
     if not names:
         raise DynidError("give at least one method to compare", code="no-method")
     options = {name: method_options(settings, name) for name in names}
-    progress, robot = Progress.of(progress), make_robot(settings)
+    progress, robot = Progress.from_callback(progress), make_robot(settings)
     loaded = load_problem(settings, robot, progress.part(0.0, 0.35))
     settings, robot = loaded.settings, loaded.robot
     found, estimates, seconds, failures = [], [], [], {}
@@ -172,7 +172,8 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
     if logs:
         settings, resting = settings_for_other_logs(settings, {"log": log}, folder_a), list[Resting]()
         samples = [one for _, one in prepared(logs, settings, make_robot(settings),
-                                              Preparation.of(settings.prepare).elsewhere(), progress, resting)]
+                                              Preparation.from_settings(settings.prepare).elsewhere(), progress,
+                                              resting)]
         if not samples:
             raise resting[0].problem
     progress("comparing")

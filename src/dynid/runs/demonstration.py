@@ -95,7 +95,7 @@ def simulate_logs(folder: Path, log: str, validation: str, progress: ProgressCal
     model = demo_model()
     robot = model.robot
     progress("designing an exciting motion within the limits")
-    exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
+    exciting = excite(model, Limits.from_robot(robot), family=Fourier(DURATION),
                       search=Search(budget=None, rounds=1, seed=seed)).trajectory
     progress("simulating the logs")
     other = random_fourier(robot, DURATION, 5, np.random.default_rng(seed), points=round(DURATION * RATE) + 1)

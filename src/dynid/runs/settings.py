@@ -70,7 +70,7 @@ class SettingsFile(BaseModel):
     _trust: Trust = PrivateAttr(default=False)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], source: str | None = None, *, trust: Trust = False) -> Self:
+    def from_values(cls, values: Mapping[str, Any], source: str | None = None, *, trust: Trust = False) -> Self:
         """Return settings from a mapping; errors name `source` and the setting."""
         settings = checked(cls, values, source or cls.file_kind)
         settings._trust = trust
@@ -80,7 +80,7 @@ class SettingsFile(BaseModel):
     def load(cls, path: str | Path, *, trust: Trust = False) -> Self:
         """Return settings from a TOML file; its paths become relative to the working directory."""
         path = Path(path)
-        return cls.of(toml_file(path, cls.file_kind), str(path), trust=trust).moved(path.parent, Path())
+        return cls.from_values(toml_file(path, cls.file_kind), str(path), trust=trust).moved(path.parent, Path())
 
     @property
     def trust(self) -> Trust:

@@ -130,7 +130,7 @@ def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, 
         return (), ()
     try:
         robot, resting = make_robot(settings), list[Resting]()
-        chosen = Preparation.of(settings.prepare)
+        chosen = Preparation.from_settings(settings.prepare)
         return [one for _, one in prepared(settings.logs, settings, robot, chosen, progress, resting)], ()
     except (DynidError, OSError) as problem:
         return (), (f"friction is approximated at random states within the joint limits, because the logs of the "
@@ -197,7 +197,7 @@ def _actuators(folder: str | Path) -> tuple[ActuatorPosterior, ActuatorSettings]
     """Return posterior and settings of a result of `dynid actuators`, with paths relative to the working folder."""
     path = Path(folder) / POSTERIOR
     posterior, table = ActuatorPosterior.load(path)
-    return posterior, ActuatorSettings.of(table, str(path)).moved(Path(folder), Path())
+    return posterior, ActuatorSettings.from_values(table, str(path)).moved(Path(folder), Path())
 
 
 def _export(posterior: ActuatorPosterior, settings: ActuatorSettings, output: Path, options: ExportOptions,

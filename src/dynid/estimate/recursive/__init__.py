@@ -12,11 +12,11 @@ from dynid.estimate.recursive.forgetting import (
     TowardsPrior,
     Variable,
     VectorForgetting,
-    forgetting_of,
+    parse_forgetting,
 )
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.stream import METHODS, Stream, StreamOptions
 
 __all__ = ["METHODS", "Bounded", "Directional", "Evidence", "Exponential", "Forgetting", "NoForgetting", "Recursion",
-           "StartUp", "Stream", "StreamOptions", "TowardsPrior", "Variable", "VectorForgetting", "forgetting_of",
-           "methods"]
+           "StartUp", "Stream", "StreamOptions", "TowardsPrior", "Variable", "VectorForgetting", "methods",
+           "parse_forgetting"]
