@@ -93,5 +93,5 @@ def optional_package(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise DynidError(f"this needs the package {name.partition('.')[0]}, which is not installed",
+        raise DynidError(f"this function needs the package {name.partition('.')[0]}, which is not installed",
                          f"run pip install 'dynid[{extra}]'", code="missing-package") from None

@@ -127,7 +127,7 @@ def is_path(origin: Path, name: str) -> bool:
 def read_small(path: Path) -> bytes:
     """Return the content of a robot or settings file; raise OSError if it is larger than any such file."""
     if Path(path).stat().st_size > _MOST_TEXT:
-        raise OSError(errno.EFBIG, f"it is larger than {_MOST_TEXT >> 20} MB")
+        raise OSError(errno.EFBIG, f"the file is larger than {_MOST_TEXT >> 20} MB")
     return Path(path).read_bytes()
 
 
@@ -142,7 +142,7 @@ def toml_table(text: str) -> dict[str, Any]:
     except ValueError as problem:
         raise tomllib.TOMLDecodeError(str(problem)) from None
     except RecursionError:
-        raise tomllib.TOMLDecodeError("it is nested too deeply") from None
+        raise tomllib.TOMLDecodeError("its tables are nested too deeply") from None
     return table
 
 

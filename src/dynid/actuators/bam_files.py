@@ -157,7 +157,8 @@ def read_bam_parameters(path: str | Path) -> BamParameters:
     except (ValueError, RecursionError):
         raise RecordingError(f"{path}: is not a valid JSON file") from None
     if not isinstance(table, dict) or table.get("model") not in FRICTION_MODELS:
-        raise RecordingError(f"{path}: states no friction model m1 to m6, so it is not a BAM parameter file")
+        raise RecordingError(f"{path}: states no friction model m1 to m6, so it is not a parameter file of BAM "
+                             "(Better Actuator Models)")
     own = {bam: name for name, bam in _BAM_NAMES.items()}
     numbers: dict[str, float] = {}
     for name, value in table.items():

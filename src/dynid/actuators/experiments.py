@@ -94,8 +94,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         raise DynidError(f"there is no friction model '{friction}'; there are {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
     if not duration >= part_duration > 4.0 or not rate >= 10.0:
-        raise DynidError("an experiment needs recordings of more than 4 s, time for at least one, and a rate of at "
-                         "least 10 Hz; got "
+        raise DynidError("an experiment needs recordings of more than 4 s each, a total time for at least one "
+                         "recording, and a rate of at least 10 Hz; got "
                          f"{part_duration:g} s, {duration:g} s and {rate:g} Hz", code="wrong-duration")
     rooms = _rooms(first, lower, upper, velocity, home)
     settings = _settings(drive, gains or {}, known or {})
@@ -118,7 +118,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         else:
             candidates.append(found)
     if not candidates:
-        raise NotPossibleError("no command stays inside the limits in simulation; check gains, limits and masses",
+        raise NotPossibleError("no commanded motion keeps the simulated joints inside their limits; check gains, "
+                               "limits and masses",
                                code="no-experiment")
     chosen = _chosen(candidates, max(int(duration / part_duration + 1e-9), 1))
     labels = _Labels.of(next(iter(designs.values())))

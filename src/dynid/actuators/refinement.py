@@ -161,7 +161,8 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     x = np.clip(start, problem.lower, problem.upper)
     residual = problem.residuals(x)
     if residual is None:
-        raise NotPossibleError("the simulation diverges with the values of the first stage", _DIVERGENCE_HINT,
+        raise NotPossibleError("the simulation of the actuators diverges with the parameter values of the linear "
+                               "first stage", _DIVERGENCE_HINT,
                                "simulation-diverges")
     iterations = 0
     if share is None:
@@ -340,8 +341,8 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
     factor = np.sqrt(1.0 - share_of_rounding + rounding ** 2 / variance)
     covariance *= np.outer(factor, factor)
     if not np.isfinite(covariance).all():
-        raise NotPossibleError("the simulated positions do not change regularly with the parameters, so no fit can be "
-                               "made", _DIVERGENCE_HINT, "simulation-irregular")
+        raise NotPossibleError("the simulated positions do not change smoothly with the actuator parameters, so they "
+                               "cannot be fitted to the log", _DIVERGENCE_HINT, "simulation-irregular")
     free = np.flatnonzero(~at_bound)
     directions, singular, error = np.zeros((count, 0)), np.zeros(0), 0.0
     if len(free):

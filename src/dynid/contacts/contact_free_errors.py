@@ -105,7 +105,7 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
     names = complete(estimate.model).joint_names
     if log.dof != len(names):
         raise ModelError(f"{log.source} has {log.dof} joints, but the identified robot has {len(names)}",
-                         "check whether it is another robot", code="other-robot")
+                         "check whether the log is of another robot", code="other-robot")
     if log.unmeasured:
         raise ModelError(f"{log.source} has no torques of joint "
                          f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints",

@@ -249,7 +249,8 @@ def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
         rest -= (found @ rest) @ found
         size = float(np.linalg.norm(rest))
         if size < _DEPENDENT_ROW:
-            raise ModelError(f"the combination '{name}' depends linearly on those before it; give each value once",
+            raise ModelError(f"the combination '{name}' depends linearly on the combinations before it; give each "
+                             "value once",
                              code="dependent-combination")
         found = np.vstack([found, rest / size])
 

@@ -269,7 +269,8 @@ class Online(Streamed):
         It is computed in its own thread while samples continue; `result()` waits for it.
         """
         if self.method in INSTRUMENTAL:
-            raise ModelError(f"method '{self.method}' uses instruments; a consistent robot needs method 'rls'")
+            raise ModelError(f"method '{self.method}' uses instrumental variables; a physically consistent robot "
+                             "needs method 'rls'")
         known = Problem(self.model, self._stream.recursion.regression(), nominal=self.model.parameters.nominal)
         return pool(1, "dynid-online").submit(identify, known, method=method, **options)
 

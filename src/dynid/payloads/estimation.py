@@ -128,7 +128,7 @@ def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequ
     for log in logs:
         if log.dof != estimate.model.dof:
             raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified "
-                             f"without load has {estimate.model.dof}", "check whether it is another robot",
+                             f"without load has {estimate.model.dof}", "check whether the log is of another robot",
                              code="other-robot")
     return method or "together"
 

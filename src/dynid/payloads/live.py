@@ -72,8 +72,8 @@ class LivePayload(Streamed):
         unknowns = Unknowns.of(estimate, self._made, largest_load(estimate, robot, self.frame, largest))
         noise = np.array(estimate.diagnostics.residual_std_per_joint, dtype=float)
         if not (noise > 0.0).any():
-            raise NotPossibleError("the estimate without load has no torque error, so "
-                                   "the rows of a live payload cannot be weighted", "identify the robot from logs")
+            raise NotPossibleError("the estimate of the robot without load states no torque error, by which samples "
+                                   "with a payload are weighted", "identify the robot from logs")
         self._gains, self._given = gain_covariance(gain_std, robot.dof), gain_std is not None
         self._load = LoadRecursion(self._layout, self.joint_names, unknowns, noise, memory, window, threshold,
                                    np.diag(self._gains))

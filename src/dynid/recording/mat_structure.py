@@ -229,7 +229,7 @@ class _Walk:
             self.stream.skip(size + padding)
             return b""
         if size > most:
-            raise _damaged(self.path, f"it declares {size} bytes of names or dimensions")
+            raise _damaged(self.path, f"an array declares {size} bytes of names or dimensions")
         data = self.stream.read(size)
         if padding:
             self.stream.skip(padding)
@@ -240,7 +240,7 @@ class _Walk:
         try:
             return self._matrix(depth)
         except (EOFError, struct.error, zlib.error):
-            raise _damaged(self.path, "it is cut off inside an array") from None
+            raise _damaged(self.path, "the file ends inside an array") from None
 
     def _matrix(self, depth: int) -> str:
         if depth > MAX_ARRAY_DEPTH:
@@ -284,7 +284,7 @@ class _Walk:
             self.has_objects = True
             self._inner(depth)
         else:
-            raise _damaged(self.path, f"it holds an array of the unknown class {kind}")
+            raise _damaged(self.path, f"the file holds an array of the unknown class {kind}")
 
     def _inner(self, depth: int) -> None:
         kind, size = self.tag()
@@ -296,4 +296,4 @@ class _Walk:
     def _counted(self, count: int) -> None:
         self.count += count
         if self.count > _MOST_ARRAYS:
-            raise _damaged(self.path, f"it declares more than {_MOST_ARRAYS} arrays")
+            raise _damaged(self.path, f"the file declares more than {_MOST_ARRAYS} arrays")

@@ -144,7 +144,7 @@ class Regression:
         The joints of a block are stacked before blocks are added, which takes far fewer sums than `without_each`.
         """
         if len(self.blocks) < 2:
-            raise ModelError("the regression has only one block, so nothing remains without it")
+            raise ModelError("the regression has only one block of time, so no data remain without this block")
         each = [triangular(_weighted_rows(block.factors, weights, len(self.base))) for block in self.blocks]
         found, rows = [], sum(self.rows)
         for r, block in zip(sums_without_each(each, triangular), self.blocks, strict=True):
@@ -210,13 +210,14 @@ class Regression:
         """Return the regression without one block of time."""
         kept = [one for k, one in enumerate(self.blocks) if k != block]
         if not kept:
-            raise ModelError("the regression has only one block, so nothing remains without it", code="no-block-left")
+            raise ModelError("the regression has only one block of time, so no data remain without this "
+                             "block", code="no-block-left")
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
 
     def without_each(self) -> tuple[Regression, ...]:
         """Return all data except one block, for each block in turn, with fewer sums than by `without`."""
         if len(self.blocks) < 2:
-            raise ModelError("the regression has only one block, so nothing remains without it")
+            raise ModelError("the regression has only one block of time, so no data remain without this block")
         return self._without_each
 
     @cached_property

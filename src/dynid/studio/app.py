@@ -189,7 +189,7 @@ class Studio:
     async def get_file(self, request: Request) -> Response:
         path = self.workspace.path_of(request.path_params["name"])
         if not path.is_file():
-            raise Refusal(404, "there is no such file in the studio's folder")
+            raise Refusal(404, "the requested file is not in the studio's folder")
         return download(path)
 
     # -- work ---------------------------------------------------------------------------------------

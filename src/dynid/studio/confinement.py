@@ -84,7 +84,7 @@ class Confinement:
                 raise DynidError("a file's name contains a null character", where=where)
             path = Path(os.path.realpath(self.folder / name))
             if where == "model.python":
-                raise DynidError(f"the studio runs no Python files such as '{name[:200]}'", _BY_COMMAND, where=where)
+                raise DynidError(f"the studio runs no Python file, such as '{name[:200]}'", _BY_COMMAND, where=where)
             if where == "prior":
                 self._check_prior(path)
             if path in self.trusted:

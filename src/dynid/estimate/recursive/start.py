@@ -68,7 +68,7 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
     parameter, the body's largest moment for an inertia or first moment.
     """
     if parameters.names != base.parameters.names:
-        raise ModelError("the robot of the prior has other parameters than the observed one")
+        raise ModelError("the robot of the prior and the observed robot have different parameters")
     sizes = np.array([np.inf if one.nominal is None else abs(one.nominal) for one in parameters])
     values = np.array([0.0 if one.nominal is None else one.nominal for one in parameters])
     for body in parameters.bodies.values():

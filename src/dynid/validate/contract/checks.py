@@ -200,7 +200,7 @@ def from_a_saved_factor(trial: MethodUnderTest) -> None:
             identify(alone, method=trial.method.name, **trial.options)
         except DynidError:
             return
-        raise ContractError("it needs the data, but a saved factor alone is accepted without a message")
+        raise ContractError("the method needs the samples, but accepts a saved regression without samples")
     first, found = trial.base_fit(), trial.fit(alone)
     worst = np.max(np.abs(found.values - first.values) / np.where(first.identified, first.std, np.inf))
     if worst > ROUNDING:
