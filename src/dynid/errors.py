@@ -88,7 +88,8 @@ def optional_package(name: str, extra: str) -> Any:
     """Return a module of an optional package.
 
     Raises:
-        DynidError: it is not installed (code "missing-package"); the message names the extra of dynid that installs it.
+        DynidError: the package is not installed (code "missing-package"); the message names the extra of dynid that
+            installs it.
     """
     try:
         return import_module(name)

@@ -50,7 +50,7 @@ def permitted(mode: int) -> int:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Convert file system errors on writing `path` to a sentence that names it."""
+    """Convert file system errors on writing a file to a sentence that names the file."""
     try:
         yield
     except OSError as error:
@@ -63,7 +63,7 @@ def writing(path: Path) -> Iterator[None]:
 def try_folder(folder: Path) -> None:
     """Raise an error if a file of some size could not be written into a folder that exists or could be created.
 
-    It is called before a long computation and leaves no file.
+    The check is made before a long computation and leaves no file.
     """
     with writing(folder):
         place = Path(folder)
@@ -87,7 +87,7 @@ def try_file(path: Path) -> None:
 def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dict[str, Path]:
     """Return paths of files to write in a folder, by kind; called before a long computation.
 
-    Raises an error if they could not be written, or if one exists and may not be replaced.
+    Raises an error if a file could not be written, or if it exists and may not be replaced.
     """
     paths = {what: Path(folder) / name for what, name in names.items()}
     for path in paths.values():

@@ -1,7 +1,7 @@
 """Compiled kernels that are loaded without numba.
 
-Importing numba and loading the kernels of its cache takes longer than identifying a robot. So the first call of a
-kernel stores its machine code as an object file next to numba's cache, and later processes load that file with LLVM
+Importing numba and loading the kernels of its cache takes longer than identifying a robot. The first call of a kernel
+therefore stores its machine code as an object file next to numba's cache, and later processes load that file with LLVM
 only. Numba is imported only if no stored file fits, or for types of arguments or results that cannot be stored.
 
 A file fits if its kernel has the same sources, argument types, processor and versions of numba and LLVM. Its code calls
@@ -224,7 +224,7 @@ def load_numba() -> Any:
 
 
 def when_numba_is_loaded(hook: Callable[[], object]) -> Callable[[], object]:
-    """Register a function that is called when numba is loaded, or at once if it is (decorator)."""
+    """Register a function that is called when numba is loaded, or at once if numba is loaded already (decorator)."""
     with _lock:
         if "numba" in sys.modules:
             load_numba()

@@ -49,7 +49,8 @@ _cone_lock = threading.Lock()  # cone programs are solved on several threads
 
 
 def load_for_cones() -> None:
-    """Load the two modules of `scipy.linalg` whose BLAS Clarabel uses; it would import the whole package."""
+    """Load the two modules of `scipy.linalg` whose BLAS Clarabel uses; Clarabel itself would import the whole
+    package."""
     with _cone_lock:
         for name in ("cython_blas", "cython_lapack"):
             _load(name)
@@ -123,8 +124,8 @@ def solve_tridiagonal(band: Array, b: Array) -> Array:
 def column_space(columns: Array, share: float) -> Array:
     """Return an orthonormal basis (rows, dimensions) of the span of columns (rows, k), each scaled to one.
 
-    A column that is rounding beside the largest one spans nothing. Directions count as rounding, too, if their singular
-    value is below a share of the largest.
+    A column at rounding level compared with the largest one is ignored. Directions count as rounding, too, if their
+    singular value is below a share of the largest.
     """
     size = np.linalg.norm(columns, axis=0)
     used = size > ROUNDING_SHARE * np.max(size, initial=0.0)

@@ -1,4 +1,5 @@
-"""Read logs of pendulum test benches in the format of BAM (Rhoban/bam), and read and write its JSON parameter files."""
+"""Read logs of pendulum test benches in the format of BAM (Rhoban/bam), and read and write JSON parameter files of
+BAM."""
 
 from __future__ import annotations
 

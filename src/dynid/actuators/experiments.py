@@ -307,7 +307,8 @@ def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
 
 def _with_purposes(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
                    labels: _Labels, notes: list[str]) -> ActuatorExperiment:
-    """Return the experiment, with the parameters that each recording, several gains and several loads separate."""
+    """Return the experiment with its purposes: the parameters that each recording separates, and those that need
+    several gains or several loads."""
     whole = _relative_std(chosen)
     notes += _inseparable_parameters(chosen, labels)
     parts = []
@@ -351,7 +352,7 @@ def _other(what: str, part: ExperimentPart) -> object:
 
 
 def _grown_errors(ratio: Array, labels: _Labels) -> dict[str, float]:
-    """Return the parameters whose standard errors grow by more than NAMED_RATIO with their factors, the largest
+    """Return the parameters whose standard errors grow by a factor above NAMED_RATIO, with these factors, the largest
     first."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
     return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}

@@ -190,7 +190,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
 
 def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
     """Return the steps of the finite differences (unknowns,), one standard error within bounds, and the covariance of
-    the unknowns. Both are in units of the scales of the unknowns."""
+    the unknowns. Steps and covariance are in units of the scales of the unknowns."""
     covariance = covariance_of(found.slopes, found.residual, problem.log_rows) / np.outer(found.scale, found.scale)
     return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
 

@@ -37,7 +37,7 @@ def typed_command() -> str:
 
 def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, force: bool,
           progress: Callable[[str], None]) -> dict[str, str]:
-    """Write a result with `save` and return the paths by name; empty without an output folder."""
+    """Write a result with `save` and return the paths by name; return no paths if there is no output folder."""
     if output is None:
         return {}
     progress("writing")

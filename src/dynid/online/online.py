@@ -266,7 +266,8 @@ class Online(Streamed):
     def consistent(self, method: str = "pc-wls", **options: Any) -> Future[Estimate]:
         """Return the physically consistent robot that fits the stream best, by a `pc-` method.
 
-        It is computed in its own thread while samples continue; `result()` waits for it.
+        The robot is computed in a separate thread while samples continue to arrive; `result()` waits for the
+        computation.
         """
         if self.method in INSTRUMENTAL:
             raise ModelError(f"method '{self.method}' uses instrumental variables; a physically consistent robot "

@@ -93,7 +93,8 @@ async def serve(opened: Opened, browser: bool = False) -> None:
 
 
 def _print_address(opened: Opened) -> None:
-    """Print another address on Enter, because each admits one browser; in the background nothing is read."""
+    """Print another address when the user presses Enter, because each address admits one browser. A process in the
+    background reads no keys."""
     if sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
         return
     if os.read(sys.stdin.fileno(), 4096):
@@ -181,7 +182,8 @@ class TimedProtocol(H11Protocol):
             self._timer = self.loop.call_later(self.seconds, self._check)
 
     def _check(self) -> None:
-        """Close the connection, or check again after the time that received bytes add."""
+        """Close the connection if its request is too late, or check again after the time by which received bytes extend
+        the limit."""
         self._timer = None
         if not self._incomplete or self.transport.is_closing():
             return

@@ -53,7 +53,7 @@ def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
 
 def keep_run(found: Run, folder: Path, progress: Progress, more: Mapping[str, Any] | None = None,
              report: ReportData | None = None) -> None:
-    """Write a run and the data that the page shows; the file that marks it as complete is written last.
+    """Write a run and the data that the page shows; the file that marks the result as complete is written last.
 
     Args:
         more: further curves, such as those of compared methods.
