@@ -62,7 +62,7 @@ def compile_lock(name: str) -> Iterator[None]:
 def forgive_unkept_kernels() -> None:
     """Allow the use of a kernel that cannot be stored, on a full disk or under a limit of file sizes.
 
-    Numba raises an error in that case, after the kernel was compiled.
+    Numba raises an error if it cannot store a kernel, although the kernel is compiled.
     """
     from numba.core import caching
 

@@ -102,7 +102,7 @@ class Kernel:
     def bound(self, *arguments: Any) -> Callable[..., Any]:
         """Return a function of the remaining integer arguments that calls the kernel with the given first arguments.
 
-        Their arrays are flattened once, which takes longer than a call. They must not be resized.
+        The given arrays are flattened once, which takes longer than a call, and must not be resized.
         """
         flat: list[Any] = []
         kinds = tuple([_flatten(flat, argument) for argument in arguments])
@@ -307,8 +307,8 @@ def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrap
 def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str) -> tuple[int, str]:
     """Compile a function for these types, write its machine code to a file, and return address and kind of result.
 
-    Numba would also compile a Python interface and its own machine code, which doubles the time. These are compiled
-    only if they are used.
+    Numba would also compile a Python interface and its own machine code, which doubles the time. Interface and machine
+    code of numba are compiled only if they are used.
 
     Args:
         file: The file to write; a full disk leaves none.

@@ -126,7 +126,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
     """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay. A wrong
-    delay may make a stiff loop unstable. The other values of the fit are then far from those with the right delay, and
+    delay may make a stiff loop unstable. All other values of the fit are then far from those with the right delay, and
     iterations from these values do not reach the solution."""
     free = replace(problem, known=tuple({key: value for key, value in own.items() if key != "delay"}
                                         for own in problem.known))

@@ -56,7 +56,7 @@ def command(
     force: motion_output.Force = False,
     json: Json = False,
 ) -> None:
-    """Generate a random motion, a sweep, or a motion through points, and show what it excites."""
+    """Generate a random motion, a sweep, or a motion through points, and show which parameters the motion excites."""
     motion_output.check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 

@@ -1,8 +1,8 @@
 """Statistics of the torque errors of a robot without contact, and the detection threshold for contacts.
 
 Residuals in free motion have three sources, each with a variance per joint: noise of the torques, noise of the
-accelerations, multiplied by the inertia matrix M(q), and the undetermined dry friction of a slow joint. They are
-separated by regression of the squared residuals on M(q) and the share of slow motion.
+accelerations, multiplied by the inertia matrix M(q), and the undetermined dry friction of a slow joint. The three
+sources are separated by regression of the squared residuals on M(q) and the share of slow motion.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
     except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError):  # various errors of damaged files
         raise ModelError(f"{path} is not a saved estimate", code="not-an-estimate") from None
     if names != model.parameters.names:
-        raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, this one "
+        raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, the given model has "
                          f"{len(model.parameters)}", code="another-model")
     shaped: Any = model
     if facts["shape"]:

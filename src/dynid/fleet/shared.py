@@ -8,9 +8,9 @@ With a robot's own columns first, the triangular factor of its weighted equation
 For any common values s, the robot's own values o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. The remaining
 rows [R_ss rho_s] have the size of the common columns, and those of all robots are summed.
 
-Own parameters with the right sign are eliminated as without constraints. The others are fixed at zero and released
-again according to their multipliers: an active-set method for one convex problem, in which only the links need a cone
-programme.
+Own parameters with the right sign are eliminated as without constraints. Own parameters with the wrong sign are fixed
+at zero and released again according to their multipliers: an active-set method for one convex problem, in which only
+the links need a cone programme.
 """
 
 from __future__ import annotations

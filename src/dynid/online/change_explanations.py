@@ -64,9 +64,8 @@ class Change:
 
     @property
     def cause(self) -> str:
-        """The best explanation as text.
-
-        It is a contact if parameters do not explain enough: nearly all of a transient change, or most of a lasting one.
+        """The best explanation as text. The explanation is a contact if parameters do not explain enough: nearly all of
+        a transient change, or most of a lasting one.
         """
         contact = [one for one in self.explanations if one.kind == "contact"]
         enough = _NEARLY_ALL_OF_MISFIT if self.ended else _MOST_OF_MISFIT

@@ -223,8 +223,9 @@ class Online(Streamed):
             t: Time stamps (s).
             q: Positions (rad or m), (dof,) or (samples, dof).
             tau: Torques (N m or N), shaped as q.
-            reference: Commanded positions, shaped as q, which riv and civ need and other methods ignore. They pass the
-                filter of the measured positions. A sample without them is skipped once others had them.
+            reference: Commanded positions, shaped as q, which riv and civ need and other methods ignore. Commanded
+                positions pass the filter of the measured positions. A sample without commanded positions is skipped
+                once earlier samples had them.
 
         Returns:
             The number of regression rows that were completed. Each is `delay` seconds old.

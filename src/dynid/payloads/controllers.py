@@ -25,7 +25,7 @@ class Entry:
 
     Attributes:
         maker: manufacturer.
-        text: the settings as they are typed, or the call that sets them.
+        text: the settings as a user types them, or the call that sets them.
         values, units: by field.
         frame: frame of the values.
         unverified: undocumented details, or empty.

@@ -5,10 +5,11 @@ added again. If the robot is at rest or moves little, the estimate therefore ret
 is bounded.
 
 The test for a change differs from that of `TowardsPrior`. `TowardsPrior` estimates the spread of its innovations over
-eight windows (10 s), and would not detect loads that change every 7 s. Here the noise is known beforehand, so a change
-is detected in the first window: the mean square of its innovations, in units of their predicted standard deviations, is
-above a threshold, and a new load from some block of the window on explains them. The recursion restarts from these
-blocks. Innovations that no load explains, such as a contact, are not a change of the load; such blocks are excluded.
+eight windows (10 s), and would not detect loads that change every 7 s. For a load, the noise is known beforehand, so a
+change is detected in the first window: the mean square of its innovations, in units of their predicted standard
+deviations, is above a threshold, and a new load from some block of the window on explains them. The recursion restarts
+from these blocks. Innovations that no load explains, such as a contact, are not a change of the load; such blocks are
+excluded.
 
 The model of the robot and its drive gains are never exact, so that the loads of two windows differ by more than noise.
 The gain of another load in windows without a change is learnt from the stream itself (`UsualGain`); before that, the

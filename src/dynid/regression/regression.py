@@ -309,8 +309,8 @@ class Regression:
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
             raise RecordingError(f"{named} is not a saved regression", code="no-saved-regression") from None
         if names != model.parameters.names:
-            raise ModelError(f"{named} was computed with another model: it has {len(names)} parameters, this one "
-                             f"{len(model.parameters)}", code="other-model")
+            raise ModelError(f"{named} was computed with another model: it has {len(names)} parameters, the given "
+                             f"model has {len(model.parameters)}", code="other-model")
         fits = len(base) and blocks and all(
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):

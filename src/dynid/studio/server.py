@@ -1,7 +1,7 @@
 """The server of a studio: its socket, its shutdown, the time limit of requests, and opening a browser.
 
-uvicorn limits only the time between two requests. Here the time counts from the earliest start of a request until its
-header and body are complete; every received byte extends it, for slow networks.
+uvicorn limits only the time between two requests. In the studio, the time counts from the earliest start of a request
+until its header and body are complete; every received byte extends the limit, for slow networks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The folder of a studio: uploaded files, the run file, and results.
 
-    .dynid-studio  marker of such a folder, and lock of the studio that uses it
+    .dynid-studio  marker of a studio's folder, and lock of the studio that uses it
     files/       uploaded files, meshes in subfolders
     run.toml     the run, as the page left it
     studio.json  the same as JSON, with its revision and the role of each file

@@ -117,7 +117,7 @@ class StudyResult:
 
     Attributes:
         names, units, truth: (base,).
-        inertial: (base,), parameters of links and rotors. The others, such as friction, are reported separately,
+        inertial: (base,), parameters of links and rotors. Other parameters, such as friction, are reported separately,
             because their columns contain the sign of a noisy velocity.
     """
 

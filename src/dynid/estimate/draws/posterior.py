@@ -337,7 +337,8 @@ def save_draws(draws: Draws, path: str | Path, motion: JointMotion | None = None
     """
     path = Path(path)
     if path.suffix not in TABLE_SUFFIXES:
-        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'", "name a file with such a suffix",
+        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'", "name a file that ends in .npz "
+                                                                                     "or .csv",
                          code="unknown-table")
     if path.suffix == ".npz":
         with write_whole(path, "wb") as file:
