@@ -107,7 +107,8 @@ def _arrays(path: str | Path | BytesIO, again: str | Path | BytesIO) -> dict[str
     try:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
-                raise ValueError(f"{path} unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files")
+                raise ValueError(f"{path} unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files; "
+                                 "identify again to write a new file")
         with np.load(again, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except OSError:

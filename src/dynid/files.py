@@ -153,6 +153,6 @@ def _check_numbers(value: Any) -> None:
         for item in value:
             _check_numbers(item)
     elif isinstance(value, int) and not -_MOST_INTEGER <= value < _MOST_INTEGER:
-        raise ValueError("it contains an integer of more than 64 bits")
+        raise ValueError("a setting is an integer of more than 64 bits")
     elif isinstance(value, float) and math.isfinite(value) and not is_physical(value):
-        raise ValueError(f"it contains {value:g}, which is not of plausible size")
+        raise ValueError(f"a setting has the value {value:g}, which is not of plausible size")

@@ -70,7 +70,8 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, lower: bool = False, trans: 
     else:  # LAPACK reads the transpose in place
         x, status = _lapack.dtrtrs(a.T, b, lower=not lower, trans=1 - trans)
     if status != 0 or not np.isfinite(x).all():
-        raise np.linalg.LinAlgError("a triangular matrix is singular, or a number is not finite")
+        raise np.linalg.LinAlgError("a triangular matrix of the computation is singular, or contains a number that is "
+                                    "not finite")
     return np.asarray(x)
 
 
@@ -109,7 +110,7 @@ def solve_positive(a: Array, b: Array) -> Array:
     """
     factor, status = dpotrf(a)
     if status != 0:
-        raise np.linalg.LinAlgError("a matrix is not positive definite")
+        raise np.linalg.LinAlgError("a matrix of the computation is not positive definite")
     return np.asarray(dpotrs(factor, b)[0])
 
 

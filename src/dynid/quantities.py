@@ -47,7 +47,7 @@ def finite_number(text: str) -> float:
     """Return the number in a text; raise ValueError if it is not a finite number."""
     value = float(text)
     if not is_physical(value):
-        raise ValueError(f"'{text}' is not a number of plausible size")
+        raise ValueError(f"'{text}' is not a number of plausible size for a robot; use SI units")
     return value
 
 

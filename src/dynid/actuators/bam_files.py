@@ -156,7 +156,7 @@ def read_bam_parameters(path: str | Path) -> BamParameters:
     except OSError as problem:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror or problem}") from None
     except (ValueError, RecursionError):
-        raise RecordingError(f"{path}: is not a valid JSON file") from None
+        raise RecordingError(f"{path}: is not a valid JSON file; give a parameter file that BAM wrote") from None
     if not isinstance(table, dict) or table.get("model") not in FRICTION_MODELS:
         raise RecordingError(f"{path}: states no friction model m1 to m6, so it is not a parameter file of BAM "
                              "(Better Actuator Models)")

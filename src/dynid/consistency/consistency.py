@@ -102,7 +102,8 @@ class Consistency:
         bodies = self.parameters.bodies
         for body, columns in bodies.items():
             if len(columns) != 10:
-                raise ModelError(f"body '{body}' has {len(columns)} inertial parameters in the model, not ten")
+                raise ModelError(f"body '{body}' has {len(columns)} inertial parameters in the model, not ten; add "
+                                 "the term of rigid bodies to the model")
         return bodies
 
     @cached_property

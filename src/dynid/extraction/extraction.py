@@ -276,7 +276,7 @@ def _read_table(path: Path) -> dict[str, float]:
                              f"0.31; it is '{','.join(row)}'")
         found[cells[0]] = value
     if not found:
-        raise ModelError(f"{path} contains no base values")
+        raise ModelError(f"{path} contains no base values; write rows such as ZZ1 + 0.25 M2, 0.31")
     return found
 
 

@@ -138,7 +138,8 @@ class LivePayload(Streamed):
     def estimate(self, consistent: bool = False) -> PayloadEstimate:
         """Return the load with its covariance and the sources of its uncertainty, physically consistent on request."""
         if not self.samples:
-            raise NotPossibleError("no row with motion has arrived yet", code="no-motion-yet")
+            raise NotPossibleError("no sample in motion has arrived yet, so there is no payload estimate; move the "
+                                   "robot", code="no-motion-yet")
         recursion, unknowns = self._load.settled(), self._load.unknowns
         data = recursion.memory.regression(self._made.base, self.joint_names)
         theta, parts = recursion.beta[unknowns.load], self._parts(recursion, data)

@@ -279,7 +279,8 @@ def _from_file(given: Path, log: Path) -> dict[str, ServoRange]:
     except (ValueError, RecursionError):
         raise RecordingError(f"the calibration {path} is not a valid JSON file", where="log.calibration") from None
     if not isinstance(table, dict) or not all(isinstance(one, dict) for one in table.values()):
-        raise RecordingError(f"the calibration {path} is not a table of servos, as LeRobot writes it",
+        raise RecordingError(f"the calibration {path} is not a table of servos; give the calibration file that "
+                             "LeRobot wrote",
                              where="log.calibration")
     return {name: _range(name, one, str(path)) for name, one in table.items()}
 

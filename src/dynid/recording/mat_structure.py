@@ -142,7 +142,7 @@ def plain_variables(path: Path) -> tuple[list[str], list[str]]:
             if kind == _COMPRESSED_ELEMENT:
                 kind, _ = walk.tag()
             if kind != _MATRIX_ELEMENT:
-                raise _damaged(path, "a variable is not an array")
+                raise _damaged(path, "a variable of the file is not an array")
             walk.has_objects = False
             name = walk.matrix(0)
             (others if walk.has_objects else plain).append(name)
@@ -289,7 +289,7 @@ class _Walk:
     def _inner(self, depth: int) -> None:
         kind, size = self.tag()
         if kind != _MATRIX_ELEMENT:
-            raise _damaged(self.path, "a cell or field is not an array")
+            raise _damaged(self.path, "a cell or field of the file is not an array")
         if size:
             self._matrix(depth + 1)
 

@@ -82,7 +82,7 @@ class Regression:
     def __add__(self, other: Regression) -> Regression:
         """Return the regression of the data of both regressions; the blocks are concatenated."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
-            raise ModelError("these regressions belong to different models and cannot be added",
+            raise ModelError("regressions of different models cannot be added; compress all logs with the same model",
                              code="different-models")
         if self.base.known != other.base.known or known_of(self.prior) != known_of(other.prior):
             raise ModelError("these regressions have different known parameters; add them first, then use given()")
@@ -307,7 +307,8 @@ class Regression:
             doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
-            raise RecordingError(f"{named} is not a saved regression", code="no-saved-regression") from None
+            raise RecordingError(f"{named} is not a saved regression; give a file that `Regression.save` "
+                                 "wrote", code="no-saved-regression") from None
         if names != model.parameters.names:
             raise ModelError(f"{named} was computed with another model: it has {len(names)} parameters, the given "
                              f"model has {len(model.parameters)}", code="other-model")

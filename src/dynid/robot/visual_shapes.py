@@ -303,7 +303,7 @@ def _read_stl(path: Path) -> Mesh:
     words = data.decode("ascii", "replace").lower().split()
     corners = [words[i + 1:i + 4] for i, word in enumerate(words) if word == "vertex"]
     if len(corners) % 3 or any(len(one) < 3 for one in corners):
-        raise ValueError("a facet does not have three vertices")
+        raise ValueError("a facet of the mesh does not have three vertices")
     return _joined(np.array(corners, dtype=float).reshape(-1, 3))
 
 

@@ -327,14 +327,14 @@ async def body_of(request: Request) -> dict[str, Any]:
     async for chunk in request.stream():
         text += chunk
         if len(text) > _MAX_BODY_BYTES:
-            raise Refusal(413, f"a request has at most {_MAX_BODY_BYTES >> 20} MB of JSON")
+            raise Refusal(413, f"a request to the studio may contain at most {_MAX_BODY_BYTES >> 20} MB of JSON")
     try:
         said = json.loads(text or b"{}", parse_constant=_no_number)
         json.dumps(said, ensure_ascii=False).encode("utf-8")  # an incomplete surrogate pair is not valid text
     except (ValueError, RecursionError):
         raise Refusal(400, "the request is not JSON") from None
     if not isinstance(said, dict):
-        raise Refusal(400, "the request is not a JSON object")
+        raise Refusal(400, "the request to the studio is not a JSON object")
     return said
 
 

@@ -254,7 +254,7 @@ class StudioFolder:
         """Return the path of the folder of a result."""
         folder = self.results / identity
         if not RESULT_ID.fullmatch(identity) or not (folder / FACTS).is_file():
-            raise Refusal(404, f"there is no result {identity[:40]}")
+            raise Refusal(404, f"the studio's folder has no result {identity[:40]}")
         return folder
 
     def result_file(self, identity: str, name: str) -> Path:

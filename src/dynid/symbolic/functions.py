@@ -177,7 +177,8 @@ def friction(w: Writer) -> list[Output]:
 def step(w: Writer) -> list[Output]:
     """Memory of the terms at a sample from that of the previous sample; it is zero at the start."""
     if not w.plan.remembers:
-        raise ModelError("no term of the model has a memory, so there is no 'step' to generate", code="no-memory")
+        raise ModelError("no term of the model has a memory, so there is no function 'step' to generate; remove "
+                         "'step'", code="no-memory")
     names = ("q_before", "dq_before", "memory_before")
     q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
         names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))

@@ -284,7 +284,8 @@ class TorqueSpread:
 def check_same_base(estimate: Estimate, regression: Regression) -> None:
     """Raise an error if a regression has other base parameters than the estimate."""
     if regression.base.expressions != estimate.base.expressions:
-        raise ModelError("the regression has other base parameters than the estimate", code="other-parameters")
+        raise ModelError("the regression has other base parameters than the estimate; give the regression from which "
+                         "the estimate was computed", code="other-parameters")
 
 
 TABLE_SUFFIXES = (".npz", ".csv")

@@ -136,7 +136,7 @@ def repeats(trial: MethodUnderTest) -> None:
         if not all(np.array_equal(x, y) for x, y in zip((log.q, log.dq, log.ddq, log.tau), arrays, strict=True)):
             raise ContractError(f"the method changes the samples of {log.source}")
     if not np.array_equal(found.values, first.values) or not np.array_equal(found.covariance, first.covariance):
-        raise ContractError("the same problem gives another result the second time")
+        raise ContractError("the method gives another result when it is called again with the same problem")
 
 
 def fits_the_data(trial: MethodUnderTest) -> None:
