@@ -74,7 +74,7 @@ def _settled(sections: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def _run(sections: Array, state: Array, x: Array) -> None:
-    """Apply the sections in direct form II transposed, one after the other, in place."""
+    """Apply filter sections to a signal in place, one after the other, in direct form II transposed."""
     for k in range(sections.shape[0]):
         b0, b1, b2, a1, a2 = sections[k, 0], sections[k, 1], sections[k, 2], sections[k, 4], sections[k, 5]
         first, second = state[k, 0], state[k, 1]

@@ -347,7 +347,8 @@ def _inseparable_parameters(chosen: Sequence[_Candidate], labels: _Labels) -> li
 
 
 def _other(what: str, part: ExperimentPart) -> object:
-    """Return the gains of a recording if loads are compared, or its load if gains are compared."""
+    """Return the setting of a recording that stays equal in a comparison: its gains if loads are compared, its load if
+    gains are compared."""
     return part.load if what == "one setting of the gains" else tuple(part.gains.items())
 
 

@@ -369,7 +369,8 @@ def _at_bound(problem: ChainProblem, x: Array, scale: Array) -> Bools:
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:
-    """Return the sensitivities (rows, dof, count) of the first `count` unknowns, orthogonal to those of the others."""
+    """Return the sensitivities (rows, dof, count) of the first `count` unknowns, orthogonal to the sensitivities of all
+    other unknowns."""
     if slopes.shape[2] == count:
         return slopes
     weights = _weights(residual)[None, :, None]

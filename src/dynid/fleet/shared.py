@@ -139,7 +139,7 @@ def _middle_with_gains(robot: RobotFold) -> Array:
 
 
 def _independent(tall: Array, columns: Sequence[int]) -> list[int]:
-    """Return the columns that are linearly independent of those before them."""
+    """Return the columns of a matrix that are linearly independent of the columns before them."""
     if not columns:
         return []
     size = np.linalg.norm(tall[:, columns], axis=0)

@@ -144,7 +144,7 @@ def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Arr
 
 
 def _spread(matrix: Array, parts: Sequence[Array], factors: Sequence[Factor]) -> list[Array]:
-    """Return the rows of all joints for changes beta = matrix gamma."""
+    """Return the equation rows of all joints for parameter changes of the form beta = matrix gamma."""
     return [part[:, :-1] @ matrix[factor.columns] for part, factor in zip(parts, factors, strict=True)]
 
 

@@ -317,7 +317,7 @@ def answered(handler: Handler) -> Handler:
 
 
 def _no_number(name: str) -> float:
-    """Raise for NaN and infinities, which Python accepts in JSON."""
+    """Raise an error for NaN and infinities, which Python accepts in JSON."""
     raise ValueError(f"{name} is not a number")
 
 

@@ -42,7 +42,7 @@ class Confinement:
         self._open = False
 
     def install(self) -> None:
-        """Refuse to open other files for the rest of the process."""
+        """Refuse to open files outside these limits for the rest of the process."""
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:

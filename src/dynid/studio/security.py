@@ -58,7 +58,7 @@ class Authentication:
         return token
 
     def takes(self, token: str) -> bool:
-        """Whether a token is valid; it is not valid a second time."""
+        """Whether a token is valid; each token is valid only once."""
         found = [one for one in self._unused if hmac.compare_digest(one.encode(), token.encode())]
         self._unused.difference_update(found)
         return bool(found)

@@ -122,7 +122,7 @@ def opener_file(opened: Opened) -> Path:
 
 
 def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> socket.socket:
-    """Return a socket at the given port; without one at the port of the last studio, if it is free."""
+    """Return a socket at the given port; if no port is given, at the port of the last studio, if that port is free."""
     if port == 0 and last is not None:
         with suppress(DynidError):
             return _listening(host, last[0])

@@ -36,7 +36,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Id of the process, or None."""
+        """Id of the worker's process, or None if no process runs."""
         return None if self._process is None or self._process.returncode is not None else self._process.pid
 
     async def start(self) -> asyncio.subprocess.Process:

@@ -102,13 +102,13 @@ class StudioFolder:
             (self.results / f"{_WRITING}{identity}").touch(0o600)
 
     def settle_result(self, identity: str) -> None:
-        """Remove a recorded result if it is incomplete, and the record."""
+        """Remove a recorded result if it is incomplete, and remove its record."""
         if RESULT_ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
             shutil.rmtree(self.results / identity, ignore_errors=True)
         (self.results / f"{_WRITING}{identity}").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Remove the temporary files of this start, and release the folder."""
+        """Remove the temporary files since the start of the studio, and release its folder."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.lock.close()
 

@@ -89,7 +89,7 @@ class Processes(AbstractContextManager["Processes"]):
             self._sums.append(_Task(part=part))
 
     def _step(self) -> None:
-        """Assign available tasks, and process finished ones; waits for at least one."""
+        """Assign available tasks to worker processes, and process finished tasks; wait for at least one."""
         while (task := self._task()) is not None:
             self._hand(task)
         for ready in wait(list(self._busy)):
