@@ -78,7 +78,7 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "there are") -> 
 
 
 def one_of(name: str, known: Collection[Name], what: str) -> Name:
-    """Return the known name that is given; raise an error with similar names for an unknown one."""
+    """Return a given name if it is a known one; raise an error that lists similar names otherwise."""
     if name not in known:
         raise DynidError(f"there is no {what} '{name}'; {did_you_mean(name, known)}")
     return next(one for one in known if one == name)

@@ -250,7 +250,7 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
 def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
     """Return a point with a significantly lower cost near a local minimum, and its residuals; None if there is none.
     covariance (unknowns, unknowns): covariance of the unknowns in units of their scales. Points along the longer half
-    of its principal axes are tried; along the others the cost is too steep for a second minimum."""
+    of its principal axes are tried; along the shorter axes the cost is too steep for a second minimum."""
     weights, coarse = _weights(found.residual), problem.coarse
     base = found.residual if coarse is problem else coarse.residuals(found.x)
     if base is None:

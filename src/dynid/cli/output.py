@@ -54,7 +54,7 @@ def console() -> Console:
 @contextmanager
 def show_progress(task: str) -> Iterator[Progress]:
     """Yield a progress callback that shows the present step and the completed share on stderr. If stderr is not a
-    terminal, it only reports compilation."""
+    terminal, the callback only reports compilation."""
     from dynid.cli.compilation import said_when_compiling
     from dynid.kernel_cache import take_note
 

@@ -124,8 +124,8 @@ class Feed:
         return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
-        """Add raw samples (m,), (m, dof) or (m, 2 dof) with references, (m, dof); return the number of completed
-        rows."""
+        """Add raw samples: stamps (m,), positions (m, dof) or (m, 2 dof) with references, torques (m, dof); return the
+        number of completed rows."""
         samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
         if not self._ready() or not self.has_moved:
             self._first += samples

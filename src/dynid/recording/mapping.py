@@ -232,9 +232,9 @@ class Mapping(BaseModel):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.time is not None and self.rate is not None:
-            raise ValueError("give time or rate, not both")
+            raise ValueError("the settings time and rate exclude each other; give only one of them")
         if self.torque is not None and self.current is not None:
-            raise ValueError("give torque or current, not both")
+            raise ValueError("the settings torque and current exclude each other; give only one of them")
         if self.current is not None and self.drive_gain is None:
             raise ValueError("current needs drive_gain, N m/A: --set 'log.drive_gain=[...]', or from-log "
                              "if the log has the controller's own torques and currents; see also dynid gains")

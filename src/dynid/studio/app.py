@@ -332,7 +332,7 @@ async def body_of(request: Request) -> dict[str, Any]:
         said = json.loads(text or b"{}", parse_constant=_no_number)
         json.dumps(said, ensure_ascii=False).encode("utf-8")  # an incomplete surrogate pair is not valid text
     except (ValueError, RecursionError):
-        raise Refusal(400, "the request is not JSON") from None
+        raise Refusal(400, "the request to the studio is not JSON") from None
     if not isinstance(said, dict):
         raise Refusal(400, "the request to the studio is not a JSON object")
     return said

@@ -184,7 +184,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
         raise ModelError(f"positions of dependent joints are 'auto', 'given' or 'solved', not '{following}'",
                          code="bad-following")
     if parameters not in ("fixed", "base", "full"):
-        raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
+        raise ModelError(f"parameters of generated code are 'fixed', 'base' or 'full', not '{parameters}'")
     _check(what, parameters, frame)
     theta = _theta(model, values, needed=parameters == "fixed")
     plan = layout(model if theta is None else model.with_bodies_if_unset(theta), following)
