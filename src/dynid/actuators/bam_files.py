@@ -196,7 +196,8 @@ def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Pa
             raise ModelError(f"the estimate has no joint '{name}'; it has {', '.join(found.joints)}",
                              code="unknown-joint")
         if found.law != "voltage":
-            raise ModelError(f"BAM needs a torque constant and a resistance, which drive law '{found.law}' has not",
+            raise ModelError(f"a file of BAM needs a torque constant and a resistance, but drive law '{found.law}' "
+                             "has neither",
                              "identify with law 'voltage'", "wrong-law")
         found = BamParameters(found.friction, actuator, found.values(name))
     wanted = ("kt", "resistance", "armature", *FRICTION_MODELS[found.model], "delay")

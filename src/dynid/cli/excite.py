@@ -60,7 +60,8 @@ def command(
                                                "coulomb, offset, ...; with --actuator a model, m1 to m6.")] = "",
     rotor: motion_output.Rotor = False,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
-                                      help="Start and end posture; the approach is not part of the duration.")] = "",
+                                      help="Posture at the start and the end; the approach from this posture is not "
+                                           "part of the duration.")] = "",
     budget: Annotated[float | None, typer.Option(
         help="Time limit of the search, s. Default with --rounds: none.", show_default=f"{BUDGET:g}")] = None,
     rounds: Annotated[int | None, typer.Option(min=1, show_default=False, help="Number of search rounds, each with "

@@ -227,7 +227,7 @@ def position_scales(units: Sequence[str], mapping: Mapping, names: Sequence[str]
     count = len(units)
     turns = per_joint(mapping.ticks_per_turn, names, count, "ticks_per_turn", source, DEFAULT_TICKS_PER_TURN)
     if not all(math.isfinite(one) and one > 0 for one in turns):
-        raise RecordingError(f"{source}: ticks_per_turn must be positive", where="log.ticks_per_turn")
+        raise RecordingError(f"{source}: the setting ticks_per_turn must be positive", where="log.ticks_per_turn")
     scale, shift = np.ones(count), np.zeros(count)
     ranges = _ranges(mapping, names, source) if NORMALISED in units else {}
     for j, unit in enumerate(units):
