@@ -268,7 +268,8 @@ class Mapping(BaseModel):
             raise ValueError("the settings ratio and coupling apply to a log of the motor side; add --set "
                              "log.side=motor")
         if geared and self.ratio is None and self.coupling is None:
-            raise ValueError('side, torque_side or motor_side = "motor" needs ratio or coupling')
+            raise ValueError('the setting side, torque_side or motor_side = "motor" needs ratio or coupling; '
+                             "add --set 'log.ratio=[...]', one gear ratio per joint")
         for name in ("sign", "torque_sign"):
             value = getattr(self, name)
             numbers = value.values() if isinstance(value, dict) else np.atleast_1d(1.0 if value is None else value)

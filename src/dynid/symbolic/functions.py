@@ -260,8 +260,8 @@ def wrenches(w: Writer) -> list[Output]:
     (Simionato, eq. 2.12-2.14, 2.32).
     """
     if w.plan.robot.followers is not None:
-        raise ModelError(f"robot '{w.plan.robot.name}' has dependent joints; code for the wrenches between its "
-                         "bodies is not generated for them", "use dynid.dynamics.link_wrenches", code="no-wrench-code")
+        raise ModelError(f"robot '{w.plan.robot.name}' has dependent joints, for which code of the wrenches between "
+                         "bodies is not generated", "use dynid.dynamics.link_wrenches", code="no-wrench-code")
     states = w.motion(w.dq, w.ddq, weight=True)
     rows = []
     for link, joint, force, moment in zip(w.plan.chain.links, w.plan.robot.joints, *motion.wrenches(
