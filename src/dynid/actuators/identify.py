@@ -78,7 +78,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
                          code="unknown-friction")
     wrong = [name for name in also if name not in OPTIONAL_PARAMETERS]
     if wrong:
-        raise ModelError(f"'{wrong[0]}' is not an optional parameter; optional are {', '.join(OPTIONAL_PARAMETERS)}",
+        raise ModelError(f"'{wrong[0]}' is not an optional actuator parameter; optional parameters are "
+                         f"{', '.join(OPTIONAL_PARAMETERS)}",
                          code="unknown-parameter")
     entries, remarks = usable_logs(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)

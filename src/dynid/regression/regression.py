@@ -96,7 +96,7 @@ class Regression:
         """Return the same data in at most `most` blocks: the smallest neighbours are joined first, within one log if
         possible."""
         if most < 1:
-            raise ModelError(f"a regression needs at least one block, got {most}")
+            raise ModelError(f"a regression needs at least one block of time, got {most}")
         if most == 1:  # its sum is already computed
             spans = reduce(_joined_spans, (block.spans for block in self.blocks))
             return replace(self, blocks=(Block(spans, self.factors),))

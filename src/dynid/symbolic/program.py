@@ -232,6 +232,7 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
     nominal = model.parameters.nominal
     if nominal is None and needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
-        raise ModelError(f"parameters are 'fixed', but robot '{model.robot.name}' gives no value of '{missing}'",
+        raise ModelError(f"parameters of generated code are 'fixed', but robot '{model.robot.name}' gives no value of "
+                         f"'{missing}'",
                          "identify it and give the result, or generate with parameters 'base'", code="no-value")
     return nominal

@@ -86,7 +86,7 @@ def _sound(estimate: Estimate) -> None:
             raise ContractError(f"{name} is marked as identified, but its standard error is {std}")
     if estimate.theta is not None:
         if not np.all(np.isfinite(estimate.theta)):
-            raise ContractError("standard parameters are not finite")
+            raise ContractError("the standard parameters of the estimate are not finite")
         reduced, scale = estimate.base.reduce(estimate.theta), np.abs(estimate.values).max()
         if not np.allclose(reduced, estimate.values, rtol=1e-6, atol=1e-6 * scale):
             raise ContractError("the base parameters of the standard parameters are not the estimated values")
