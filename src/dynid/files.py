@@ -142,7 +142,7 @@ def toml_table(text: str) -> dict[str, Any]:
     except ValueError as problem:
         raise tomllib.TOMLDecodeError(str(problem)) from None
     except RecursionError:
-        raise tomllib.TOMLDecodeError("its tables are nested too deeply") from None
+        raise tomllib.TOMLDecodeError("the tables of the file are nested too deeply") from None
     return table
 
 

@@ -300,7 +300,7 @@ class Online(Streamed):
 
     # -- files -----------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
-        """Write the whole state to an .npz file atomically; `load` resumes from it."""
+        """Write the whole state of the stream to an .npz file atomically; `load` resumes from the file."""
         from dynid.online.store import save
         save(self, path)
 

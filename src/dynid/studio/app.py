@@ -142,7 +142,8 @@ class Studio:
         """Store new settings of the run, unless another page changed them meanwhile."""
         said = await body_of(request)
         if not isinstance(said.get("settings"), dict) or not isinstance(said.get("revision"), int):
-            raise Refusal(400, "a run must have the form {\"revision\": number, \"settings\": {...}}")
+            raise Refusal(400, "the settings of a run sent to the studio must have the form {\"revision\": number, "
+                               "\"settings\": {...}}")
         async with self._editing:
             await self._opened.wait()
             if said["revision"] != self.workspace.revision:

@@ -107,7 +107,8 @@ class Confinement:
                                  "not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
-        """Raise if a file of any name refers to another file, which libraries would open without a check."""
+        """Raise an error if one of the named files refers to another file, which libraries would open without a
+        check."""
         from dynid.recording.contained import check_contained  # imported here, because it loads arrays
         for name in names:
             path = self.folder / name

@@ -67,7 +67,8 @@ class Program:
         for function in self.functions:
             if function.name == name:
                 return function
-        raise ModelError(f"the program has no function '{name}'; it has {', '.join(f.name for f in self.functions)}")
+        raise ModelError(f"the generated program has no function '{name}'; it has "
+                         f"{', '.join(f.name for f in self.functions)}")
 
     def numbers_of(self, theta: ArrayLike | Mapping[str, float]) -> Array:
         """Return the parameters p of the generated functions (numbers,), for the model's parameters theta

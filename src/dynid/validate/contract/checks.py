@@ -143,7 +143,8 @@ def fits_the_data(trial: MethodUnderTest) -> None:
     """The estimate explains more than half of the torque variance of the data it was computed from."""
     share = trial.base_fit().score(trial.arm().samples)
     if not share > 0.5:
-        raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the data of the fit")
+        raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the fitted data, which is "
+                            "too little")
 
 
 def any_order_of_logs(trial: MethodUnderTest) -> None:
