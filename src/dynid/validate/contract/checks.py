@@ -103,7 +103,7 @@ def _same(first: Estimate, second: Estimate, what: str, tolerance: float, factor
         factor: (base,), ratio of the parameter units of the second estimate to those of the first.
     """
     if first.names != second.names or not np.array_equal(first.identified, second.identified):
-        raise ContractError(f"other parameters are identified {what}")
+        raise ContractError(f"the method identifies other parameters {what}")
     std = np.where(first.identified, first.std, 1.0)
     values = np.where(first.identified, np.abs(second.values / factor - first.values) / std, 0.0)
     errors = np.where(first.identified, np.abs(second.std / factor / std - 1.0), 0.0)
@@ -143,8 +143,8 @@ def fits_the_data(trial: MethodUnderTest) -> None:
     """The estimate explains more than half of the torque variance of the data it was computed from."""
     share = trial.base_fit().score(trial.arm().samples)
     if not share > 0.5:
-        raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the fitted data, which is "
-                            "too little")
+        raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the fitted data; more than "
+                            "50 % is required")
 
 
 def any_order_of_logs(trial: MethodUnderTest) -> None:
