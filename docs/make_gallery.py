@@ -220,8 +220,8 @@ def page(results: dict[str, dict[str, Any]]) -> str:
     """The text of docs/gallery.md."""
     about = (f"This page shows {len(results)} machines, each identified from one log and tested on another. Use the "
              "run file of a machine that is similar to yours as a start. Ten machines are simulated from built-in "
-             "robots with friction, encoder counts and noise. The other ten are real machines with published logs, "
-             "which are not part of dynid.")
+             "robots with friction, encoder counts and noise. Ten machines are real, with published logs that are "
+             "not part of dynid.")
     made = ("Each picture shows the chain of joints in a posture of the log, and the torque error of each joint on the "
             "unseen log. `python docs/make_gallery.py` makes this page. CPU times are those of one core of a shared "
             "machine.")

@@ -1,10 +1,10 @@
 """dynid identifies the dynamic model of a robot from its own motion.
 
-The names here are those of the main path: robot, model, log, estimate, verdict, and uses of a result. The others are in
-namespaces: ``dynid.terms`` (friction, rotors, springs), ``dynid.controllers``, ``dynid.trajectories``,
-``dynid.simulation``, ``dynid.estimate``, ``dynid.validate``, ``dynid.payloads`` (with drive gains),
-``dynid.actuators`` and ``dynid.literature`` (published methods for comparison). Every name is loaded when it is first
-used, so ``import dynid`` is fast.
+The package `dynid` itself has the most used names: robot, model, log, estimate, verdict, and uses of a result. Other
+names are in namespaces: ``dynid.terms`` (friction, rotors, springs), ``dynid.controllers``, ``dynid.trajectories``,
+``dynid.simulation``, ``dynid.estimate``, ``dynid.validate``, ``dynid.payloads`` (with drive gains), ``dynid.actuators``
+and ``dynid.literature`` (published methods for comparison). Every name is loaded when it is first used, so ``import
+dynid`` is fast.
 """
 
 from importlib import import_module

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C during loading ends it without a traceback."""
+    """Run the command line; Ctrl-C during loading ends the command without a traceback."""
     # Loading libraries creates many objects and no garbage: default garbage collection would take a tenth of a run.
     gc.set_threshold(500_000)
     ended: list[SystemExit] = []
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _leave(ended: list[SystemExit]) -> None:
-    """End the process without destroying its objects one by one, whose memory is released anyway."""
+    """End the process without destroying its objects one by one, because the system releases their memory anyway."""
     if ended and isinstance(ended[0].code, int):
         with suppress(AttributeError, OSError, ValueError):  # of a closed stream, which Python itself reports
             sys.stdout.flush()

@@ -85,7 +85,8 @@ def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, 
 
 
 def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """Write arrays to an open .npz file with the fastest compression; numpy's takes twice as long for little gain."""
+    """Write arrays to an open .npz file with the fastest compression; the default one of numpy takes twice as long for
+    little gain."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -95,7 +96,7 @@ def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
 def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file, or of its bytes, by name.
 
-    Raises ValueError if it is damaged or unpacks to more than a result can have.
+    Raises ValueError if the file is damaged or unpacks to more than a result can have.
     """
     if isinstance(path, bytes):
         return _arrays(BytesIO(path), BytesIO(path))
@@ -106,7 +107,8 @@ def _arrays(path: str | Path | BytesIO, again: str | Path | BytesIO) -> dict[str
     try:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
-                raise ValueError(f"{path} unpacks to more than {_MOST_UNPACKED >> 20} MB")
+                raise ValueError(f"{path} unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files; "
+                                 "identify again to write a new file")
         with np.load(again, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except OSError:

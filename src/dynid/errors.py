@@ -78,7 +78,7 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "there are") -> 
 
 
 def known_name(name: str, known: Collection[Name], what: str) -> Name:
-    """Return the known name that is given; raise an error with similar names for an unknown one."""
+    """Return a given name if it is a known one; raise an error that lists similar names otherwise."""
     if name not in known:
         raise DynidError(f"there is no {what} '{name}'; {did_you_mean(name, known)}")
     return next(one for one in known if one == name)
@@ -88,10 +88,11 @@ def optional_package(name: str, extra: str) -> Any:
     """Return a module of an optional package.
 
     Raises:
-        DynidError: it is not installed (code "missing-package"); the message names the extra of dynid that installs it.
+        DynidError: the package is not installed (code "missing-package"); the message names the extra of dynid that
+            installs it.
     """
     try:
         return import_module(name)
     except ImportError:
-        raise DynidError(f"this needs the package {name.partition('.')[0]}, which is not installed",
+        raise DynidError(f"this function needs the package {name.partition('.')[0]}, which is not installed",
                          f"run pip install 'dynid[{extra}]'", code="missing-package") from None

@@ -50,7 +50,7 @@ def permitted(mode: int) -> int:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Convert file system errors on writing `path` to a sentence that names it."""
+    """Convert file system errors on writing a file to a sentence that names the file."""
     try:
         yield
     except OSError as error:
@@ -63,7 +63,7 @@ def writing(path: Path) -> Iterator[None]:
 def try_folder(folder: Path) -> None:
     """Raise an error if a file of some size could not be written into a folder that exists or could be created.
 
-    It is called before a long computation and leaves no file.
+    The check is made before a long computation and leaves no file.
     """
     with writing(folder):
         place = Path(folder)
@@ -87,7 +87,7 @@ def try_file(path: Path) -> None:
 def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dict[str, Path]:
     """Return paths of files to write in a folder, by kind; called before a long computation.
 
-    Raises an error if they could not be written, or if one exists and may not be replaced.
+    Raises an error if a file could not be written, or if it exists and may not be replaced.
     """
     paths = {what: Path(folder) / name for what, name in names.items()}
     for path in paths.values():
@@ -127,7 +127,7 @@ def is_path(origin: Path, name: str) -> bool:
 def read_small(path: Path) -> bytes:
     """Return the content of a robot or settings file; raise OSError if it is larger than any such file."""
     if Path(path).stat().st_size > _MOST_TEXT:
-        raise OSError(errno.EFBIG, f"it is larger than {_MOST_TEXT >> 20} MB")
+        raise OSError(errno.EFBIG, f"the file is larger than {_MOST_TEXT >> 20} MB")
     return Path(path).read_bytes()
 
 
@@ -161,7 +161,7 @@ def toml_table(text: str) -> dict[str, Any]:
     except ValueError as problem:
         raise tomllib.TOMLDecodeError(str(problem)) from None
     except RecursionError:
-        raise tomllib.TOMLDecodeError("it is nested too deeply") from None
+        raise tomllib.TOMLDecodeError("the tables of the file are nested too deeply") from None
     return table
 
 
@@ -172,6 +172,6 @@ def _check_numbers(value: Any) -> None:
         for item in value:
             _check_numbers(item)
     elif isinstance(value, int) and not -_MOST_INTEGER <= value < _MOST_INTEGER:
-        raise ValueError("it contains an integer of more than 64 bits")
+        raise ValueError("a setting is an integer of more than 64 bits")
     elif isinstance(value, float) and math.isfinite(value) and not is_physical(value):
-        raise ValueError(f"it contains {value:g}, which is not of plausible size")
+        raise ValueError(f"a setting has the value {value:g}, which is not of plausible size")

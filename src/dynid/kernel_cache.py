@@ -1,8 +1,8 @@
 """Location of compiled kernels if the installation is not writable.
 
-Numba stores them next to the source, or in the user's cache folder, and raises an error if neither is writable. dynid
-then uses a private folder for temporary files, or no cache. Kernels are programs: a folder that another user owns or
-could write is never used.
+Numba stores compiled kernels next to the source, or in the user's cache folder, and raises an error if neither is
+writable. dynid then uses a private folder for temporary files, or no cache. Kernels are programs: a folder that another
+user owns or could write is never used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _notes: list[str] = []
 
 
 def choose_cache() -> None:
-    """Choose the folder of compiled kernels before numba is loaded. Nothing changes if they can be stored next to the
-    source, or if the user has specified a folder."""
+    """Choose the folder of compiled kernels before numba is loaded. Nothing changes if kernels can be stored next to
+    the source, or if the user has specified a folder."""
     if os.environ.get(VARIABLE) or os.name != "posix" or _is_writable(_BESIDE):
         return
     user = _user_cache()
@@ -40,9 +40,10 @@ def cache_folder() -> str:
 
 @contextmanager
 def compile_lock(name: str) -> Iterator[None]:
-    """Wait while another process compiles the kernel of this name: what it has stored need not be compiled again.
+    """Wait while another process compiles the kernel of this name, so that its stored code can be used.
 
-    The lock is one byte of a file in the cache folder. A kernel is compiled also if there are no locks.
+    The lock is one byte of a file in the cache folder. If the file system has no locks, the kernel is compiled without
+    waiting.
     """
     handle = None
     with suppress(ImportError, OSError):
@@ -61,7 +62,7 @@ def compile_lock(name: str) -> Iterator[None]:
 def forgive_unkept_kernels() -> None:
     """Allow the use of a kernel that cannot be stored, on a full disk or under a limit of file sizes.
 
-    Numba raises an error in that case, after the kernel was compiled.
+    Numba raises an error if it cannot store a kernel, although the kernel is compiled.
     """
     from numba.core import caching
 

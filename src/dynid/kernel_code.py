@@ -81,7 +81,7 @@ def declared(module: Any) -> list[str]:
 
 
 def need_numba(calls: Sequence[str]) -> bool:
-    """Return whether one of these functions exists only in numba or Python."""
+    """Return whether one of the named functions exists only in numba or Python."""
     return any(name.startswith(("Py", "_Py", "numba", "NRT")) and name not in _ALLOCATORS for name in calls)
 
 

@@ -1,7 +1,7 @@
 """Compiled kernels that are loaded without numba.
 
-Importing numba and loading the kernels of its cache takes longer than identifying a robot. So the first call of a
-kernel stores its machine code as an object file next to numba's cache, and later processes load that file with LLVM
+Importing numba and loading the kernels of its cache takes longer than identifying a robot. The first call of a kernel
+therefore stores its machine code as an object file next to numba's cache, and later processes load that file with LLVM
 only. Numba is imported only if no stored file fits, or for types of arguments or results that cannot be stored.
 
 A file fits if its kernel has the same sources, argument types, processor and versions of numba and LLVM. Its code calls
@@ -102,7 +102,7 @@ class Kernel:
     def bound(self, *arguments: Any) -> Callable[..., Any]:
         """Return a function of the remaining integer arguments that calls the kernel with the given first arguments.
 
-        Their arrays are flattened once, which takes longer than a call. They must not be resized.
+        The given arrays are flattened once, which takes longer than a call, and must not be resized.
         """
         flat: list[Any] = []
         kinds = tuple([_flatten(flat, argument) for argument in arguments])
@@ -224,7 +224,7 @@ def load_numba() -> Any:
 
 
 def when_numba_is_loaded(hook: Callable[[], object]) -> Callable[[], object]:
-    """Register a function that is called when numba is loaded, or at once if it is (decorator)."""
+    """Register a function that is called when numba is loaded, or at once if numba is loaded already (decorator)."""
     with _lock:
         if "numba" in sys.modules:
             load_numba()
@@ -307,8 +307,8 @@ def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrap
 def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str) -> tuple[int, str]:
     """Compile a function for these types, write its machine code to a file, and return address and kind of result.
 
-    Numba would also compile a Python interface and its own machine code, which doubles the time. These are compiled
-    only if they are used.
+    Numba would also compile a Python interface and its own machine code, which doubles the time. Interface and machine
+    code of numba are compiled only if they are used.
 
     Args:
         file: The file to write; a full disk leaves none.

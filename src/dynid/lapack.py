@@ -49,7 +49,8 @@ _cone_lock = threading.Lock()  # cone programs are solved on several threads
 
 
 def load_for_cones() -> None:
-    """Load the two modules of `scipy.linalg` whose BLAS Clarabel uses; it would import the whole package."""
+    """Load the two modules of `scipy.linalg` whose BLAS Clarabel uses; Clarabel itself would import the whole
+    package."""
     with _cone_lock:
         for name in ("cython_blas", "cython_lapack"):
             _load(name)
@@ -69,7 +70,8 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, lower: bool = False, trans: 
     else:  # LAPACK reads the transpose in place
         x, status = _lapack.dtrtrs(a.T, b, lower=not lower, trans=1 - trans)
     if status != 0 or not np.isfinite(x).all():
-        raise np.linalg.LinAlgError("a triangular matrix is singular, or a number is not finite")
+        raise np.linalg.LinAlgError("a triangular matrix of the computation is singular, or contains a number that is "
+                                    "not finite")
     return np.asarray(x)
 
 
@@ -108,7 +110,7 @@ def solve_positive(a: Array, b: Array) -> Array:
     """
     factor, status = dpotrf(a)
     if status != 0:
-        raise np.linalg.LinAlgError("a matrix is not positive definite")
+        raise np.linalg.LinAlgError("a matrix of the computation is not positive definite")
     return np.asarray(dpotrs(factor, b)[0])
 
 
@@ -123,8 +125,8 @@ def solve_tridiagonal(band: Array, b: Array) -> Array:
 def column_space(columns: Array, share: float) -> Array:
     """Return an orthonormal basis (rows, dimensions) of the span of columns (rows, k), each scaled to one.
 
-    A column that is rounding beside the largest one spans nothing. Directions count as rounding, too, if their singular
-    value is below a share of the largest.
+    A column at rounding level compared with the largest one is ignored. Directions count as rounding, too, if their
+    singular value is below a share of the largest.
     """
     size = np.linalg.norm(columns, axis=0)
     used = size > ROUNDING_SHARE * np.max(size, initial=0.0)

@@ -1,6 +1,7 @@
 """Medians, quantiles and distinct values of arrays.
 
-Those of numpy load its masked arrays, which takes longer than all medians of a run, and are slower for few values.
+The functions of numpy load its masked arrays, which takes longer than all medians of a run, and are slower for few
+values.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ A package declares them as entry points in its pyproject.toml, one group per kin
     [project.entry-points."dynid.methods"]
     huber-ls = "my_package.methods:huber_ls"
 
-Users select a plugin by the name of its entry point. It is loaded when it is used, or when a command lists all plugins.
+Users select a plugin by the name of its entry point. A plugin is loaded when it is used, or when a command lists all
+plugins.
 """
 
 from __future__ import annotations

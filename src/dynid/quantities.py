@@ -1,7 +1,7 @@
 """Plausible ranges of quantities of robots, logs and motions; a number outside its range is an error.
 
-The ranges are wider than any machine by several orders of magnitude. They prevent implausible numbers (1e-300 Hz, 1e308
-s) from reaching the algorithms, where they would overflow or exhaust memory.
+The ranges are wider than any machine by several orders of magnitude. The ranges exclude implausible numbers (1e-300 Hz,
+1e308 s), which would overflow or exhaust memory in the algorithms.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def finite_number(text: str) -> float:
     """Return the number in a text; raise ValueError if it is not a finite number."""
     value = float(text)
     if not is_physical(value):
-        raise ValueError(f"'{text}' is not a number of plausible size")
+        raise ValueError(f"'{text}' is not a number of plausible size for a robot; use SI units")
     return value
 
 

@@ -1,6 +1,7 @@
 """Butterworth filters, power densities and interpolation of sampled signals.
 
-Importing them from scipy.signal and scipy.interpolate, with scipy.stats, takes longer than identifying a robot.
+Importing these functions from scipy.signal and scipy.interpolate, with scipy.stats, takes longer than identifying a
+robot.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def butterworth(order: int, share: float) -> Array:
     """Return sections (n, 6) of a digital low-pass, each b0 b1 b2 1 a1 a2; share: cut-off (-3 dB) over half the rate.
 
     The analog poles are transformed by the bilinear transformation with the cut-off prewarped. The section whose poles
-    are nearest to the unit circle is last, which keeps the values between sections small. Calls share the array.
+    are nearest to the unit circle is last, which keeps the values between sections small. Calls with the same arguments
+    return the same array.
     """
     warped = 4.0 * math.tan(0.5 * math.pi * share)
     analog = -warped * np.exp(0.5j * math.pi * np.arange(1 - order, order, 2) / order)
@@ -60,7 +62,7 @@ def filtered_both_ways(sections: Array, x: Array, padding: int) -> Array:
 
 
 def _settled(sections: Array) -> Array:
-    """Return the steady state (sections, 2) for a constant input of one."""
+    """Return the steady state (sections, 2) of filter sections for a constant input of one."""
     level, state = 1.0, np.empty((len(sections), 2))
     for k, (b0, b1, b2, _, a1, a2) in enumerate(sections):
         gain = (b0 + b1 + b2) / (1.0 + a1 + a2)
@@ -72,7 +74,7 @@ def _settled(sections: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def _run(sections: Array, state: Array, x: Array) -> None:
-    """Apply the sections in direct form II transposed, one after the other, in place."""
+    """Apply filter sections to a signal in place, one after the other, in direct form II transposed."""
     for k in range(sections.shape[0]):
         b0, b1, b2, a1, a2 = sections[k, 0], sections[k, 1], sections[k, 2], sections[k, 4], sections[k, 5]
         first, second = state[k, 0], state[k, 1]

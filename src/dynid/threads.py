@@ -50,7 +50,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _inside() -> bool:
-    """Return whether this is one of the worker threads, from which no further work may be submitted."""
+    """Return whether the calling thread is one of the worker threads, from which no further work may be submitted."""
     return threading.current_thread().name.startswith(_THREAD_NAME)
 
 

@@ -1,4 +1,5 @@
-"""Read logs of pendulum test benches in the format of BAM (Rhoban/bam), and read and write its JSON parameter files."""
+"""Read logs of pendulum test benches in the format of BAM (Rhoban/bam), and read and write JSON parameter files of
+BAM."""
 
 from __future__ import annotations
 
@@ -155,9 +156,10 @@ def read_bam_parameters(path: str | Path) -> BamParameters:
     except OSError as problem:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror or problem}") from None
     except (ValueError, RecursionError):
-        raise RecordingError(f"{path}: is not a valid JSON file") from None
+        raise RecordingError(f"{path}: is not a valid JSON file; give a parameter file that BAM wrote") from None
     if not isinstance(table, dict) or table.get("model") not in FRICTION_MODELS:
-        raise RecordingError(f"{path}: states no friction model m1 to m6, so it is not a BAM parameter file")
+        raise RecordingError(f"{path}: states no friction model m1 to m6, so it is not a parameter file of BAM "
+                             "(Better Actuator Models)")
     own = {bam: name for name, bam in _BAM_NAMES.items()}
     numbers: dict[str, float] = {}
     for name, value in table.items():
@@ -194,7 +196,8 @@ def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Pa
             raise ModelError(f"the estimate has no joint '{name}'; it has {', '.join(found.joints)}",
                              code="unknown-joint")
         if found.law != "voltage":
-            raise ModelError(f"BAM needs a torque constant and a resistance, which drive law '{found.law}' has not",
+            raise ModelError(f"a file of BAM needs a torque constant and a resistance, but drive law '{found.law}' "
+                             "has neither",
                              "identify with law 'voltage'", "wrong-law")
         found = BamParameters(found.friction, actuator, found.values(name))
     wanted = ("kt", "resistance", "armature", *FRICTION_MODELS[found.model], "delay")

@@ -63,8 +63,8 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
-    """Return pairs (has windup, problem): without and with integral windup, or one pair without an integral or if
-    `windup` is given."""
+    """Return the estimation problem without and with integral windup, as pairs (has windup, problem). There is only one
+    pair if the drive law has no integral or if `windup` is given."""
     is_open = any(one.name == "windup" for one in problem.law.parameters) and not _has_value(problem, "windup")
     if not is_open or all(own.get("ki", 0.0) == 0.0 for own in problem.known):
         return [(False, problem)]

@@ -94,8 +94,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         raise DynidError(f"there is no friction model '{friction}'; there are {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
     if not duration >= part_duration > 4.0 or not rate >= 10.0:
-        raise DynidError("an experiment needs recordings of more than 4 s, time for at least one, and a rate of at "
-                         "least 10 Hz; got "
+        raise DynidError("an experiment needs recordings of more than 4 s each, a total time for at least one "
+                         "recording, and a rate of at least 10 Hz; got "
                          f"{part_duration:g} s, {duration:g} s and {rate:g} Hz", code="wrong-duration")
     rooms = _rooms(first, lower, upper, velocity, home)
     settings = _settings(drive, gains or {}, known or {})
@@ -118,7 +118,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         else:
             candidates.append(found)
     if not candidates:
-        raise NotPossibleError("no command stays inside the limits in simulation; check gains, limits and masses",
+        raise NotPossibleError("no commanded motion keeps the simulated joints inside their limits; check gains, "
+                               "limits and masses",
                                code="no-experiment")
     chosen = _chosen(candidates, max(int(duration / part_duration + 1e-9), 1))
     labels = _Labels.from_designs(next(iter(designs.values())))
@@ -306,7 +307,8 @@ def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
 
 def _with_purposes(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
                    labels: _Labels, notes: list[str]) -> ActuatorExperiment:
-    """Return the experiment, with the parameters that each recording, several gains and several loads separate."""
+    """Return the experiment with its purposes: the parameters that each recording separates, and those that need
+    several gains or several loads."""
     whole = _relative_std(chosen)
     notes += _inseparable_parameters(chosen, labels)
     parts = []
@@ -345,12 +347,13 @@ def _inseparable_parameters(chosen: Sequence[_Candidate], labels: _Labels) -> li
 
 
 def _other(what: str, part: ExperimentPart) -> object:
-    """Return the gains of a recording if loads are compared, or its load if gains are compared."""
+    """Return the setting of a recording that stays equal in a comparison: its gains if loads are compared, its load if
+    gains are compared."""
     return part.load if what == "one setting of the gains" else tuple(part.gains.items())
 
 
 def _grown_errors(ratio: Array, labels: _Labels) -> dict[str, float]:
-    """Return the parameters whose standard errors grow by more than NAMED_RATIO with their factors, the largest
+    """Return the parameters whose standard errors grow by a factor above NAMED_RATIO, with these factors, the largest
     first."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
     return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}

@@ -78,7 +78,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
                          code="unknown-friction")
     wrong = [name for name in also if name not in OPTIONAL_PARAMETERS]
     if wrong:
-        raise ModelError(f"'{wrong[0]}' is not an optional parameter; optional are {', '.join(OPTIONAL_PARAMETERS)}",
+        raise ModelError(f"'{wrong[0]}' is not an optional actuator parameter; optional parameters are "
+                         f"{', '.join(OPTIONAL_PARAMETERS)}",
                          code="unknown-parameter")
     entries, remarks = usable_logs(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
@@ -142,8 +143,8 @@ def _is_near(stage: Stage) -> bool:
 
 def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     """Return the problem with the longest integration step whose error changes no estimate noticeably. An error of the
-    simulated positions changes the estimates like measurement noise. It is projected on the sensitivities, and the
-    change of each estimate is compared with its standard error."""
+    simulated positions changes the estimates like measurement noise. The error is projected on the sensitivities, and
+    the resulting change of each estimate is compared with its standard error."""
     is_free = fit.std > 0.0
     for step, error, _ in step_errors(problem.with_starts(), fit.solution):
         if step <= LARGEST_STEP and np.all(np.abs(fit.changes_by(error)) <= _MAX_STEP_SIGMAS * fit.std, where=is_free):

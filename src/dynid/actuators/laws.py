@@ -206,7 +206,8 @@ class VoltageLaw(_Law):
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
         limit, vin = known.get("limit", 1.0), known.get("vin", np.nan)
         if "kp" not in known:
-            raise ModelError("the voltage law needs the value of kp, because the limit of the duty cycle depends on it",
+            raise ModelError("drive law 'voltage' needs the value of the gain kp, because the limit of the duty cycle "
+                             "depends on kp",
                              "add --gain kp=...", "missing-gain")
         duty = np.clip(known.get("gain", 1.0) * known["kp"] * signals.error, -limit, limit)
         volts = duty * signals.supply * (vin if np.isfinite(vin) else 1.0)

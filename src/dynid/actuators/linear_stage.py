@@ -66,7 +66,7 @@ class _Filtered:
     segments: Ints
 
     def low(self, x: Array) -> Array:
-        """Return signals (rows, k) filtered by the low-pass of this log."""
+        """Return signals (rows, k) filtered by the low-pass of the log."""
         return low_pass(x, self.cutoff, self.rate, _FILTER_ORDER, self.segments)
 
     @staticmethod

@@ -66,7 +66,8 @@ def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
     bound = np.flatnonzero(fit.at_bound)
     if len(bound):
         labels = ", ".join(problem.label(int(k)) for k in bound)
-        notes.append(Note("at-bound", f"Estimates at a bound, which have no interval: {labels}. The data are "
+        notes.append(Note("at-bound", f"These estimates are at a bound and have no confidence interval: {labels}. The "
+                                      "data are "
                                       f"consistent with "
                                       "the value at the bound.",
                           {problem.label(int(k)): float(fit.x[k]) for k in bound}))

@@ -133,8 +133,8 @@ class ActuatorPosterior:
     def draws(self, count: int, seed: int = 0, *, spread: float = DEFAULT_SPREAD) -> Array:
         """Return parameter values drawn from the posterior (count, k), inside their bounds.
 
-        Unknowns that the data determine are normally distributed with the estimated covariance. The others are
-        independent, with the relative standard deviation `spread` about the estimate. Draws outside the bounds are
+        Unknowns that the data determine are normally distributed with the estimated covariance. Undetermined unknowns
+        are independent, with the relative standard deviation `spread` about the estimate. Draws outside the bounds are
         drawn again.
         """
         check_draws(count, spread)

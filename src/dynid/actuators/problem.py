@@ -165,7 +165,7 @@ class ChainProblem:
         return one.name if one.joint < 0 else f"{one.name} of {self.names[one.joint]}"
 
     def values(self, x: Array) -> list[dict[str, float]]:
-        """Return the values of all parameters of each joint, from those of the unknowns."""
+        """Return the values of all parameters of each joint, from the values of the unknowns."""
         found = [dict(table) for table in self.known]
         for one, value in zip(self.unknowns, x, strict=True):
             if one.is_nuisance:

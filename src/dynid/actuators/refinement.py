@@ -161,7 +161,8 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     x = np.clip(start, problem.lower, problem.upper)
     residual = problem.residuals(x)
     if residual is None:
-        raise NotPossibleError("the simulation diverges with the values of the first stage", _DIVERGENCE_HINT,
+        raise NotPossibleError("the simulation of the actuators diverges with the parameter values of the linear "
+                               "first stage", _DIVERGENCE_HINT,
                                "simulation-diverges")
     iterations = 0
     if share is None:
@@ -189,7 +190,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
 
 def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
     """Return the steps of the finite differences (unknowns,), one standard error within bounds, and the covariance of
-    the unknowns. Both are in units of the scales of the unknowns."""
+    the unknowns. Steps and covariance are in units of the scales of the unknowns."""
     covariance = (autocorrelated_covariance(found.slopes, found.residual, problem.log_rows)
                   / np.outer(found.scale, found.scale))
     return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
@@ -250,7 +251,7 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
 def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
     """Return a point with a significantly lower cost near a local minimum, and its residuals; None if there is none.
     covariance (unknowns, unknowns): covariance of the unknowns in units of their scales. Points along the longer half
-    of its principal axes are tried; along the others the cost is too steep for a second minimum."""
+    of its principal axes are tried; along the shorter axes the cost is too steep for a second minimum."""
     weights, coarse = _weights(found.residual), problem.coarse
     base = found.residual if coarse is problem else coarse.residuals(found.x)
     if base is None:
@@ -341,8 +342,8 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
     factor = np.sqrt(1.0 - share_of_rounding + rounding ** 2 / variance)
     covariance *= np.outer(factor, factor)
     if not np.isfinite(covariance).all():
-        raise NotPossibleError("the simulated positions do not change regularly with the parameters, so no fit can be "
-                               "made", _DIVERGENCE_HINT, "simulation-irregular")
+        raise NotPossibleError("the simulated positions do not change smoothly with the actuator parameters, so they "
+                               "cannot be fitted to the log", _DIVERGENCE_HINT, "simulation-irregular")
     free = np.flatnonzero(~at_bound)
     directions, singular, error = np.zeros((count, 0)), np.zeros(0), 0.0
     if len(free):
@@ -369,7 +370,8 @@ def _at_bound(problem: ChainProblem, x: Array, scale: Array) -> Bools:
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:
-    """Return the sensitivities (rows, dof, count) of the first `count` unknowns, orthogonal to those of the others."""
+    """Return the sensitivities (rows, dof, count) of the first `count` unknowns, orthogonal to the sensitivities of all
+    other unknowns."""
     if slopes.shape[2] == count:
         return slopes
     weights = _weights(residual)[None, :, None]

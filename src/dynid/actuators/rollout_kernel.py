@@ -257,8 +257,8 @@ def _mean_friction_forward(before: float, free: float, mobility: float, budget: 
 def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, ramp: Array,
              rate: Array, feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array,
              mass: Array, inverse: Array) -> bool:
-    """Advance the state by one step of h s from the time `now`, which is after the time stamp of `row`; False on
-    failure."""
+    """Advance the simulated state by one step of h s from the time `now`, after the time stamp of `row`; return False
+    on failure."""
     n = len(parent)
     for j in range(n):
         work[_HALF, j] = work[_Q, j] + 0.5 * h * work[_V, j]

@@ -70,10 +70,11 @@ class Untested:
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
     """Return the value of a parameter that fits the data better than the given one; None if the data agree with the
-    latter.
+    given value.
 
-    The parameter has one value for all joints. The others are fitted again with a value below and one above the given
-    one. If neither increases the errors, the data do not test the parameter. If one decreases them, it is estimated.
+    The parameter has one value for all joints. All other parameters are fitted again with a value below and a value
+    above the given one. If neither value increases the errors, the data do not test the parameter. If one value
+    decreases the errors, the parameter is estimated.
     """
     items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in problem.law.parameters}}
     given = [problem.known[j].get(name, items[name].value) for j in range(problem.dof)]
@@ -125,8 +126,8 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
     """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay. A wrong
-    delay may make a stiff loop unstable. The other values of the fit are then far from those with the right delay, and
-    no step from them leads there."""
+    delay may make a stiff loop unstable. All other values of the fit are then far from those with the right delay, and
+    iterations from these values do not reach the solution."""
     free = replace(problem, known=tuple({key: value for key, value in own.items() if key != "delay"}
                                         for own in problem.known))
     first = first_stage(with_friction(free, "m1", (), None)).values

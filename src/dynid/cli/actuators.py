@@ -28,7 +28,8 @@ def command(
                                                    help="Known parameter of the drive law, such as kp=20, kp=20,30,40 "
                                                         "(one per joint) or kp:knee=30; may be repeated. Parameters "
                                                         "that are not given are estimated.")] = None,
-    friction: Annotated[str, typer.Option(help="Friction model m1 to m6, or auto.", show_default="auto")] = "",
+    friction: Annotated[str, typer.Option(help="Friction model, from m1 (Coulomb and viscous) to m6 (quadratic in the "
+                                               "load), or auto (chosen from the data).", show_default="auto")] = "",
     delay: Annotated[float | None, typer.Option(metavar="SECONDS", show_default="estimated",
                                                 help="Delay of the commands, s.")] = None,
     also: Annotated[str, typer.Option(metavar="NAME,...", show_default=False,
@@ -44,7 +45,7 @@ def command(
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the estimate and its report.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in the output folder.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all intervals, friction models and findings, not only "
                                                       "one screen.")] = False,
     json: Json = False,

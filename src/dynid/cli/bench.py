@@ -19,8 +19,8 @@ def command(
                                       help="Comma-separated parts to run, if the benchmark has several, such as "
                                            "machines of `defaults`.")] = "",
     machines: Annotated[int | None, typer.Option("--machines", min=1, show_default=False,
-                                                 help="Number of simulated machines. Default: that of the "
-                                                      "benchmark.")] = None,
+                                                 help="Number of simulated machines. Default: the number that the "
+                                                      "benchmark specifies.")] = None,
     first: Annotated[int | None, typer.Option("--seed", min=0, show_default=False,
                                               help="Seed of the first simulated machine.")] = None,
     json: Json = False,

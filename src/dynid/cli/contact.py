@@ -26,13 +26,14 @@ def command(
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
                                        help="Frame (link name) at which wrenches are estimated.")] = "",
     axes: Annotated[str, typer.Option(metavar="FRAME", show_default="the base",
-                                      help="Frame whose axes express the wrenches.")] = "",
+                                      help="Frame in whose axes wrenches are expressed.")] = "",
     free: Annotated[list[str] | None, typer.Option("--free", metavar="LOG", show_default="the logs of the result",
                                                    help="A log without contact; may be repeated.")] = None,
     method: Annotated[str, typer.Option(metavar="METHOD", show_default="momentum",
                                      help="momentum: momentum observer; inverse: filtered inverse dynamics.")] = "",
     window: Annotated[float, typer.Option(metavar="SECONDS",
-                                          help="Length of the filter: longer means less noise and more delay.")] = 0.03,
+                                          help="Length of the filter, s: a longer filter has less noise and more "
+                                               "delay.")] = 0.03,
     prior: Annotated[str, typer.Option(metavar="N,N m", help="Prior standard deviations of forces (N) "
                                                              "and moments (N m).")] = "100,20",
     alarms: Annotated[float, typer.Option(metavar="RATE", help="Accepted number of false alarms per hour.")] = 1.0,
@@ -41,7 +42,7 @@ def command(
     stop: Stop = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for contacts, wrenches over time and the report.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace earlier contacts in that folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace earlier contacts in the output folder.")] = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -53,7 +54,8 @@ def command(
 
     both = numbers(prior, "--prior") or []
     if len(both) != 2:
-        raise DynidError(f"--prior takes two numbers, of forces in N and of moments in N m, got '{prior}'")
+        raise DynidError("--prior takes two standard deviations, of forces in N and of moments in N m, such as "
+                         f"100,20, got '{prior}'")
     chosen = known_name(method or OBSERVER_METHODS[0], OBSERVER_METHODS, "method for external forces")
     options = ContactOptions(frame or None, axes or None, tuple(free or ()), chosen, window, (both[0], both[1]), alarms,
                              trust)

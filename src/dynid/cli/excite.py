@@ -60,12 +60,13 @@ def command(
                                                "coulomb, offset, ...; with --actuator a model, m1 to m6.")] = "",
     rotor: motion_output.Rotor = False,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
-                                      help="Start and end posture; the approach is not part of the duration.")] = "",
+                                      help="Posture at the start and the end; the approach from this posture is not "
+                                           "part of the duration.")] = "",
     budget: Annotated[float | None, typer.Option(
         help="Time limit of the search, s. Default with --rounds: none.", show_default=f"{BUDGET:g}")] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, show_default=False, help="Rounds of four starts; the "
-                                                                               "result then depends only on "
-                                                                               "the seed.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, show_default=False, help="Number of search rounds, each with "
+                                                                               "four random starts; the result then "
+                                                                               "depends only on the seed.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     rate: motion_output.Rate = 100.0,
     noise: motion_output.Noise = "",
@@ -98,8 +99,8 @@ def command(
         metavar="M", show_default="0.02", help="With --standing: smallest distance of the centre of pressure from the "
                                                "edge of the support polygon, m.")] = None,
     equations: Annotated[EquationsName | None, typer.Option(
-        show_default="projected", help="With --standing: equations of the future log; projected needs no foot "
-                                       "sensors.")] = None,
+        show_default="projected", help="With --standing: equations by which the log will be identified; projected "
+                                       "needs no foot sensors.")] = None,
     sway: Annotated[float | None, typer.Option(metavar="M", show_default="0.1",
                                                help="With --standing: largest displacement of the base along each "
                                                     "axis, m.")] = None,
@@ -120,8 +121,8 @@ def command(
                                                "law pd, pid, cascade, voltage or current. ROBOT may be `pendulum`; "
                                                "the output is a folder.")] = "",
     gain: Annotated[list[str] | None, typer.Option(metavar="NAME=X[,X...]", show_default=False,
-                                                   help="With --actuator: known parameter of the law, or several "
-                                                        "values that can be set, such as kp=8,16,32.")] = None,
+                                                   help="With --actuator: known parameter of the drive law, or "
+                                                        "several values that can be set, such as kp=8,16,32.")] = None,
     value: Annotated[list[str] | None, typer.Option(metavar="NAME=X", show_default=False,
                                                     help="With --actuator: assumed value of an unknown parameter, such "
                                                          "as armature=0.01.")] = None,

@@ -30,17 +30,19 @@ def command(
                                                                     "differences from them are penalised.")] = "exact",
     one_step: Annotated[bool, typer.Option("--one-step", help="Measure the error of the base values by "
                                                               "the torques of the result's logs.")] = False,
-    nearest: Annotated[bool, typer.Option("--nearest", help="If no robot has these base values, use those "
-                                                            "of the nearest physically consistent robot.")] = False,
+    nearest: Annotated[bool, typer.Option("--nearest", help="If no physically consistent robot has the base values, "
+                                                            "use the base values of the nearest one.")] = False,
     base: Annotated[Path | None, typer.Option("--base", metavar="TABLE", show_default=False,
                                               help="Base values from a CSV or TOML table, one combination "
                                                    "and its value per row.")] = None,
     runs: Annotated[int, typer.Option(help="Maximum number of runs.")] = 20,
     evaluations: Annotated[int, typer.Option(help="Evaluations of the loss per iteration of a run.")] = 20000,
-    seed: Annotated[int, typer.Option(help="Seed; another seed gives another set.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random search; another seed gives another set of "
+                                           "parameters.")] = 0,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
-                                                help="Folder for the sets and their report.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace earlier sets in that folder.")] = False,
+                                                help="Folder for the sets of parameters and their report.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace earlier sets of parameters in the output "
+                                                        "folder.")] = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:

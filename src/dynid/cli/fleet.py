@@ -29,9 +29,9 @@ def command(
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for pages, numbers and compressed logs. "
                                                      "Default: write nothing.")] = None,
-    update: Annotated[bool, typer.Option("--update", help="Add new logs to the result in that folder: only "
-                                                          "new logs are read, and logs whose files were "
-                                                          "deleted still count.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Add new logs to the result in the output folder: only new "
+                                                          "logs are read, and logs whose files were deleted still "
+                                                          "count.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, show_default="one per core", help="Processes to read "
                                                                                        "and compress logs.")] = None,
     scheduler: Scheduler = None,
@@ -46,7 +46,7 @@ def command(
     from dynid.workers import Workers
 
     if update and output is None:
-        raise DynidError("--update adds to a result, so give its folder: -o FOLDER")
+        raise DynidError("--update adds logs to an earlier result, so name the folder of that result: -o FOLDER")
     settings = FleetSettings.load(source, trust=trust)
     if output is not None:
         check_fleet_output(output, update)

@@ -58,8 +58,8 @@ def command(
     following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved "
                                                      "(in closed form), or auto (solved where a "
                                                      "closed form exists).")] = Followed.auto,
-    real: Annotated[Real, typer.Option(help="Number type in C, CUDA and Rust. JAX and PyTorch take that of "
-                                            "their inputs.")] = Real.double,
+    real: Annotated[Real, typer.Option(help="Number type in C, CUDA and Rust. JAX and PyTorch functions have the "
+                                            "number type of their inputs.")] = Real.double,
     batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples per call in C.")] = 1,
     name: Annotated[str, typer.Option(metavar="NAME", show_default="the robot's",
                                       help="Name of files and functions.")] = "",

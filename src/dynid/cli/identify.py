@@ -64,14 +64,14 @@ def command(
                                       help="Also write the identified model as functions for a controller: c, "
                                            "python, python-plain, julia, latex, cuda, jax, torch, rust.")] = "",
     workers: Annotated[int | None, typer.Option(min=1, show_default=False,
-                                                help="Number of processes that read the logs. The result "
-                                                     "does not depend on it.")] = None,
+                                                help="Number of processes that read the logs. The result does not "
+                                                     "depend on this number.")] = None,
     scheduler: options.Scheduler = None,
     tls: options.Tls = "",
     folds: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
                                                help="Cache folder for compressed logs: later runs read only "
                                                     "new logs.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in the output folder.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if the model is graded not usable.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not only one "
                                                       "screen.")] = False,
@@ -95,7 +95,7 @@ def command(
         "essential": {"rule": essential or None}},
         assignments or [], trust=trust)
     if code and output is None:
-        raise DynidError("--code writes into the result folder, so give it: -o FOLDER")
+        raise DynidError("--code writes into the result folder, so name that folder: -o FOLDER")
     if output is not None:
         check_output(output, force)
     with show_progress("identify") as progress:

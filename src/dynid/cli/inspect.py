@@ -35,21 +35,21 @@ def command(
                                           help="Friction terms of every joint, comma-separated: viscous, "
                                                "coulomb, offset, ...")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")] = False,
-    terms: Annotated[Terms, typer.Option(help="Terms of the robot file in addition to those "
-                                              "requested. Default: only if its motors couple "
-                                              "joints; own: always; none: never.")] = Terms.default,
+    terms: Annotated[Terms, typer.Option(help="Terms that the robot file lists, in addition to --friction and "
+                                              "--rotor. own: always; none: never; default: only if motors couple "
+                                              "several joints.")] = Terms.default,
     gravity: Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
                                          help="Gravity in the base frame, m/s^2. Default: that of the robot.")] = "",
     order: Annotated[Order, typer.Option(help="Grouping priority of base parameters: body by body, or "
                                               "all masses, then moments, then inertias.")] = Order.body,
-    base: Annotated[Decomposition, typer.Option(help="Compute base parameters by QR or by "
-                                                     "singular values (same space).")] = Decomposition.qr,
+    base: Annotated[Decomposition, typer.Option(help="Compute base parameters by a QR factorisation or by singular "
+                                                     "values; both give the same torques.")] = Decomposition.qr,
     only: Only = "",
     lock: Lock = None,
     fixed_base: FixedBase = None,
     log: Annotated[list[Path] | None, typer.Option("--log", metavar="LOG", show_default=False,
-                                                   help="Show the signals of a log and remarks on reading "
-                                                        "it; may be repeated.")] = None,
+                                                   help="Show the signals of a log, and remarks on how the log was "
+                                                        "read; may be repeated.")] = None,
     mapping: Annotated[Path | None, typer.Option(show_default=False,
                                                  help="TOML file with a \\[log] table that specifies how to "
                                                       "read the logs.")] = None,

@@ -168,7 +168,7 @@ def _use_one_heap() -> None:
 
 
 def _refuse_empty_output(arguments: Sequence[str]) -> None:
-    """Raise for `-o ""`, as from an unset shell variable: the path would be the current folder."""
+    """Raise an error for `-o ""`, as from an unset shell variable: the output folder would be the current one."""
     if "--output=" in arguments or any(option in ("-o", "--output") and value == ""
                                        for option, value in pairwise(arguments)):
         raise DynidError("-o is empty", "name a file or folder, or write . for the current folder", code="empty-output")

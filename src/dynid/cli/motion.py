@@ -38,7 +38,7 @@ def command(
                                                  help="File of way-points, one posture per row.")] = None,
     duration: Annotated[float, typer.Option(help="Duration of sines and null-space motions, s.")] = 20.0,
     frame: Annotated[str | None, typer.Option(show_default="the last body",
-                                              help="Frame that null-space keeps fixed.")] = None,
+                                              help="Frame that stays fixed in null-space motions.")] = None,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
                                       help="Posture of the resting joints, and of null-space motions.")] = "",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the motion.")] = 0,
@@ -56,7 +56,7 @@ def command(
     force: motion_output.Force = False,
     json: Json = False,
 ) -> None:
-    """Generate a random motion, a sweep, or a motion through points, and show what it excites."""
+    """Generate a random motion, a sweep, or a motion through points, and show which parameters the motion excites."""
     motion_output.check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 

@@ -37,7 +37,7 @@ def typed_command() -> str:
 
 def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, force: bool,
           progress: Callable[[str], None]) -> dict[str, str]:
-    """Write a result with `save` and return the paths by name; empty without an output folder."""
+    """Write a result with `save` and return the paths by name; return no paths if there is no output folder."""
     if output is None:
         return {}
     progress("writing")
@@ -54,7 +54,7 @@ def console() -> Console:
 @contextmanager
 def show_progress(task: str) -> Iterator[Progress]:
     """Yield a progress callback that shows the present step and the completed share on stderr. If stderr is not a
-    terminal, it only reports compilation."""
+    terminal, the callback only reports compilation."""
     from dynid.cli.compilation import said_when_compiling
     from dynid.kernel_cache import take_note
 

@@ -41,7 +41,7 @@ def command(
     stop: Stop = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the payload and its report.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier payload in that folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier payload in the output folder.")] = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:

@@ -82,18 +82,21 @@ class Ran:
 
 def command(
     name: Annotated[str | None, typer.Argument(help="Name of the published result. Default: list all.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Reproduce all results, one after the other; large "
-                                                      "studies in the reduced size that they state.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Reproduce all results, one after the other. Large studies run "
+                                                      "with fewer simulated logs, and state how many.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Write a page with figures and open it in the "
                                                            "browser.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FOLDER", show_default=False,
                                                 help="Folder for the pages NAME.html. Default with --open: a "
                                                      "new folder.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace earlier pages in that folder.")] = False,
-    seed: Annotated[int | None, typer.Option("--seed", show_default=False, help="First seed of the simulated logs, for "
-                                             "studies that take one. Default: that of the study.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace earlier pages in the output folder.")] = False,
+    seed: Annotated[int | None, typer.Option("--seed", show_default=False, help="First seed of the simulated logs, if "
+                                                                                "the study has this option. Default: "
+                                                                                "the seed that the study "
+                                                                                "specifies.")] = None,
     logs: Annotated[int | None, typer.Option("--logs", min=1, show_default=False, help="Number of simulated logs of "
-                                             "each kind, for studies that take it.")] = None,
+                                                                                       "each kind, if the study has "
+                                                                                       "this option.")] = None,
     only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False, help="Comma-separated parts to "
                                       "run, if the study has several, such as drive laws of `actuators`.")] = "",
     json: Json = False,

@@ -89,7 +89,8 @@ class Scripts:
         taken = signature(module.run).parameters
         refused = next((key for key in options if every or key not in taken), None)
         if refused is not None:
-            raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "remove it", code="unknown-option")
+            raise DynidError(f"{self.noun} '{name}' has no option '{refused}'", "remove that "
+                                                                                "option", code="unknown-option")
 
     def chosen(self, name: str | None, every: bool, json: bool) -> list[str]:
         """Return the names of the scripts to run. If none is requested, print the list of all and return none."""

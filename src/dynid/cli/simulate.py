@@ -69,9 +69,8 @@ def command(
         typer.Option(
             metavar="RESULT",
             show_default=False,
-            help="Result folder of `dynid identify -o`: the simulated "
-            "robot has its parameters, the controller those of the "
-            "robot file.",
+            help="Result folder of `dynid identify -o`: the simulated robot has the identified parameters, and the "
+                 "controller uses those of the robot file.",
         ),
     ] = None,
     only: Only = "",

@@ -16,12 +16,12 @@ def command(
     run: Annotated[Path | None, typer.Argument(metavar="[RUN.toml]", show_default=False,
                                                help="Run file to open; the studio works on a copy.")
                    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for the last one used with "
-                                                              "this folder, or any free port.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for the port last used with this "
+                                                             "folder, or any free port.")] = 0,
     host: Annotated[str, typer.Option(help="Address to listen on. Default: only this machine can connect.")
                     ] = "127.0.0.1",
-    folder: Annotated[Path | None, typer.Option(show_default=False, help="Folder of files and results. "
-                                                                         "Default: dynid-studio here, or "
+    folder: Annotated[Path | None, typer.Option(show_default=False, help="Folder of files and results. Default: "
+                                                                         "dynid-studio in the current folder, or "
                                                                          "RUN.studio next to the run file.")] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address without opening a "
                                                                   "browser.")] = False,

@@ -50,11 +50,11 @@ def command(
     every: Annotated[float, typer.Option(help="Seconds between two updates of the display.")] = 0.5,
     patience: Annotated[float, typer.Option(help="Seconds without a sample after which the source has ended.")] = 10.0,
     record: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
-                                                help="File for the state and history of the stream; an "
-                                                     "existing one is continued.")] = None,
+                                                help="Folder for the state and history of the stream; an earlier "
+                                                     "record there is continued.")] = None,
     payload: Annotated[str | None, typer.Option(metavar="FRAME", show_default=False,
-                                                help="Estimate the payload on this frame of a robot that was "
-                                                     "identified without it, instead of its parameters.")] = None,
+                                                help="Estimate the payload on this frame instead of the robot's "
+                                                     "parameters. The robot was identified without payload.")] = None,
     limits: Annotated[str | None, typer.Option(metavar="WIDTH", show_default=False,
                                                help="With --method mrls: limits of the parameters from the robot's "
                                                     "file (loose, normal or tight), or a bounds file.")] = None,
@@ -70,7 +70,7 @@ def command(
     if payload is not None:
         if friction or rotor or method != "rls" or forgetting is not None:
             raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
-                             "--rotor do not apply", code="conflicting-options")
+                             "--rotor do not apply; remove them", code="conflicting-options")
         _payload(robot, payload, log_table(mapping), WatchOptions(
             source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
             equations=equations, trust=trust), json)

@@ -94,7 +94,7 @@ class Consistency:
             away = limit.outside(np.zeros(3))
             if away > FARTHEST:
                 raise ModelError(f"the limit on the centre of mass of link '{body}' is at least {away:.4g} m from the "
-                                 "link's frame; give it in metres, in that frame", code="limit-too-far")
+                                 "link's frame; give the limit in metres, in the link's frame", code="limit-too-far")
 
     @cached_property
     def bodies(self) -> dict[str, Ints]:
@@ -102,7 +102,8 @@ class Consistency:
         bodies = self.parameters.bodies
         for body, columns in bodies.items():
             if len(columns) != 10:
-                raise ModelError(f"body '{body}' has {len(columns)} inertial parameters in the model, not ten")
+                raise ModelError(f"body '{body}' has {len(columns)} inertial parameters in the model, not ten; add "
+                                 "the term of rigid bodies to the model")
         return bodies
 
     @cached_property

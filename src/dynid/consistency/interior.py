@@ -57,7 +57,8 @@ def _interior_point(consistency: Consistency) -> Array:
     solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
     if solution.impossible or (solution.solved and solution.theta[width] < -_NO_ROOM):
         names = contradicting(consistency, solution)
-        raise NotPossibleError(f"no robot satisfies all of these conditions together: {'; '.join(names)}",
+        raise NotPossibleError("no robot satisfies all of these conditions together, so loosen one: "
+                               f"{'; '.join(names)}",
                                code="conditions-contradict")
     if not solution.solved:
         raise NotPossibleError("the conditions could not be checked against each other (solver status: "
@@ -115,7 +116,8 @@ def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
         if all(block.slack(moved) >= 0.0 for block in outside):
             return moved, float(np.abs(moved - theta).max())
         share *= 2.0
-    raise NotPossibleError(f"the solution of the solver violates a condition by more than rounding: {outside[0].name}")
+    raise NotPossibleError("the cone solver returned parameters that violate a condition by more than a rounding "
+                           f"error: {outside[0].name}")
 
 
 def _rounding(block: ConeConstraint, theta: Array) -> float:

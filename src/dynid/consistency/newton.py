@@ -233,4 +233,5 @@ def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
         if info == 0:
             return -size * dpotrs(factor, size * gradient)[0]
         lift = max(10.0 * lift, 1e-14)
-    raise NotPossibleError("the parameters have no analytic centre: data and limits leave directions unbounded")
+    raise NotPossibleError("the parameters have no analytic centre, because data and limits leave some combinations "
+                           "of parameters unbounded")

@@ -171,7 +171,7 @@ def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
         elif fallen >= 3 and one.evidence < best.evidence - _NEGLIGIBLE_LOG_RATIO:
             break
     if best is None:
-        raise ModelError("there is no fit from which a regularisation strength could be chosen")
+        raise ModelError("the regularisation strength cannot be chosen, because no fit with any strength is given")
     return best
 
 

@@ -1,8 +1,8 @@
 """Statistics of the torque errors of a robot without contact, and the detection threshold for contacts.
 
 Residuals in free motion have three sources, each with a variance per joint: noise of the torques, noise of the
-accelerations, multiplied by the inertia matrix M(q), and the undetermined dry friction of a slow joint. They are
-separated by regression of the squared residuals on M(q) and the share of slow motion.
+accelerations, multiplied by the inertia matrix M(q), and the undetermined dry friction of a slow joint. The three
+sources are separated by regression of the squared residuals on M(q) and the share of slow motion.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
     names = complete(estimate.model).joint_names
     if log.dof != len(names):
         raise ModelError(f"{log.source} has {log.dof} joints, but the identified robot has {len(names)}",
-                         "check whether it is another robot", code="other-robot")
+                         "check whether the log is of another robot", code="other-robot")
     if log.unmeasured:
         raise ModelError(f"{log.source} has no torques of joint "
                          f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints",

@@ -61,7 +61,8 @@ class Dataset:
         data = (samples,) if isinstance(samples, Samples) else tuple(samples)
         behind: Sequence[Recording | None] = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
         if behind and len(behind) != len(data):
-            raise ModelError(f"{len(behind)} recordings were given for {len(data)} sets of samples",
+            raise ModelError(f"{len(behind)} recordings were given for {len(data)} sets of samples; give one "
+                             "recording per set, or none",
                              code="recordings-of-other-samples")
         pairs = zip(data, behind or (None,) * len(data), strict=True)
         return Dataset({k: log_folds.LogInMemory(one, recording) for k, (one, recording) in enumerate(pairs)})

@@ -113,12 +113,12 @@ class LogFold:
         try:
             arrays = load_arrays(path)
         except (OSError, KeyError, ValueError, EOFError, IndexError):
-            raise RecordingError(f"{named} is not the compressed regression of a log") from None
+            raise RecordingError(f"{named} is not a file with the compressed regression of a log") from None
         regression = Regression.of_arrays(arrays, model, named)
         try:
             entry = ManifestEntry.from_table(json.loads(str(arrays["entry"])))
         except (KeyError, ValueError, TypeError):
-            raise RecordingError("these bytes are not the compressed regression of a log") from None
+            raise RecordingError("the given data are not the compressed regression of a log") from None
         noise = tuple(arrays[f"noise{j}"] for j in range(regression.dof)) if "noise0" in arrays else None
         return LogFold(entry, regression, noise)
 

@@ -42,7 +42,7 @@ def quaternion_norms(given: Array, named: str = "the quaternion of the base") ->
     norms = np.sqrt(np.einsum("si,si->s", given, given))
     if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):
         row = int(np.argmax(np.abs(norms - 1.0)))
-        raise ModelError(f"{named} has the norm {norms[row]:.4g} in sample {row}; a rotation has the norm 1",
+        raise ModelError(f"{named} has the norm {norms[row]:.4g} in sample {row}; a unit quaternion has the norm 1",
                          "give x, y, z, w", code="not-unit-quaternion")
     return norms
 

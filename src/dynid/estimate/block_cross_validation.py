@@ -72,7 +72,8 @@ def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, A
     found = [block_errors(problem, fit, k) for k, fit in zip(blocks, fits, strict=True)]
     errors, each = np.array([total for total, _ in found]), np.array([joints for _, joints in found])
     if not np.isfinite(errors).any():
-        raise NotPossibleError("no block of time has a torque to test on: all are zero")
+        raise NotPossibleError("no block of time has a torque to test on, because all torques are zero; check the "
+                               "torque columns")
     return BlockCrossValidation(method, chosen, blocks, errors, each, tuple(fits))
 
 

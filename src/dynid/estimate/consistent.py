@@ -229,7 +229,8 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
     weight of the barrier is scaled by the misfit. A few Newton steps from the earlier minimum find the unique minimum.
     An error is raised if the equations lack a parameter of the earlier fit."""
     if unseen(problem).keys() - consistency.known.keys():
-        raise NotPossibleError("without some of the data a parameter does not affect any torque")
+        raise NotPossibleError("if one block of time is left out, a parameter no longer affects any torque; record a "
+                               "longer motion")
     with one_blas_thread():
         weights = joint_weights(problem.regression) if weighted else None
         if earlier.barrier is not None:

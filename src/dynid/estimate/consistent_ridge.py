@@ -194,7 +194,8 @@ def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric:
     near (parameters,): initial values. An error is raised if the equations lack a parameter of the earlier fit."""
     stacked = problem.regression.stack(found.weights, prior=False)
     if unseen(problem).keys() - consistency.known.keys():
-        raise NotPossibleError("without some of the data a parameter does not affect any torque")
+        raise NotPossibleError("if one block of time is left out, a parameter no longer affects any torque; record a "
+                               "longer motion")
     prior = prior_rows(problem, np.ones(problem.regression.dof), stacked)
     prior = _with(prior, found.penalty.rows, found.penalty.values)
     with one_blas_thread():

@@ -176,7 +176,7 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
     judge = folds.torques(yardstick)
     seconds = sum(len(log.grid.q) / log.grid.rate for log in folds.logs)
     if judge is None or seconds * yardstick < PERIODS_OF_A_BLOCK * len(judge.blocks):
-        raise NotPossibleError("the log is too short or its rate too low to try several")
+        raise NotPossibleError("the log is too short or its rate too low to try several cut-off frequencies")
     blocks = [b for b, block in enumerate(judge.blocks) if block.rows]
     if len(blocks) < MIN_BLOCKS_FOR_CHOICE:
         raise NotPossibleError("there are too few blocks of time for cross-validation")
@@ -196,7 +196,7 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
     if len(found) == 2 and _hopeless(np.array(list(found.values()))) and BELOW_YARDSTICK * yardstick >= lowest:
         tried(BELOW_YARDSTICK * yardstick)
     if len(found) < 2:
-        raise NotPossibleError("the log is too short or its rate too low to try several")
+        raise NotPossibleError("the log is too short or its rate too low to try several cut-off frequencies")
     return np.array(sorted(found)), np.array([found[cutoff] for cutoff in sorted(found)])
 
 

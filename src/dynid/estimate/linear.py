@@ -65,7 +65,8 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
         raise NotPossibleError("the equations contain values that are too large: a "
                                "signal or a known value is not plausible for a robot", "check units and known values")
     if not np.any(norms > 0):
-        raise NotPossibleError("the motion does not excite any parameter: no joint moves", code="nothing-excited")
+        raise NotPossibleError("the motion does not excite any parameter, because no joint moves; record a motion of "
+                               "all joints", code="nothing-excited")
     kept, alike = _excited(regression, stacked, norms)
     solved = np.zeros(b, dtype=bool)
     solved[kept] = True

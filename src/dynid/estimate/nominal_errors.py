@@ -120,7 +120,8 @@ def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified
              if known and part > _MAIN_SHARE * whole]
     return () if not names else (Note(
         "leans-on-nominal", f"the values of {', '.join(names)} come more from the nominal model than from the data; "
-                            "their standard errors are valid if its errors there are not larger than elsewhere"),)
+                            "their standard errors are valid only if the nominal model is as accurate for these "
+                            "parameters as for the others"),)
 
 
 def _by_scale(places: Ints, scale: Array, kind: str) -> ErrorGroup:

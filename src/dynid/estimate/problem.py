@@ -359,12 +359,14 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
             raise ModelError("identify needs data as well as a model: identify(model, samples)")
         problem = Problem.from_model(problem, data, known=known)
     elif data is not None or known is not None:
-        raise ModelError("a problem already contains its data and known parameters; give those to Problem.from_model",
+        raise ModelError("a Problem already contains its data and known parameters; pass both to "
+                         "Problem.from_model instead",
                          code="data-given-twice")
     if "data" in chosen.needs:
         problem = problem.whole()
     if chosen.needs & {"data", "excerpt"} and not problem.data:
-        raise ModelError(f"method '{method}' reads the data again, so a saved regression is not sufficient",
+        raise ModelError(f"method '{method}' reads the samples again, so a saved regression is not sufficient; give "
+                         "the samples",
                          code="needs-data")
     if "torques" in chosen.needs and problem.filtered is not None:
         raise ModelError(f"method '{method}' needs torque equations and cannot use equations = '{problem.filtered}'; "

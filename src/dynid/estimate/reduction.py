@@ -244,7 +244,8 @@ def _unseen(problem: Problem, rule: _Rule, name: str, weights: Array | None) -> 
             errors.append((100.0 * float(np.sqrt(own.misfits(found.full.values).sum() / power)),
                            100.0 * float(np.sqrt(own.misfits(values).sum() / power))))
     if not errors:
-        raise NotPossibleError("no block of time has a torque to test on: all are zero")
+        raise NotPossibleError("no block of time has a torque to test on, because all torques are zero; check the "
+                               "torque columns")
     before, after = np.mean(errors, axis=0)
     return float(before), float(after)
 

@@ -55,9 +55,10 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
                              "cannot read", "install that version or a later one", code="later-format")
         known, diagnostics = _uncertainty(arrays, facts), Diagnostics.from_facts(facts["diagnostics"])
     except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError):  # various errors of damaged files
-        raise ModelError(f"{path} is not a saved estimate", code="not-an-estimate") from None
+        raise ModelError(f"{path} is not a saved estimate; give a file that `Estimate.save` or `dynid identify -o` "
+                         "wrote", code="not-an-estimate") from None
     if names != model.parameters.names:
-        raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, this one "
+        raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, the given model has "
                          f"{len(model.parameters)}", code="another-model")
     shaped: Any = model
     if facts["shape"]:

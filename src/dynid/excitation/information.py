@@ -46,7 +46,8 @@ class Information:
         matrix = None
         if known is not None:
             if known.base.expressions != base.expressions:
-                raise ModelError("the logs were compressed with another model than the one the motion is designed for")
+                raise ModelError("the earlier logs were compressed with another model than the model of the motion; "
+                                 "use the same robot and terms")
             matrix = known.stack(weights).r
         return Information(Layout.from_model(model, base), weights, scales, matrix)
 

@@ -92,7 +92,7 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
     """
     rows, t = _checked_points(points), np.array(when, dtype=float)
     if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():
-        raise DynidError(f"{len(rows)} way-points need as many times that increase from 0, got {t}")
+        raise DynidError(f"{len(rows)} way-points need one time each, and the times must increase from 0, got {t}")
     speed, push = np.zeros_like(rows), np.zeros_like(rows)
     if not stop and len(rows) > 2:
         from scipy.interpolate import CubicSpline

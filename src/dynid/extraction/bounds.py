@@ -315,8 +315,8 @@ def _contour(name: str, table: Mapping[str, Any], where: str) -> CentreLimit:
             raise ModelError(f"{where}: the radius of a contour must be a number, in m, got {radius!r}")
         return Ellipsoid(table["centre"], np.full(3, float(radius)))
     if not isinstance(table, Mapping):
-        raise ModelError(f"{where}: a contour must be a table with centre and radius, low and high, points, or centre "
-                         "and axes")
+        raise ModelError(f"{where}: a contour, the region for the centre of mass of a link, must be a table with "
+                         "centre and radius, low and high, points, or centre and axes")
     return limits_from_tables({name: table}, ())[0][name]
 
 

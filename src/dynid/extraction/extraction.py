@@ -247,7 +247,8 @@ def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
         rest -= (found @ rest) @ found
         size = float(np.linalg.norm(rest))
         if size < _DEPENDENT_ROW:
-            raise ModelError(f"the combination '{name}' depends linearly on those before it; give each value once",
+            raise ModelError(f"the combination '{name}' depends linearly on the combinations before it; give each "
+                             "value once",
                              code="dependent-combination")
         found = np.vstack([found, rest / size])
 
@@ -273,7 +274,7 @@ def _read_table(path: Path) -> dict[str, float]:
                              f"0.31; it is '{','.join(row)}'")
         found[cells[0]] = value
     if not found:
-        raise ModelError(f"{path} contains no base values")
+        raise ModelError(f"{path} contains no base values; write rows such as ZZ1 + 0.25 M2, 0.31")
     return found
 
 

@@ -98,7 +98,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
     within = bounds_for(values, bounds)
     consistency = Consistency(values.model.parameters, margin=0.0)
     if not consistency.bodies:
-        raise ModelError("extraction needs a model with rigid bodies, but this one has none")
+        raise ModelError("extraction needs a model with rigid bodies, but the given model has none")
     conditions = Conditions(consistency, within, inertia=chosen.loss != "partial", contours=chosen.loss == "full",
                             whole=chosen.loss == "full")
     values = _one_step(values) if chosen.step == "one" else values

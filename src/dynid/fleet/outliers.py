@@ -224,8 +224,8 @@ class _Score:
 def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: int) -> float:
     """Return the denominator degrees of freedom of the test of a part; information (k, k): information on its change,
     with noise and spread. Noise is normal and its level is determined by many rows. Natural differences between robots
-    may not be normal, and in a small fleet are determined by few robots. Both contribute by their shares of the
-    variance (Welch and Satterthwaite)."""
+    may not be normal, and in a small fleet are determined by few robots. Noise and natural differences contribute by
+    their shares of the variance (Welch and Satterthwaite)."""
     rows, columns = np.nonzero(own == 1.0)
     share = float(np.clip(np.sum(fleet.spread[rows] ** 2 * np.diag(information)[columns]) / rank, 0.0, 1.0))
     tail = _STUDENT_DEGREES

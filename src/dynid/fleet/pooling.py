@@ -160,7 +160,7 @@ def pool_known(
 def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
     """Return logarithms of the spreads closer to the maximum of the evidence, by a fixed-point iteration. At the
     maximum the squared differences between robots equal their expectation, so each variance is multiplied by the root
-    of their ratio. This never decreases the likelihood (Zhou, Hu, Zhou and Lange 2019)."""
+    of their ratio. The iteration never decreases the likelihood (Zhou, Hu, Zhou and Lange 2019)."""
     for _ in range(_FIXED_POINT_STEPS):
         _, (wide, expected), *_ = _evidence(data, np.exp(2.0 * logs)[groups] * size ** 2)
         ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
@@ -176,7 +176,8 @@ def _together(data: Sequence[RobotInformation]) -> tuple[Array, Array]:
 
 
 def _solved(matrix: Array, right: Array) -> Array:
-    """Return the solution in the range of the matrix, with columns scaled to similar size."""
+    """Return the solution of a linear system in the range of its symmetric matrix, with columns scaled to similar
+    size."""
     scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     sizes, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     kept = sizes > 1e-13 * sizes.max()

@@ -81,7 +81,7 @@ def _median(values: Array, weights: Array) -> float:
 
 def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array, spare: Array) -> RobotFold:
     """Return the robot with given variances (dof,) of its rows and a given noise level (dof,). measured (dof,): the
-    noise level of its own data; spare (dof,): independent rows from which that was estimated."""
+    noise level of its own data; spare (dof,): independent rows from which `measured` was estimated."""
     deviation = np.sqrt(np.maximum(variance, 1e-18 * variance.max(initial=0.0)))
     weights = 1.0 / deviation if np.all(deviation > 0) else robot.weights
     noise = []

@@ -59,7 +59,7 @@ class Scatter:
         return self.p_within if self.crossed is None else self.crossed.p_motions
 
     def named(self, differs: Differs, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the parameters whose `differs` has the given value."""
+        """Return the names of the parameters that are classified in `differs` by the given value, such as "robots"."""
         return tuple(name for name, one in zip(names, self.differs, strict=True) if one == differs)
 
     @property

@@ -106,8 +106,8 @@ def _write_json(path: Path, facts: Any) -> None:
 def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) -> Estimate:
     """Return the fleet's mean as an estimate whose covariance includes the spread between robots.
 
-    It is a prior for `dynid watch --prior` and `Online`. regression: compressed regression of all robots, for the
-    diagnostics of the fit.
+    The estimate can be the prior of `dynid watch --prior` and `Online`. regression: compressed regression of all
+    robots, for the diagnostics of the fit.
     """
     variances = np.diag(pooling.prior)
     identified = np.isfinite(variances) & (variances < (1e2 * pooling.size) ** 2)

@@ -8,9 +8,9 @@ With a robot's own columns first, the triangular factor of its weighted equation
 For any common values s, the robot's own values o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. The remaining
 rows [R_ss rho_s] have the size of the common columns, and those of all robots are summed.
 
-Own parameters with the right sign are eliminated as without constraints. The others are fixed at zero and released
-again according to their multipliers: an active-set method for one convex problem, in which only the links need a cone
-programme.
+Own parameters with the right sign are eliminated as without constraints. Own parameters with the wrong sign are fixed
+at zero and released again according to their multipliers: an active-set method for one convex problem, in which only
+the links need a cone programme.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _middle_with_gains(robot: RobotFold) -> Array:
 
 
 def _independent(tall: Array, columns: Sequence[int]) -> list[int]:
-    """Return the columns that are linearly independent of those before them."""
+    """Return the columns of a matrix that are linearly independent of the columns before them."""
     if not columns:
         return []
     size = np.linalg.norm(tall[:, columns], axis=0)

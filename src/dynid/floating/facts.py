@@ -1,6 +1,7 @@
 """Prior knowledge about a robot with a free base: its total mass, and left-right symmetry.
 
-Both are linear equations of the standard parameters, matrix theta = values, in units of their standard deviations.
+Total mass and symmetry are linear equations of the standard parameters, matrix theta = values, in units of their
+standard deviations.
 """
 
 from __future__ import annotations

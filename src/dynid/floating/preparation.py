@@ -146,8 +146,9 @@ def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
     """Raise an error if the log lacks signals that the equations need."""
     lacks = None
     if not robot.has_free_base:
-        raise RecordingError(f"robot '{robot.name}' has a fixed base", "load it with fixed_base=False, and use "
-                             "dynid.prepare for logs of a fixed base", code="fixed-base")
+        raise RecordingError(f"robot '{robot.name}' has a fixed base", "load the robot with fixed_base=False; if its "
+                                                                       "base is fixed, use dynid.prepare "
+                                                                       "instead", code="fixed-base")
     if equations not in get_args(FloatingEquations):
         raise RecordingError(f"there are no equations '{equations}'; there are "
                              f"{', '.join(get_args(FloatingEquations))}", code="unknown-equations")

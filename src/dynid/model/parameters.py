@@ -219,7 +219,7 @@ class Parameters:
                 raise ModelError(f"the model has no parameter '{unknown[0]}'; it has {', '.join(self.names)}")
             missing = [name for name in self.names if name not in values]
             if missing:
-                raise ModelError(f"no value is given for parameter '{missing[0]}'")
+                raise ModelError(f"no value is given for parameter '{missing[0]}'; give the values of all parameters")
             values = [values[name] for name in self.names]
         vector = np.ascontiguousarray(values, dtype=float)
         if vector.shape != (len(self),):

@@ -26,8 +26,8 @@ class ShapedFriction:
     def __post_init__(self: Any) -> None:
         for name in self.free:
             if name not in self.SHAPES:
-                raise ModelError(f"the shape of friction '{self.kind}' is {', '.join(self.SHAPES)}; there is no "
-                                 f"'{name}'", code="unknown-shape")
+                raise ModelError(f"the shape parameters of friction '{self.kind}' are {', '.join(self.SHAPES)}; there "
+                                 f"is no '{name}'", code="unknown-shape")
 
     def shapes(self: Any, robot: Robot) -> Array:
         """Return the values of all shape parameters (shapes, joints), in the order of `SHAPES`."""

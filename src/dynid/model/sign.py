@@ -26,7 +26,7 @@ class Sign:
 
     def __post_init__(self) -> None:
         if self.kind not in ("hard", "tanh", "arctan"):
-            raise ModelError(f"a sign is 'hard', 'tanh' or 'arctan', got '{self.kind}'")
+            raise ModelError(f"the sign function of a friction term is 'hard', 'tanh' or 'arctan', got '{self.kind}'")
         if not isinstance(self.width, int | float):
             object.__setattr__(self, "width", tuple(float(one) for one in self.width))
         if not (all(one > 0 for one in self.width) if isinstance(self.width, tuple) else self.width > 0):
@@ -37,7 +37,8 @@ class Sign:
         if not isinstance(self.width, tuple):
             return self
         if not j < len(self.width):
-            raise ModelError(f"a smooth sign has {len(self.width)} widths, and none for joint {j + 1}")
+            raise ModelError(f"a smooth sign has {len(self.width)} widths, and none for joint {j + 1}; give one "
+                             "width, or one per joint")
         return Sign(self.kind, self.width[j])
 
     @property

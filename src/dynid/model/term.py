@@ -245,7 +245,7 @@ class Differentiated(NDArrayOperatorsMixin):
         return len(self.value)
 
     def __array__(self, *_: Any, **__: Any) -> Array:
-        raise NotDifferentiableError("an array of values alone would lose their derivatives")
+        raise NotDifferentiableError("a conversion to a plain array would lose the derivatives of the values")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         values = [x.value if isinstance(x, Differentiated) else x for x in inputs]
@@ -286,16 +286,17 @@ class Signal:
         return len(self.values)
 
     def __array__(self, *_: Any, **__: Any) -> Array:
-        raise NotDifferentiableError("an array of values alone would lose their derivatives")
+        raise NotDifferentiableError("a conversion to a plain array would lose the derivatives of the values")
 
     def __getitem__(self, key: Any) -> Differentiated:
         rows, joint = key if isinstance(key, tuple) and len(key) == 2 else (None, None)
         if rows != slice(None) or not isinstance(joint, int | np.integer):
-            raise NotDifferentiableError("only whole columns have derivatives")
+            raise NotDifferentiableError("derivatives exist only for whole columns, such as dq[:, 2]")
         return Differentiated(self.values[:, joint], {(self.number, int(joint) % self.shape[1]): 1.0})
 
     def __matmul__(self, weights: Array) -> Differentiated:
         if np.ndim(weights) != 1:
-            raise NotDifferentiableError("only sums over the joints have derivatives")
+            raise NotDifferentiableError("derivatives exist only for weighted sums over the joints, such as dq @ "
+                                         "weights")
         return Differentiated(self.values @ weights, {(self.number, j): float(weights[j])
                                                       for j in np.flatnonzero(weights).tolist()})

@@ -270,7 +270,8 @@ class Payload:
         """Return the index of the body that carries the load; dependent bodies are numbered last."""
         frame = robot.frame(self.frame)
         if frame.body == BASE:
-            raise ModelError(f"a payload on frame '{self.frame}' is fixed to the base and cannot be identified")
+            raise ModelError(f"a payload on frame '{self.frame}' is fixed to the base and cannot be identified; "
+                             "choose a frame that moves")
         return frame.body
 
 

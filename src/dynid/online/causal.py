@@ -1,8 +1,8 @@
 """Causal preparation of raw positions and torques into rows of a regression, with a known delay.
 
 Positions are resampled to a uniform grid and filtered by kernels that give the motion. The entries of the regressor
-along this motion and the torques then pass the same filter, so that both treat steps of dry friction alike. They are
-decimated afterwards (Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
+along this motion and the torques then pass the same filter, so that steps of dry friction are smoothed alike in both.
+Regressor and torques are decimated afterwards (Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
 
     low pass    position, velocity and acceleration; the regressor and the torques by the same low-pass
     momentum    position and velocity; momentum by g', force and torque by g: those of `FilteredEquations`

@@ -4,8 +4,9 @@ A change is a load on the last body, friction of one joint or of all (temperatur
 contact. Let R_j be the triangular factors of the data since the change, and beta the estimate before it. The residuals
 of beta in units of the earlier noise have a mean square rho_j of one if nothing changed. A change of parameters fits
 these residuals by a few columns A_j; its evidence is half the explained sum of squares. A contact on a body adds
-torques to the joints that carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 of each. Both are in units of the
-low-frequency noise, minus half the logarithm of the number of independent rows for each unknown (Schwarz).
+torques to the joints that carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 of each. The evidence of both kinds
+of change is in units of the low-frequency noise, minus half the logarithm of the number of independent rows for each
+unknown (Schwarz).
 """
 
 from __future__ import annotations
@@ -63,9 +64,8 @@ class Change:
 
     @property
     def cause(self) -> str:
-        """The best explanation as text.
-
-        It is a contact if parameters do not explain enough: nearly all of a transient change, or most of a lasting one.
+        """The best explanation as text. The explanation is a contact if parameters do not explain enough: nearly all of
+        a transient change, or most of a lasting one.
         """
         contact = [one for one in self.explanations if one.kind == "contact"]
         enough = _NEARLY_ALL_OF_MISFIT if self.ended else _MOST_OF_MISFIT
@@ -144,7 +144,7 @@ def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Arr
 
 
 def _spread(matrix: Array, parts: Sequence[Array], factors: Sequence[Factor]) -> list[Array]:
-    """Return the rows of all joints for changes beta = matrix gamma."""
+    """Return the equation rows of all joints for parameter changes of the form beta = matrix gamma."""
     return [part[:, :-1] @ matrix[factor.columns] for part, factor in zip(parts, factors, strict=True)]
 
 

@@ -80,7 +80,8 @@ class Excerpt:
         self._stretches[-1].blocks.append((t, q, tau))
 
     def _begin(self) -> None:
-        """Begin a new interval. One in `_every` is kept; if there are too many, every second one is dropped."""
+        """Begin a new interval. One interval in `_every` is kept; if there are too many intervals, every second one is
+        dropped."""
         if self._stretches and (not self._stretches[-1].blocks or self._stretches[-1].number % self._every):
             self._stretches.pop()
         if sum(len(one) for one in self._stretches) > self.most:

@@ -77,8 +77,8 @@ class FeedOptions:
 
     def __post_init__(self) -> None:
         if self.equations not in ("torque", "kernel"):
-            raise ModelError(f"a stream supports equations of 'torque' or 'kernel', got '{self.equations}'; those of "
-                             "the whole robot need logs", code="equations-not-supported")
+            raise ModelError(f"a stream supports equations of 'torque' or 'kernel', got '{self.equations}'; equations "
+                             "of the whole robot need recorded logs", code="equations-not-supported")
         for name in ("cutoff", "rate", "gap", "kernel_window", "step"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value > 0.0):
@@ -89,7 +89,7 @@ class FeedOptions:
             check_quantity(CUTOFF, self.cutoff, "the cut-off of a stream", ModelError)
         if self.cutoff is not None and self.rate is not None and self.cutoff > 0.4 * self.rate:
             raise ModelError(f"the cut-off {self.cutoff:g} Hz is too high for a rate of {self.rate:g} Hz; use at most "
-                             "two fifths of it", code="cutoff-above-rate")
+                             "two fifths of the rate", code="cutoff-above-rate")
 
 
 class Feed:
@@ -124,8 +124,8 @@ class Feed:
         return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
-        """Add raw samples (m,), (m, dof) or (m, 2 dof) with references, (m, dof); return the number of completed
-        rows."""
+        """Add raw samples: stamps (m,), positions (m, dof) or (m, 2 dof) with references, torques (m, dof); return the
+        number of completed rows."""
         samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
         if not self._ready() or not self.has_moved:
             self._first += samples

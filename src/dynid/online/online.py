@@ -224,8 +224,9 @@ class Online(Streamed):
             t: Time stamps (s).
             q: Positions (rad or m), (dof,) or (samples, dof).
             tau: Torques (N m or N), shaped as q.
-            reference: Commanded positions, shaped as q, which riv and civ need and other methods ignore. They pass the
-                filter of the measured positions. A sample without them is skipped once others had them.
+            reference: Commanded positions, shaped as q, which riv and civ need and other methods ignore. Commanded
+                positions pass the filter of the measured positions. A sample without commanded positions is skipped
+                once earlier samples had them.
 
         Returns:
             The number of regression rows that were completed. Each is `delay` seconds old.
@@ -267,10 +268,12 @@ class Online(Streamed):
     def consistent(self, method: str = "pc-wls", **options: Any) -> Future[Estimate]:
         """Return the physically consistent robot that fits the stream best, by a `pc-` method.
 
-        It is computed in its own thread while samples continue; `result()` waits for it.
+        The robot is computed in a separate thread while samples continue to arrive; `result()` waits for the
+        computation.
         """
         if self.method in INSTRUMENTAL:
-            raise ModelError(f"method '{self.method}' uses instruments; a consistent robot needs method 'rls'")
+            raise ModelError(f"method '{self.method}' uses instrumental variables; a physically consistent robot "
+                             "needs method 'rls'")
         known = Problem(self.model, self._stream.recursion.regression(), nominal=self.model.parameters.nominal)
         return pool(1, "dynid-online").submit(identify, known, method=method, **options)
 
@@ -298,7 +301,7 @@ class Online(Streamed):
 
     # -- files -----------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
-        """Write the whole state to an .npz file atomically; `load` resumes from it."""
+        """Write the whole state of the stream to an .npz file atomically; `load` resumes from the file."""
         from dynid.online.store import save
         save(self, path)
 

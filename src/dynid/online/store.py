@@ -43,8 +43,8 @@ def load(path: str | Path, model: LinearModel) -> Online:
         if names == model.parameters.names:
             return _restored(model, facts, arrays)
     except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
-        raise RecordingError(f"{path} is not a saved stream") from None
-    raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, this one "
+        raise RecordingError(f"{path} is not a saved stream; give a file that `Online.save` wrote") from None
+    raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, the given model has "
                      f"{len(model.parameters)}")
 
 
@@ -86,7 +86,7 @@ class Record:
         try:
             return dict(json.loads(str(load_arrays(path)["facts"])).get("about", {})) if path.exists() else None
         except (OSError, KeyError, ValueError, EOFError, TypeError):
-            raise RecordingError(f"{path} is not a saved stream") from None
+            raise RecordingError(f"{path} is not a saved stream; give the folder of `dynid watch --record`") from None
 
     def write(self, online: Online, estimate: Estimate | None) -> None:
         """Write the state of the stream, and a line of the history if there is an estimate."""

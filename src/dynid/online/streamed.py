@@ -39,7 +39,8 @@ class Streamed:
         return tuple(self._feed.stamps.events.last)
 
     def finish(self) -> int:
-        """End the stream and return the number of completed rows; a short one gets a filter from its data."""
+        """End the stream and return the number of completed rows; the filter of a short stream is chosen from its few
+        data."""
         return self._feed.finish()
 
     def remark(self, code: str, text: str) -> None:

@@ -25,7 +25,7 @@ _UNDETERMINED_ERROR_RATIO = 1e6  # times the largest standard error, for paramet
 
 def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Array, Parts]:
     """Return a load's parameters (10,) and the parts of their covariance (10, 10), given its mass and the standard
-    deviation of the mass, kg. This also reduces correlated uncertainty, such as that of drive gains."""
+    deviation of the mass, kg. The known mass also reduces correlated uncertainty, such as that of drive gains."""
     value, std = mass
     if not (np.isfinite(value) and np.isfinite(std)) or value <= 0 or std < 0:
         raise ModelError("the mass of a payload must be positive, with a standard deviation that is not negative, "

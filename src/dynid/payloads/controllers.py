@@ -25,7 +25,7 @@ class Entry:
 
     Attributes:
         maker: manufacturer.
-        text: the settings as they are typed, or the call that sets them.
+        text: the settings as a user types them, or the call that sets them.
         values, units: by field.
         frame: frame of the values.
         unverified: undocumented details, or empty.
@@ -58,7 +58,8 @@ def controller_entry(numbers: Array, maker: str, to_flange: Array | None = None)
     if to_flange is not None:
         numbers = ten.change_frame(to_flange) @ numbers
     if not numbers[9] > 0:
-        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass", code="no-mass")
+        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass to enter into a "
+                         "controller", code="no-mass")
     mass, centre, central = ten.to_central(numbers)
     return FORMATS[maker](float(mass), centre, central)
 

@@ -128,7 +128,7 @@ def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequ
     for log in logs:
         if log.dof != estimate.model.dof:
             raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified "
-                             f"without load has {estimate.model.dof}", "check whether it is another robot",
+                             f"without load has {estimate.model.dof}", "check whether the log is of another robot",
                              code="other-robot")
     return method or "together"
 
@@ -194,8 +194,8 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
     """Return torques (samples, dof) of the loaded log corrected by the model error along the same motion without load,
     and the time shift between the two, s.
 
-    They are y_wl - (y_wol - W beta). For equal motions, W beta cancels in the difference to the unloaded model, which
-    gives eq. 4.4; for slightly different motions the model corrects the difference.
+    The corrected torques are y_wl - (y_wol - W beta). For equal motions, W beta cancels in the difference to the
+    unloaded model, which gives eq. 4.4; for slightly different motions the model corrects the difference.
     """
     found = [(*_shift(loaded, other), other) for other in others]
     if not found:

@@ -66,7 +66,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     A joint on which the load's weight has no effect, such as a first one with a vertical axis, has no gain.
     """
     if not unloaded or not loaded:
-        raise NotPossibleError("drive gains from a known load need a log without it and one with it",
+        raise NotPossibleError("drive gains from a known load need a log without the load and a log with the load",
                                code="no-log-with-load")
     base = base_parameters(model)
     payload = Payload(load.frame)

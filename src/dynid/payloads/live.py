@@ -72,8 +72,8 @@ class LivePayload(Streamed):
         unknowns = Unknowns.from_estimate(estimate, self._made, largest_load(estimate, robot, self.frame, largest))
         noise = np.array(estimate.diagnostics.residual_std_per_joint, dtype=float)
         if not (noise > 0.0).any():
-            raise NotPossibleError("the estimate without load has no torque error, so "
-                                   "the rows of a live payload cannot be weighted", "identify the robot from logs")
+            raise NotPossibleError("the estimate of the robot without load states no torque error, by which samples "
+                                   "with a payload are weighted", "identify the robot from logs")
         self._gains, self._given = gain_covariance(gain_std, robot.dof), gain_std is not None
         self._load = LoadRecursion(self._layout, self.joint_names, unknowns, noise, memory, window, threshold,
                                    np.diag(self._gains))
@@ -138,7 +138,8 @@ class LivePayload(Streamed):
     def estimate(self, consistent: bool = False) -> PayloadEstimate:
         """Return the load with its covariance and the sources of its uncertainty, physically consistent on request."""
         if not self.samples:
-            raise NotPossibleError("no row with motion has arrived yet", code="no-motion-yet")
+            raise NotPossibleError("no sample in motion has arrived yet, so there is no payload estimate; move the "
+                                   "robot", code="no-motion-yet")
         recursion, unknowns = self._load.settled(), self._load.unknowns
         data = recursion.memory.regression(self._made.base, self.joint_names)
         theta, parts = recursion.beta[unknowns.load], self._parts(recursion, data)

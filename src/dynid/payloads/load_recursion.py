@@ -4,15 +4,16 @@ The data are in a `Recursion` with exponential forgetting. The prior (`Unknowns`
 added again. If the robot is at rest or moves little, the estimate therefore returns to the prior, and its covariance
 is bounded.
 
-The test for a change differs from that of `TowardsPrior`. That one estimates the spread of its innovations over eight
-windows (10 s), and would not detect loads that change every 7 s. Here the noise is known beforehand, so a change is
-detected in the first window: the mean square of its innovations, in units of their predicted standard deviations, is
-above a threshold, and a new load from some block of the window on explains them. The recursion restarts from these
-blocks. Innovations that no load explains, such as a contact, are not a change of the load; such blocks are excluded.
+The test for a change differs from that of `TowardsPrior`. `TowardsPrior` estimates the spread of its innovations over
+eight windows (10 s), and would not detect loads that change every 7 s. For a load, the noise is known beforehand, so a
+change is detected in the first window: the mean square of its innovations, in units of their predicted standard
+deviations, is above a threshold, and a new load from some block of the window on explains them. The recursion restarts
+from these blocks. Innovations that no load explains, such as a contact, are not a change of the load; such blocks are
+excluded.
 
 The model of the robot and its drive gains are never exact, so that the loads of two windows differ by more than noise.
 The gain of another load in windows without a change is learnt from the stream itself (`UsualGain`); before that, the
-stated uncertainty of the drive gains predicts it. A change must explain a multiple of it.
+stated uncertainty of the drive gains predicts it. A change must explain a multiple of this usual gain.
 
 The unknowns are the load and the uncertainties of the robot. Rows of loaded equations are [W, W_F, W_L] (dbeta, phi,
 theta) = tau - W beta_0: errors dbeta of the robot identified without load, with its covariance and that of friction

@@ -267,7 +267,7 @@ def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
 def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Array) -> Array:
     """Return the relative errors of the drive gains (dof,) that explain most of the residuals.
 
-    They are limited by their covariance (dof, dof), and the other unknowns are adapted.
+    The gain errors are limited by their covariance (dof, dof), and all other unknowns are adapted.
     """
     values, vectors = np.linalg.eigh(gains)
     half = vectors * np.sqrt(np.maximum(values, 0.0))  # errors = half @ z with standard normal z

@@ -116,7 +116,7 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
 def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
     """Return W_pl (samples, 6, 10): force and moment that a body on a frame needs per unit of its inertial parameters.
 
-    They are in the axes of the frame, about its origin.
+    Force and moment are in the axes of the frame, about its origin.
     """
     place = robot.frame(frame)
     to_body, to_joint = ten.change_frame(place.pose), robot.joints[place.body].after @ place.pose

@@ -215,7 +215,7 @@ def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measu
     size = math.prod(shape) * dtype.itemsize
     order: Literal["C", "F"] = "F" if fortran else "C"
     if min(shape, default=0) < 0:
-        raise ValueError(f"'{member.filename}' has a negative dimension")
+        raise ValueError(f"the array '{member.filename}' in the archive has a negative dimension")
     if member.compress_type == zipfile.ZIP_STORED and shape and size:
         return np.memmap(path, dtype, "r", _data_offset(path, member) + file.tell(), shape, order)
     check_size(path, size)
@@ -223,7 +223,7 @@ def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measu
     while len(data) < size:
         part = file.read(min(_BYTES_AT_ONCE, size - len(data)))
         if not part:
-            raise EOFError(f"'{member.filename}' is cut off")
+            raise EOFError(f"the array '{member.filename}' in the archive is cut off")
         measure.add(len(part))
         data += part
     return np.ndarray(shape, dtype, data, order=order)

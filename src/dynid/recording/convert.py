@@ -224,7 +224,7 @@ def position_scales(units: Sequence[str], mapping: Mapping, names: Sequence[str]
     count = len(units)
     turns = per_joint(mapping.ticks_per_turn, names, count, "ticks_per_turn", source, DEFAULT_TICKS_PER_TURN)
     if not all(math.isfinite(one) and one > 0 for one in turns):
-        raise RecordingError(f"{source}: ticks_per_turn must be positive", where="log.ticks_per_turn")
+        raise RecordingError(f"{source}: the setting ticks_per_turn must be positive", where="log.ticks_per_turn")
     scale, shift = np.ones(count), np.zeros(count)
     ranges = _ranges(mapping, names, source) if NORMALISED in units else {}
     for j, unit in enumerate(units):
@@ -276,7 +276,8 @@ def _from_file(given: Path, log: Path) -> dict[str, ServoRange]:
     except (ValueError, RecursionError):
         raise RecordingError(f"the calibration {path} is not a valid JSON file", where="log.calibration") from None
     if not isinstance(table, dict) or not all(isinstance(one, dict) for one in table.values()):
-        raise RecordingError(f"the calibration {path} is not a table of servos, as LeRobot writes it",
+        raise RecordingError(f"the calibration {path} is not a table of servos; give the calibration file that "
+                             "LeRobot wrote",
                              where="log.calibration")
     return {name: _range(name, one, str(path)) for name, one in table.items()}
 

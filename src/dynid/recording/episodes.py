@@ -37,7 +37,8 @@ def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows
     switch = mapping.enabled
     if switch is not None and switch not in source.fields:
         if not mapping.may_lack("enabled"):
-            raise RecordingError(f"{source.path}: has no column '{switch}' for enabled", where="log.enabled")
+            raise RecordingError(f"{source.path}: has no column '{switch}' for the setting "
+                                 "'enabled'", where="log.enabled")
         switch = None
     wanted = [*dict.fromkeys([*names, *([] if switch is None else [switch])])]
     switched_off = 0

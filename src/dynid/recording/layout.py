@@ -352,8 +352,8 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
     for signal, names in named.items():
         whose = named.get("position", names)
         if names != whose and not (signal == "torque" and list(names) == with_torque(whose, mapping)):
-            raise RecordingError(f"{path}: position has the joints {listed(named['position'])}, {signal} of "
-                                 f"{listed(names)}")
+            raise RecordingError(f"{path}: position has columns of the joints {listed(named['position'])}, but "
+                                 f"{signal} has columns of {listed(names)}")
     if "position" in named:
         return named["position"]
     index, found = matches["position"]

@@ -57,9 +57,11 @@ class SignalPlace(BaseModel):
     @model_validator(mode="after")
     def _flat_or_columns(self) -> Self:
         if self.width is not None and (self.columns is not None or self.array is not None):
-            raise ValueError("give columns or width, not both: a flat file has no columns to choose from")
+            raise ValueError("the settings columns and width exclude each other, because a flat file has no columns "
+                             "to choose from; remove one of them")
         if self.topic is not None and (self.file is not None or self.width is not None or self.array is not None):
-            raise ValueError("topic selects a topic of the log's own bag, and can be combined only with columns")
+            raise ValueError("the setting topic selects a topic of the log's own bag, and can be combined only with "
+                             "the setting columns")
         return self
 
 
@@ -225,55 +227,62 @@ class Mapping(BaseModel):
             if found.get(setting) is None:
                 raise ValueError(why)
         if found.get("torque") is None and found.get("current") is None and not found.get("torque_free"):
-            raise ValueError(f"drive_gain applies to currents, but logs of preset '{preset.name}' contain torques")
+            raise ValueError(f"the setting drive_gain applies to currents, but logs of preset '{preset.name}' contain "
+                             "torques")
         return found
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.time is not None and self.rate is not None:
-            raise ValueError("give time or rate, not both")
+            raise ValueError("the settings time and rate exclude each other; give only one of them")
         if self.torque is not None and self.current is not None:
-            raise ValueError("give torque or current, not both")
+            raise ValueError("the settings torque and current exclude each other; give only one of them")
         if self.current is not None and self.drive_gain is None:
-            raise ValueError("current needs drive_gain, N m/A: --set 'log.drive_gain=[...]', or from-log "
-                             "if the log has the controller's own torques and currents; see also dynid gains")
+            raise ValueError("the setting current needs drive_gain, N m/A: add --set 'log.drive_gain=[...]', or "
+                             "from-log if the log has the controller's own torques and currents; see also dynid gains")
         if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
-            raise ValueError('drive_gain = "from-log" needs target_torque and target_current, the columns of the '
+            raise ValueError('the setting drive_gain = "from-log" needs target_torque and target_current, the columns '
+                             'of the '
                              "controller's own torque and current")
         unknown = [name for name in self.scale or {} if name not in SIGNALS or name in UNSCALED_SIGNALS]
         if unknown:
-            raise ValueError(f"scale has no signal '{unknown[0]}'; positions have a unit, torques torque_scale and "
-                             "currents drive_gain")
+            raise ValueError(f"the setting scale has no signal '{unknown[0]}'; positions are scaled by unit, torques "
+                             "by torque_scale and currents by drive_gain")
         if self.torque_free and (self.torque is not None or self.current is not None):
-            raise ValueError("torque_free states that the log has no torques; remove it, or remove torque and current")
+            raise ValueError("the setting torque_free states that the log has no torques; remove it, or remove torque "
+                             "and current")
         if self.drive_gain is not None and self.torque is not None:
-            raise ValueError("drive_gain applies to current, not to torque")
+            raise ValueError("the setting drive_gain applies to currents; for torques, use torque_scale")
         if self.torque_scale is not None and self.current is not None:
-            raise ValueError("torque_scale applies to torque; for a current use drive_gain")
+            raise ValueError("the setting torque_scale applies to torques; for currents, use drive_gain")
         if self.motor_position is not None and self.side == "motor":
-            raise ValueError("motor_position is used together with link positions; if only motors are measured, give "
+            raise ValueError("the setting motor_position is used together with link positions; if only motors are "
+                             "measured, give "
                              'position and side = "motor"')
         geared = "motor" in (self.side, self.torque_side, self.motor_side)
         if self.ratio is not None and self.coupling is not None:
-            raise ValueError("give ratio or coupling, not both: the diagonal of coupling contains the ratios")
+            raise ValueError("the settings ratio and coupling exclude each other, because the diagonal of coupling "
+                             "contains the ratios; remove one of them")
         if not geared and (self.ratio is not None or self.coupling is not None):
-            raise ValueError("ratio and coupling apply to a log of the motor side: add --set log.side=motor")
+            raise ValueError("the settings ratio and coupling apply to a log of the motor side; add --set "
+                             "log.side=motor")
         if geared and self.ratio is None and self.coupling is None:
-            raise ValueError('side, torque_side or motor_side = "motor" needs ratio or coupling')
+            raise ValueError('the setting side, torque_side or motor_side = "motor" needs ratio or coupling; '
+                             "add --set 'log.ratio=[...]', one gear ratio per joint")
         for name in ("sign", "torque_sign"):
             value = getattr(self, name)
             numbers = value.values() if isinstance(value, dict) else np.atleast_1d(1.0 if value is None else value)
             if any(abs(number) != 1.0 for number in numbers):
-                raise ValueError(f"{name} must be 1 or -1 for each joint")
+                raise ValueError(f"the setting {name} must be 1 or -1 for each joint")
         if self.joints is not None and len(set(self.joints)) < len(self.joints):
             raise ValueError("joints lists a joint twice")
         if self.unmeasured and self.coupling is not None:
-            raise ValueError("unmeasured cannot be combined with coupling, because the torque of one motor acts on "
-                             "several joints")
+            raise ValueError("the settings unmeasured and coupling cannot be combined, because the torque of one "
+                             "motor acts on several joints")
         if self.start is not None and self.stop is not None and self.start >= self.stop:
             raise ValueError(f"the window is empty: start = {self.start:g} s is not before stop = {self.stop:g} s")
         if self.delimiter is not None and len(self.delimiter) != 1:
-            raise ValueError('delimiter must be one character, or omitted; " " means any white space')
+            raise ValueError('the setting delimiter must be one character, or omitted; " " means any white space')
         return self
 
     @staticmethod

@@ -142,7 +142,7 @@ def plain_variables(path: Path) -> tuple[list[str], list[str]]:
             if kind == _COMPRESSED_ELEMENT:
                 kind, _ = walk.tag()
             if kind != _MATRIX_ELEMENT:
-                raise _damaged(path, "a variable is not an array")
+                raise _damaged(path, "a variable of the file is not an array")
             walk.has_objects = False
             name = walk.matrix(0)
             (others if walk.has_objects else plain).append(name)
@@ -229,7 +229,7 @@ class _Walk:
             self.stream.skip(size + padding)
             return b""
         if size > most:
-            raise _damaged(self.path, f"it declares {size} bytes of names or dimensions")
+            raise _damaged(self.path, f"an array declares {size} bytes of names or dimensions")
         data = self.stream.read(size)
         if padding:
             self.stream.skip(padding)
@@ -240,7 +240,7 @@ class _Walk:
         try:
             return self._matrix(depth)
         except (EOFError, struct.error, zlib.error):
-            raise _damaged(self.path, "it is cut off inside an array") from None
+            raise _damaged(self.path, "the file ends inside an array") from None
 
     def _matrix(self, depth: int) -> str:
         if depth > MAX_ARRAY_DEPTH:
@@ -284,16 +284,16 @@ class _Walk:
             self.has_objects = True
             self._inner(depth)
         else:
-            raise _damaged(self.path, f"it holds an array of the unknown class {kind}")
+            raise _damaged(self.path, f"the file holds an array of the unknown class {kind}")
 
     def _inner(self, depth: int) -> None:
         kind, size = self.tag()
         if kind != _MATRIX_ELEMENT:
-            raise _damaged(self.path, "a cell or field is not an array")
+            raise _damaged(self.path, "a cell or field of the file is not an array")
         if size:
             self._matrix(depth + 1)
 
     def _counted(self, count: int) -> None:
         self.count += count
         if self.count > _MOST_ARRAYS:
-            raise _damaged(self.path, f"it declares more than {_MOST_ARRAYS} arrays")
+            raise _damaged(self.path, f"the file declares more than {_MOST_ARRAYS} arrays")

@@ -160,7 +160,8 @@ class Bag(Source):
         """Determine the joints and signals in the messages, and whether the messages have time stamps."""
         found, stamped, looked = self._joints(self.topic)
         if not looked:
-            raise RecordingError(f"{self.path}: topic {self.topic} contains no messages")
+            raise RecordingError(f"{self.path}: topic {self.topic} contains no messages; choose another topic with "
+                                 "--set log.topic=...")
         self._found = found
         self._clock = "stamp" if stamped else "received"
         if not stamped:

@@ -75,7 +75,7 @@ class Text(Source):
             self.units = dict(zip(self.names, self._split(content[0][1]), strict=False))
             content = content[1:]
         if not content:
-            raise RecordingError(f"{path}: has a header but no rows", code="no-rows")
+            raise RecordingError(f"{path}: has a header but no rows; record the log again", code="no-rows")
         self._start = content[0][0]  # lines before the first row
         rows = [line for _, line in content[:_ROWS_FOR_TYPES]]  # the first rows may be damaged
         self._dates = _most([self._dates_in(line) for line in rows])

@@ -241,7 +241,7 @@ class _PickleMachine:
         numbers = [offset, *shape, *strides]
         if not isinstance(storage, _Storage) or not all(type(one) is int for one in numbers) \
                 or len(shape) != len(strides) or len(shape) > 3:
-            raise ValueError("a tensor has no valid shape")
+            raise ValueError("a tensor of the file has no valid shape")
         return _Tensor(storage, offset, tuple(shape), tuple(strides))
 
 

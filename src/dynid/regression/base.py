@@ -308,5 +308,5 @@ def parsed(text: str, parameters: Parameters) -> Array:
         row[parameters.index(name)] += (-1.0 if sign == "-" else 1.0) * float(size or 1.0)
         at = match.end() + len(text[match.end():]) - len(text[match.end():].lstrip())
     if not row.any():
-        raise ModelError(f"the combination '{text}' contains no parameter")
+        raise ModelError(f"the combination '{text}' contains no parameter; write it like 'ZZ1 + 0.25 M2'")
     return row

@@ -53,7 +53,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
     work = equations.pieces(max(1, blocks))
     if not work:
-        raise NotPossibleError("the data contain no samples", code="no-samples")
+        raise NotPossibleError("the data contain no samples; give at least one log with samples", code="no-samples")
     found: dict[tuple[int, int], list[Block]] = {}
     for piece, factors in zip(work, side_by_side(one, work, threads), strict=True):
         found.setdefault((piece.log, piece.stretch), []).append(Block((piece_span(equations, piece),), factors))

@@ -82,7 +82,7 @@ class Regression:
     def __add__(self, other: Regression) -> Regression:
         """Return the regression of the data of both regressions; the blocks are concatenated."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
-            raise ModelError("these regressions belong to different models and cannot be added",
+            raise ModelError("regressions of different models cannot be added; compress all logs with the same model",
                              code="different-models")
         if self.base.known != other.base.known or known_parameters(self.prior) != known_parameters(other.prior):
             raise ModelError("these regressions have different known parameters; add them first, then use given()")
@@ -96,7 +96,7 @@ class Regression:
         """Return the same data in at most `most` blocks: the smallest neighbours are joined first, within one log if
         possible."""
         if most < 1:
-            raise ModelError(f"a regression needs at least one block, got {most}")
+            raise ModelError(f"a regression needs at least one block of time, got {most}")
         if most == 1:  # its sum is already computed
             spans = reduce(_joined_spans, (block.spans for block in self.blocks))
             return replace(self, blocks=(Block(spans, self.factors),))
@@ -144,7 +144,7 @@ class Regression:
         The joints of a block are stacked before blocks are added, which takes far fewer sums than `without_each`.
         """
         if len(self.blocks) < 2:
-            raise ModelError("the regression has only one block, so nothing remains without it")
+            raise ModelError("the regression has only one block of time, so no data remain without this block")
         each = [triangular(_weighted_rows(block.factors, weights, len(self.base))) for block in self.blocks]
         found, rows = [], sum(self.rows)
         for r, block in zip(sums_without_each(each, triangular), self.blocks, strict=True):
@@ -210,13 +210,14 @@ class Regression:
         """Return the regression without one block of time."""
         kept = [one for k, one in enumerate(self.blocks) if k != block]
         if not kept:
-            raise ModelError("the regression has only one block, so nothing remains without it", code="no-block-left")
+            raise ModelError("the regression has only one block of time, so no data remain without this "
+                             "block", code="no-block-left")
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
 
     def without_each(self) -> tuple[Regression, ...]:
         """Return all data except one block, for each block in turn, with fewer sums than by `without`."""
         if len(self.blocks) < 2:
-            raise ModelError("the regression has only one block, so nothing remains without it")
+            raise ModelError("the regression has only one block of time, so no data remain without this block")
         return self._without_each
 
     @cached_property
@@ -306,10 +307,11 @@ class Regression:
             doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
-            raise RecordingError(f"{named} is not a saved regression", code="no-saved-regression") from None
+            raise RecordingError(f"{named} is not a saved regression; give a file that `Regression.save` "
+                                 "wrote", code="no-saved-regression") from None
         if names != model.parameters.names:
-            raise ModelError(f"{named} was computed with another model: it has {len(names)} parameters, this one "
-                             f"{len(model.parameters)}", code="other-model")
+            raise ModelError(f"{named} was computed with another model: it has {len(names)} parameters, the given "
+                             f"model has {len(model.parameters)}", code="other-model")
         fits = len(base) and blocks and all(
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):

@@ -117,7 +117,7 @@ def _trace(curve: PlotCurve, place: int) -> dict[str, Any]:
 
 def thinned(t: Array, signals: Array, most: int = 400) -> tuple[list[float], list[list[float | None]]]:
     """Return times and each column of signals (samples, k) as plain numbers, decimated to about `most` rows. Half of
-    them are evenly spaced, so that lines of many columns stay smooth; the others are extremes."""
+    the rows are evenly spaced, so that lines of many columns stay smooth; the other rows are extremes."""
     even = np.linspace(0, len(t) - 1, min(most // 2, len(t))).astype(int)
     rows = np.union1d(even, thinned_rows(np.where(np.isfinite(signals), signals, 0.0), most // 2))
     return [float(f"{x:.7g}") for x in t[rows]], [numbers(column, 6) for column in signals[rows].T]

@@ -35,8 +35,9 @@ def bent_posture(q: Array) -> Array:
 def configurations(robot: Robot, q: Array, base_pose: Array | None) -> Array:
     """Return configurations to draw for positions q (samples, dof).
 
-    Those of a free base are (samples, 7 + n), with its logged pose (samples, 7). Where the position is not known, the
-    base is above the origin, as high as the lowest point of the robot is below it in the first sample.
+    Configurations of a robot with a free base are (samples, 7 + n), with the logged pose of the base (samples, 7).
+    Where the position is not known, the base is above the origin, as high as the lowest point of the robot is below it
+    in the first sample.
     """
     if not robot.has_free_base:
         return q
@@ -186,8 +187,8 @@ def half_axes(body: Array) -> tuple[Array, Array]:
     """Return the half axes (3,), m, of the homogeneous ellipsoid with a body's mass and inertia, and their directions
     (3, 3) in columns.
 
-    The second moment along an axis of such an ellipsoid is m a^2 / 5. For a negative moment, which is unphysical, the
-    absolute value is drawn.
+    The second moment along a half axis a of a homogeneous ellipsoid of mass m is m a^2 / 5. For a negative moment,
+    which is unphysical, the absolute value is drawn.
     """
     centre = mass_centre(body)
     if centre is None:

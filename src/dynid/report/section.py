@@ -11,7 +11,7 @@ from dynid.errors import DynidError
 
 
 class Titled(Protocol):
-    """Protocol of the data of a page: they have a title."""
+    """Protocol of the data of a page, which have a title."""
 
     @property
     def title(self) -> str: ...

@@ -217,7 +217,8 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
     if measured and not _determines_all(robot, measured):
         raise RobotError(f"the measured joints {', '.join(measured)} of robot '{robot.name}' do not determine the "
                          f"positions of its independent joints {', '.join(robot.joint_names)}",
-                         "measure as many joints that move with them", code="joints-undetermined")
+                         "measure one joint for each independent joint, and joints that move with "
+                         "these", code="joints-undetermined")
     apart = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
     return replace(robot, measured=apart[0], driven=apart[1])
 

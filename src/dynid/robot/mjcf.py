@@ -237,7 +237,7 @@ class _Tree:
         text = self.text
         found = [place for place in inside if place.element.tag == "inertial"]
         if len(found) > 1:
-            raise text.error(f"{where} has {len(found)} <inertial> elements")
+            raise text.error(f"{where} has {len(found)} <inertial> elements; a body has at most one")
         mode = text.compiler.get("inertiafromgeom", "auto")
         if not still and (mode == "true" or (mode == "auto" and not found)):
             return geoms_inertia(text, inside, where, _SAVED)

@@ -192,7 +192,8 @@ class Robot:
                                      code="duplicate-name")
         for i, joint in enumerate(self.joints):
             if not BASE <= joint.parent < i:
-                raise RobotError(f"joint '{joint.name}' of robot '{self.name}' is listed before its parent")
+                raise RobotError(f"joint '{joint.name}' of robot '{self.name}' is listed before its parent; list "
+                                 "parents first")
             if joint.lower > joint.upper:
                 raise RobotError(f"joint '{joint.name}' of robot '{self.name}' has lower limit {joint.lower} "
                                  f"above its upper limit {joint.upper}")

@@ -295,11 +295,11 @@ def _read_stl(path: Path) -> Mesh:
     if len(data) == _STL_HEADER_BYTES + count * _FACET.itemsize:
         return _joined(np.frombuffer(data, _FACET, count, _STL_HEADER_BYTES)["corners"].reshape(-1, 3))
     if not data.lstrip().startswith(b"solid"):
-        raise ValueError(f"its header states {count} triangles, which does not match the data")
+        raise ValueError(f"the header of the mesh states {count} triangles, which does not match the data")
     words = data.decode("ascii", "replace").lower().split()
     corners = [words[i + 1:i + 4] for i, word in enumerate(words) if word == "vertex"]
     if len(corners) % 3 or any(len(one) < 3 for one in corners):
-        raise ValueError("a facet does not have three vertices")
+        raise ValueError("a facet of the mesh does not have three vertices")
     return _joined(np.array(corners, dtype=float).reshape(-1, 3))
 
 

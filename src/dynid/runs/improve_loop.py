@@ -125,7 +125,7 @@ def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, fold
     standard error by more than a third. Motions, logs and results are written into `folder`.
     """
     if request.improve is None:
-        raise DynidError("a loop needs a result to start from", "give --improve RESULT", code="no-result")
+        raise DynidError("--repeat needs a result to start from", "give --improve RESULT", code="no-result")
     first = Path(request.improve)
     if not (first / SETTINGS).is_file():
         raise DynidError(f"{first} has no {SETTINGS}, so its logs are not known",

@@ -189,7 +189,7 @@ def _loaded(path: Path) -> ModuleType:
     """Run a Python file of the user and return it as a module."""
     spec = spec_from_file_location(f"dynid_user_{path.stem}", path)
     if not os.path.isfile(path) or spec is None or spec.loader is None:
-        raise DynidError(f"[model] python names the file {path}, which does not exist")
+        raise DynidError(f"[model] python names the file {path}, which does not exist; correct its path")
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

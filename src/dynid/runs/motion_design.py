@@ -129,7 +129,7 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
         past = earlier(request.improve, request.rate, checked_noise(request.noise, robot.dof), trust=request.trust)
         if past.known.joints[:robot.dof] != robot.joint_names:
             raise DynidError(f"{request.improve} is the result of another robot, with the joints "
-                             f"{', '.join(past.known.joints)}", code="another-robot")
+                             f"{', '.join(past.known.joints)}; give a result of this robot", code="another-robot")
     limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
     home = None if request.home is None else checked_posture(request.home, limits)
     care: tuple[str, ...] = ()

@@ -141,7 +141,8 @@ def check_output(folder: str | Path, force: bool = False) -> None:
     """Refuse a folder that cannot take a result, before the computation. force: whether to replace an earlier result
     and files with its names."""
     if str(folder) == "":
-        raise DynidError("the name of the folder for the results is empty")
+        raise DynidError("the name of the folder for the results is empty; name a folder, or write . for the current "
+                         "folder")
     folder = Path(folder)
     try_folder(folder)
     if force:

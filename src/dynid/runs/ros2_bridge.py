@@ -164,7 +164,7 @@ def _read_payload(path: Path) -> tuple[float, list[float], list[float]]:
         values = json.loads(read_small(path / "payload.json" if path.is_dir() else path))["controllers"]["ur"]["values"]
         mass, centre, inertia = float(values["m"]), [*map(float, values["cog"])], [*map(float, values["inertia"])]
         if not np.isfinite([mass, *centre, *inertia]).all() or (len(centre), len(inertia)) != (3, 6):
-            raise ValueError("not the values of a payload")
+            raise ValueError("the file does not hold the values of a payload")
     except (OSError, KeyError, TypeError, ValueError, RecursionError):
         raise DynidError(f"{path} has no payload of a Universal Robots arm",
                          "give the folder that `dynid payload RESULT LOG -o FOLDER` wrote", code="no-payload") from None

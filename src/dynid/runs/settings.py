@@ -314,9 +314,10 @@ class RunSettings(SettingsFile):
             raise ValueError(f"a log names payload '{missing}', but there is no [payloads.{missing}] table; it may be "
                              "empty")
         if any(isinstance(one, LogSettings) and one.payload for one in self.validate_on):
-            raise ValueError("validate_on takes logs without a payload; list logs with a payload in logs")
+            raise ValueError("the setting validate_on takes logs without a payload; list logs with a payload under "
+                             "the setting logs")
         if all(isinstance(one, LogSettings) and one.payload for one in self.logs):
-            raise ValueError("every log has a payload; identifying the robot needs a log without")
+            raise ValueError("every log has a payload; identifying the robot needs at least one log without a payload")
         names = [one.name for one in tables if one.name is not None]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

@@ -135,7 +135,8 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     """Feed a stream from its source until it ends, with periodic output. losses: counter of lost UDP samples."""
     losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
-        raise DynidError("speed must not be negative, and every and patience must be positive", code="out-of-range")
+        raise DynidError("--speed must not be negative, and --every and --patience must be "
+                         "positive", code="out-of-range")
     due = time.monotonic() + options.every
     for block in _blocks(settings, options, robot, stream, losses):
         if len(block.t):

@@ -114,7 +114,7 @@ def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matri
 
 def mass_and_bias(parent: Ints, gravity: Array, rows: Any, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
     """Compute `state.mass_and_bias` for machines with or without dependent joints, compiled separately for each."""
-    raise TypeError("this function is called only from compiled code")
+    raise TypeError("a kernel of the simulation was called from Python, but can be called only from compiled code")
 
 
 def _mass_and_bias(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix: Any, bias: Any) -> Any:
@@ -140,7 +140,7 @@ def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) 
 
 def add_wrenches(parent: Ints, rows: Any, places: Array, values: Array, bias: Array) -> None:
     """Add external wrenches like `state.add_wrenches`, for machines with or without dependent joints."""
-    raise TypeError("this function is called only from compiled code")
+    raise TypeError("a kernel of the simulation was called from Python, but can be called only from compiled code")
 
 
 def _add_wrenches(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -> Any:

@@ -264,7 +264,8 @@ class TorqueDriven(ControlLaw):
     def law(self, dof: int) -> Law:
         feed = np.ascontiguousarray(self.torque, dtype=float)
         if feed.ndim != 2 or feed.shape[1] != dof or not np.isfinite(feed).all():
-            raise ModelError(f"driving torques must be (ticks, {dof}) finite numbers, got shape {feed.shape}")
+            raise ModelError(f"driving torques must be finite numbers of shape (samples, {dof}), got shape "
+                             f"{feed.shape}")
         return _law(dof, self)._replace(feed=feed)
 
 
@@ -346,10 +347,11 @@ def _law(dof: int, controller: ControlLaw, **gains: ArrayLike) -> Law:
     if limit.shape not in ((1,), (dof,)) or not np.all(limit > 0):
         raise ModelError(f"the torque limit of a controller must be one positive number or {dof}, one per joint")
     if not isinstance(controller.delay, int) or controller.delay < 0:
-        raise ModelError(f"the delay of a controller must be a whole number of ticks, got {controller.delay}")
+        raise ModelError("the delay of a controller must be a whole number of sampling periods, got "
+                         f"{controller.delay}")
     lag = float(controller.speed_lag)
     if not 0.0 <= lag <= 1000.0:
-        raise ModelError("the speed lag of a controller must be a number of ticks, zero or more, got "
+        raise ModelError("the speed lag of a controller must be a number of sampling periods, zero or more, got "
                          f"{controller.speed_lag}")
     return Law(**arrays, rows=np.zeros(0), extra=np.zeros((0, dof)), feed=np.zeros((0, dof)),
                limit=np.broadcast_to(limit, (dof,)).copy(), delay=controller.delay, speed_lag=lag, beside=False)

@@ -205,7 +205,8 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
     found = [one for one in elements if isinstance(one, Bristles) and one.force > 0]
     if lugre is not None or not found:
         if found:
-            raise ModelError("LuGre friction of the plant and Dahl friction of its model cannot be simulated together")
+            raise ModelError("LuGre friction of the simulated plant and Dahl friction of its model cannot be "
+                             "simulated together; remove one of them")
         return np.zeros((0, 6)) if lugre is None else lugre.array(dof)
     rows = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], (dof, 1))
     for one in found:

@@ -27,14 +27,16 @@ class Reference:
 
     def __post_init__(self) -> None:
         if self.q.ndim != 2 or len(self.q) < 2:
-            raise ModelError(f"a reference is (ticks, joints) with at least two ticks, got shape {self.q.shape}")
+            raise ModelError("a reference is an array (samples, joints) with at least two samples, got shape "
+                             f"{self.q.shape}")
         for name in ("q", "dq", "ddq"):
             array = getattr(self, name)
             if array.shape != self.q.shape:
-                raise ModelError(f"{name} of the reference has shape {array.shape}, its positions have {self.q.shape}")
+                raise ModelError(f"{name} of the reference has shape {array.shape}, but its positions have shape "
+                                 f"{self.q.shape}")
             if not np.isfinite(array).all():
                 row, joint = np.argwhere(~np.isfinite(array))[0]
-                raise ModelError(f"{name} of the reference of joint {joint + 1} is not finite at tick {row}")
+                raise ModelError(f"{name} of the reference of joint {joint + 1} is not finite in sample {row}")
         if not self.rate > 0:
             raise ModelError(f"the rate of a reference must be positive, got {self.rate}")
 
@@ -61,7 +63,8 @@ class Reference:
         """Return a reference from arrays at the controller's rate; missing derivatives are central differences."""
         position = np.ascontiguousarray(q, dtype=float)
         if position.ndim != 2 or len(position) < 3:
-            raise ModelError(f"a reference is (ticks, joints) with at least three ticks, got shape {position.shape}")
+            raise ModelError("a reference is an array (samples, joints) with at least three samples, got shape "
+                             f"{position.shape}")
         velocity = np.gradient(position, 1.0 / rate, axis=0) if dq is None else np.ascontiguousarray(dq, dtype=float)
         if ddq is not None:
             acceleration = np.ascontiguousarray(ddq, dtype=float)

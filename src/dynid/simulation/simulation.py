@@ -204,8 +204,8 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
         rotor = 0.0 if run.flexible is None or run.flexible.rotor is None else run.flexible.rotor
         controller = controller.tuned(joint_inertia(model, theta, reference.q) + per_joint(rotor, n, "rotor inertia"))
     if isinstance(controller, TorqueDriven) and len(controller.torque) < ticks:
-        raise ModelError(f"the driving torques end after {len(controller.torque)} ticks "
-                         f"({len(controller.torque) / reference.rate:.4g} s), but the reference has {ticks}",
+        raise ModelError(f"the driving torques end after {len(controller.torque)} samples "
+                         f"({len(controller.torque) / reference.rate:.4g} s), but the reference has {ticks} samples",
                          code="torques-too-short")
     steps = _steps(run, reference.rate)
     sensors = run.sensors or Sensors(np.zeros((0, n)), np.zeros(n), 0.0)

@@ -65,7 +65,8 @@ class ToolLaw(ControlLaw):
 
     def __post_init__(self) -> None:
         if self.task not in AXES:
-            raise ModelError(f"the task of a tool is {' or '.join(AXES)}, got '{self.task}'", code="unknown-task")
+            raise ModelError(f"the task of a task-space controller is {' or '.join(AXES)}, got "
+                             f"'{self.task}'", code="unknown-task")
         if AXES[self.task] > self.model.dof:
             raise ModelError(f"{self.model.dof} joints cannot control the {self.task} of a tool, which needs "
                              f"{AXES[self.task]}; give task = 'position' or a robot with more joints",

@@ -142,7 +142,8 @@ class Studio:
         """Store new settings of the run, unless another page changed them meanwhile."""
         said = await json_body(request)
         if not isinstance(said.get("settings"), dict) or not isinstance(said.get("revision"), int):
-            raise Refusal(400, "a run must have the form {\"revision\": number, \"settings\": {...}}")
+            raise Refusal(400, "the settings of a run sent to the studio must have the form {\"revision\": number, "
+                               "\"settings\": {...}}")
         async with self._editing:
             await self._opened.wait()
             if said["revision"] != self.workspace.revision:
@@ -189,7 +190,7 @@ class Studio:
     async def get_file(self, request: Request) -> Response:
         path = self.workspace.file_path(request.path_params["name"])
         if not path.is_file():
-            raise Refusal(404, "there is no such file in the studio's folder")
+            raise Refusal(404, "the requested file is not in the studio's folder")
         return download(path)
 
     # -- work ---------------------------------------------------------------------------------------
@@ -317,7 +318,7 @@ def answered(handler: Handler) -> Handler:
 
 
 def _no_number(name: str) -> float:
-    """Raise for NaN and infinities, which Python accepts in JSON."""
+    """Raise an error for NaN and infinities, which Python accepts in JSON."""
     raise ValueError(f"{name} is not a number")
 
 
@@ -327,14 +328,14 @@ async def json_body(request: Request) -> dict[str, Any]:
     async for chunk in request.stream():
         text += chunk
         if len(text) > _MAX_BODY_BYTES:
-            raise Refusal(413, f"a request has at most {_MAX_BODY_BYTES >> 20} MB of JSON")
+            raise Refusal(413, f"a request to the studio may contain at most {_MAX_BODY_BYTES >> 20} MB of JSON")
     try:
         said = json.loads(text or b"{}", parse_constant=_no_number)
         json.dumps(said, ensure_ascii=False).encode("utf-8")  # an incomplete surrogate pair is not valid text
     except (ValueError, RecursionError):
-        raise Refusal(400, "the request is not JSON") from None
+        raise Refusal(400, "the request to the studio is not JSON") from None
     if not isinstance(said, dict):
-        raise Refusal(400, "the request is not a JSON object")
+        raise Refusal(400, "the request to the studio is not a JSON object")
     return said
 
 

@@ -42,7 +42,7 @@ class Confinement:
         self._open = False
 
     def install(self) -> None:
-        """Refuse to open other files for the rest of the process."""
+        """Refuse to open files outside these limits for the rest of the process."""
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -84,7 +84,7 @@ class Confinement:
                 raise DynidError("a file's name contains a null character", where=where)
             path = Path(os.path.realpath(self.folder / name))
             if where == "model.python":
-                raise DynidError(f"the studio runs no Python files such as '{name[:200]}'", _BY_COMMAND, where=where)
+                raise DynidError(f"the studio runs no Python file, such as '{name[:200]}'", _BY_COMMAND, where=where)
             if where == "prior":
                 self._check_prior(path)
             if path in self.trusted:
@@ -107,7 +107,8 @@ class Confinement:
                                  "not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
-        """Raise if a file of any name refers to another file, which libraries would open without a check."""
+        """Raise an error if one of the named files refers to another file, which libraries would open without a
+        check."""
         from dynid.recording.rosbag import check_contained  # imported here, because it loads arrays
         for name in names:
             path = self.folder / name

@@ -1,8 +1,8 @@
 """Access control: one browser of this machine that knows the token, from the studio's own page.
 
-A page of another site may send requests to this machine, and a name of another site may resolve to it. Both are
-recognised by the headers Origin, Sec-Fetch-Site and Host, which pages cannot set. A same-site cookie, and a custom
-header on every request that changes something, protect older browsers.
+A page of another site may send requests to this machine, and a name of another site may resolve to it. Requests of
+other sites are recognised by the headers Origin, Sec-Fetch-Site and Host, which pages cannot set. A same-site cookie,
+and a custom header on every request that changes something, protect older browsers.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Authentication:
         return token
 
     def takes(self, token: str) -> bool:
-        """Whether a token is valid; it is not valid a second time."""
+        """Whether a token is valid; each token is valid only once."""
         found = [one for one in self._unused if hmac.compare_digest(one.encode(), token.encode())]
         self._unused.difference_update(found)
         return bool(found)

@@ -1,7 +1,7 @@
 """The server of a studio: its socket, its shutdown, the time limit of requests, and opening a browser.
 
-uvicorn limits only the time between two requests. Here the time counts from the earliest start of a request until its
-header and body are complete; every received byte extends it, for slow networks.
+uvicorn limits only the time between two requests. In the studio, the time counts from the earliest start of a request
+until its header and body are complete; every received byte extends the limit, for slow networks.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ async def serve(opened: Opened, browser: bool = False) -> None:
 
 
 def _print_address(opened: Opened) -> None:
-    """Print another address on Enter, because each admits one browser; in the background nothing is read."""
+    """Print another address when the user presses Enter, because each address admits one browser. A process in the
+    background reads no keys."""
     if sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
         return
     if os.read(sys.stdin.fileno(), 4096):
@@ -121,7 +122,7 @@ def opener_file(opened: Opened) -> Path:
 
 
 def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> socket.socket:
-    """Return a socket at the given port; without one at the port of the last studio, if it is free."""
+    """Return a socket at the given port; if no port is given, at the port of the last studio, if that port is free."""
     if port == 0 and last is not None:
         with suppress(DynidError):
             return _listening(host, last[0])
@@ -181,7 +182,8 @@ class TimedProtocol(H11Protocol):
             self._timer = self.loop.call_later(self.seconds, self._check)
 
     def _check(self) -> None:
-        """Close the connection, or check again after the time that received bytes add."""
+        """Close the connection if its request is too late, or check again after the time by which received bytes extend
+        the limit."""
         self._timer = None
         if not self._incomplete or self.transport.is_closing():
             return

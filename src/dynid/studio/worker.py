@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def listen(requests: SimpleQueue[bytes]) -> None:
-    """Forward requests as they arrive, and end the process when they end."""
+    """Forward requests as they arrive, and end the process when standard input ends."""
     for line in sys.stdin.buffer:
         requests.put(line)
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():

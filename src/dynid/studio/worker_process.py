@@ -36,12 +36,12 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Id of the process, or None."""
+        """Id of the worker's process, or None if no process runs."""
         return None if self._process is None or self._process.returncode is not None else self._process.pid
 
     async def start(self) -> asyncio.subprocess.Process:
-        """Return the process, started if needed. It has its own process group, so that all its children can be ended
-        at once; its files are private to the user."""
+        """Return the process, started if needed. The process has its own process group, so that all its children can be
+        ended at once; its files are private to the user."""
         async with self._starting:
             if self._closed:
                 raise Refusal(503, _STUDIO_STOPPED)

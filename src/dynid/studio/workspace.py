@@ -1,6 +1,6 @@
 """The folder of a studio: uploaded files, the run file, and results.
 
-    .dynid-studio  marker of such a folder, and lock of the studio that uses it
+    .dynid-studio  marker of a studio's folder, and lock of the studio that uses it
     files/       uploaded files, meshes in subfolders
     run.toml     the run, as the page left it
     studio.json  the same as JSON, with its revision and the role of each file
@@ -102,13 +102,13 @@ class StudioFolder:
             (self.results / f"{_WRITING}{identity}").touch(0o600)
 
     def settle_result(self, identity: str) -> None:
-        """Remove a recorded result if it is incomplete, and the record."""
+        """Remove a recorded result if it is incomplete, and remove its record."""
         if RESULT_ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
             shutil.rmtree(self.results / identity, ignore_errors=True)
         (self.results / f"{_WRITING}{identity}").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Remove the temporary files of this start, and release the folder."""
+        """Remove the temporary files since the start of the studio, and release its folder."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.lock.close()
 
@@ -254,7 +254,7 @@ class StudioFolder:
         """Return the path of the folder of a result."""
         folder = self.results / identity
         if not RESULT_ID.fullmatch(identity) or not (folder / FACTS).is_file():
-            raise Refusal(404, f"there is no result {identity[:40]}")
+            raise Refusal(404, f"the studio's folder has no result {identity[:40]}")
         return folder
 
     def result_file(self, identity: str, name: str) -> Path:

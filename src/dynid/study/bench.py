@@ -69,7 +69,7 @@ class Bench:
 
     @property
     def truth(self) -> Array:
-        """The true base parameters (base,)."""
+        """The true base parameters (base,) of the simulated robot."""
         return self.base.reduce(self.theta)
 
 

@@ -117,7 +117,7 @@ class StudyResult:
 
     Attributes:
         names, units, truth: (base,).
-        inertial: (base,), parameters of links and rotors. The others, such as friction, are reported separately,
+        inertial: (base,), parameters of links and rotors. Other parameters, such as friction, are reported separately,
             because their columns contain the sign of a noisy velocity.
     """
 
@@ -139,7 +139,7 @@ class StudyResult:
         return self.inertial if group == "inertial" else ~self.inertial
 
     def score(self, label: str, factor: float | None = None) -> Score:
-        """Return the score of a method, at the first noise level or the named one."""
+        """Return the score of a method at a noise level, by default the first level."""
         wanted = self.study.noise.factors[0] if factor is None else factor
         return next(one for one in self.scores if one.label == label and one.factor == wanted)
 

@@ -57,7 +57,8 @@ def _record(bench: Bench, factor: float, phase: int, noise: int) -> Recording:
 
 
 def _nominal_errors(bench: Bench, seed: int) -> Array:
-    """Return one normal number per parameter, equal for all ten of a link, so that e^(s x) theta is consistent."""
+    """Return one normally distributed number x per parameter, equal for all ten parameters of a link, so that e^(s x)
+    theta is physically consistent."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=len(bench.theta))
     for places in bench.model.parameters.bodies.values():

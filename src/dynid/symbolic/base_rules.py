@@ -72,13 +72,16 @@ def base_forms(robot: Robot) -> BaseForms:
     n = robot.dof
     for joint in robot.joints:
         if joint.prismatic:
-            raise ModelError(f"the closed-form rules apply to revolute joints, but '{joint.name}' is prismatic",
+            raise ModelError(f"the closed-form rules of base parameters apply to revolute joints, but '{joint.name}' "
+                             "is prismatic",
                              code="joint-not-revolute")
         if not np.allclose(joint.after, np.eye(4)):
-            raise ModelError(f"the closed-form rules need the frame of link {joint.name} on its joint with z along "
+            raise ModelError(f"the closed-form rules of base parameters need the frame of link {joint.name} on its "
+                             "joint with z along "
                              "its axis (modified DH); use base_parameters", code="frame-not-on-joint")
     if not robot.serial:
-        raise ModelError(f"the closed-form rules apply to serial arms, but robot '{robot.name}' has branches")
+        raise ModelError(f"the closed-form rules of base parameters apply to serial arms, but robot '{robot.name}' "
+                         "has branches")
     graph = Graph()
     bodies = [graph.symbols("theta", 10 * n)[10 * j:10 * j + 10] for j in range(n)]
     lengths = np.zeros(3 * n)

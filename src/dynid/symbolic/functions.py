@@ -177,7 +177,8 @@ def friction(w: Writer) -> list[Output]:
 def step(w: Writer) -> list[Output]:
     """Memory of the terms at a sample from that of the previous sample; it is zero at the start."""
     if not w.plan.remembers:
-        raise ModelError("no term of the model has a memory, so there is no 'step' to generate", code="no-memory")
+        raise ModelError("no term of the model has a memory, so there is no function 'step' to generate; remove "
+                         "'step'", code="no-memory")
     names = ("q_before", "dq_before", "memory_before")
     q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
         names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))
@@ -259,8 +260,8 @@ def wrenches(w: Writer) -> list[Output]:
     (Simionato, eq. 2.12-2.14, 2.32).
     """
     if w.plan.robot.followers is not None:
-        raise ModelError(f"robot '{w.plan.robot.name}' has dependent joints; code for the wrenches between its "
-                         "bodies is not generated for them", "use dynid.dynamics.link_wrenches", code="no-wrench-code")
+        raise ModelError(f"robot '{w.plan.robot.name}' has dependent joints, for which code of the wrenches between "
+                         "bodies is not generated", "use dynid.dynamics.link_wrenches", code="no-wrench-code")
     states = w.motion(w.dq, w.ddq, weight=True)
     rows = []
     for link, joint, force, moment in zip(w.plan.chain.links, w.plan.robot.joints, *motion.wrenches(

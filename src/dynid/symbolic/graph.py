@@ -141,7 +141,8 @@ class Graph:
             return number
         number = float(number)
         if not math.isfinite(number):
-            raise ModelError("a value that is not finite cannot be written as generated code", code="not-finite")
+            raise ModelError("a parameter or constant of the model is not finite, so it cannot be written as "
+                             "generated code", code="not-finite")
         return Value(self, self._keep(Node("number", value=abs(number))), number < 0.0)
 
     def symbol(self, name: str) -> Value:
@@ -356,4 +357,4 @@ class Derivatives:
                               for k, minus in zip(node.of[1:], node.negative[1:], strict=True))
                 return graph.apply("where", -x if node.negative[0] else x, one, other)
             case _:
-                raise ModelError(f"the derivative of '{node.kind}' is not known to code generation")
+                raise ModelError(f"code generation cannot differentiate the operation '{node.kind}'")

@@ -67,7 +67,8 @@ class Program:
         for function in self.functions:
             if function.name == name:
                 return function
-        raise ModelError(f"the program has no function '{name}'; it has {', '.join(f.name for f in self.functions)}")
+        raise ModelError(f"the generated program has no function '{name}'; it has "
+                         f"{', '.join(f.name for f in self.functions)}")
 
     def numbers_of(self, theta: ArrayLike | Mapping[str, float]) -> Array:
         """Return the parameters p of the generated functions (numbers,), for the model's parameters theta
@@ -184,7 +185,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
         raise ModelError(f"positions of dependent joints are 'auto', 'given' or 'solved', not '{following}'",
                          code="bad-following")
     if parameters not in ("fixed", "base", "full"):
-        raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
+        raise ModelError(f"parameters of generated code are 'fixed', 'base' or 'full', not '{parameters}'")
     _check(what, parameters, frame)
     theta = _theta(model, values, needed=parameters == "fixed")
     plan = layout(model if theta is None else model.with_bodies_if_unset(theta), following)
@@ -232,6 +233,7 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
     nominal = model.parameters.nominal
     if nominal is None and needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
-        raise ModelError(f"parameters are 'fixed', but robot '{model.robot.name}' gives no value of '{missing}'",
+        raise ModelError(f"parameters of generated code are 'fixed', but robot '{model.robot.name}' gives no value of "
+                         f"'{missing}'",
                          "identify it and give the result, or generate with parameters 'base'", code="no-value")
     return nominal

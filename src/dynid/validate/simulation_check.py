@@ -233,7 +233,8 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     spans = [(part, *_inside(part, int(start), int(stop))) for part in parts for start, stop in part.segments]
     if not spans:
-        raise NotPossibleError("there are no samples to start a simulation from", code="no-samples")
+        raise NotPossibleError("there are no samples from which a simulation could start; give a "
+                               "log", code="no-samples")
     silent = sorted({name for part in parts for name in part.unmeasured})
     if silent:
         raise NotPossibleError(f"the torque of {', '.join(silent)} is not measured, so the "

@@ -1,8 +1,8 @@
 """Execution on a Dask cluster: parts stay with its workers, which add them; reports and the sum are returned.
 
-A Dask scheduler sends its workers functions to call, and both communicate in pickles. So any process that is a member,
-or can connect to a member, can run any program on all others. TLS excludes outsiders; members are not isolated from
-each other. Results of a lost worker, and shared data, are computed again from the task graph.
+A Dask scheduler sends its workers functions to call, and both communicate in pickles. Any process that is a member, or
+can connect to a member, therefore can run any program on all others. TLS excludes outsiders; members are not isolated
+from each other. Results of a lost worker, and shared data, are computed again from the task graph.
 """
 
 from __future__ import annotations

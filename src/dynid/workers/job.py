@@ -23,12 +23,12 @@ class Job(Generic[Shared, Item, Report]):
     """A job for workers.
 
     work(shared, item) returns a report or, if there is `add`, a report and a part of a sum; add(shared, part, part)
-    adds two parts. Both are functions of modules, so that other processes can import them.
+    adds two parts. `work` and `add` are functions of modules, so that other processes can import them.
 
     Attributes:
         shared: data sent to each worker once.
         lost: returns the report of an item that caused the loss of several workers, from the item and a sentence;
-            without it such a loss ends the work.
+            without `lost`, the loss of several workers ends the work.
     """
 
     work: Callable[[Shared, Item], Any]

@@ -40,7 +40,7 @@ class _Task:
 
 
 class Processes(AbstractContextManager["Processes"]):
-    """At most `count` processes that execute a job. They are started when there is work and end with it."""
+    """At most `count` processes that execute a job. The processes are started when there is work and end with it."""
 
     def __init__(self, job: Job[Any, Any, Any], count: int) -> None:
         self._job, self._count = job, count
@@ -89,7 +89,7 @@ class Processes(AbstractContextManager["Processes"]):
             self._sums.append(_Task(part=part))
 
     def _step(self) -> None:
-        """Assign available tasks, and process finished ones; waits for at least one."""
+        """Assign available tasks to worker processes, and process finished tasks; wait for at least one."""
         while (task := self._task()) is not None:
             self._hand(task)
         for ready in wait(list(self._busy)):
@@ -162,7 +162,7 @@ def _end(line: Connection, process: BaseProcess) -> None:
 def _serve(line: Connection, job: Job[Any, Any, Any]) -> None:
     """Run a worker process: receive items and pairs of parts, send results, until the connection is closed.
 
-    It uses one thread, because more would compete with the other workers for the same cores.
+    A worker uses one thread, because more would compete with the other workers for the same cores.
     """
     os.environ["DYNID_THREADS"] = "1"
     with one_blas_thread():

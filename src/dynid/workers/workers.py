@@ -42,7 +42,8 @@ class Workers:
 
         work is a function of a module, so that other processes can import it; shared is sent to each of them once. The
         item of a lost worker is processed again by another one. lost: returns the result of an item that caused the
-        loss of several workers, from the item and a sentence; without it such a loss ends the work.
+        loss of several workers, from the item and a sentence; without `lost`, the loss of several workers ends the
+        work.
         """
         if not items:
             return

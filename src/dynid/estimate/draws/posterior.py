@@ -284,7 +284,8 @@ class TorqueSpread:
 def check_same_base(estimate: Estimate, regression: Regression) -> None:
     """Raise an error if a regression has other base parameters than the estimate."""
     if regression.base.expressions != estimate.base.expressions:
-        raise ModelError("the regression has other base parameters than the estimate", code="other-parameters")
+        raise ModelError("the regression has other base parameters than the estimate; give the regression from which "
+                         "the estimate was computed", code="other-parameters")
 
 
 TABLE_SUFFIXES = (".npz", ".csv")
@@ -337,7 +338,8 @@ def save_draws(draws: Draws, path: str | Path, motion: JointMotion | None = None
     """
     path = Path(path)
     if path.suffix not in TABLE_SUFFIXES:
-        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'", "name a file with such a suffix",
+        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'", "name a file that ends in .npz "
+                                                                                     "or .csv",
                          code="unknown-table")
     if path.suffix == ".npz":
         with write_whole(path, "wb") as file:

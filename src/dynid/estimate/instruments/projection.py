@@ -113,7 +113,8 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     if singular[-1] < _LOST_RANK * singular[0]:
         ridged = [base.parameters.items[c].name for c in base.independent if base.parameters.items[c].ridge > 0]
         if ridged:
-            raise NotPossibleError("instruments do not support a ridge penalty, but only a ridge determines "
+            raise NotPossibleError("instrumental variables do not support a ridge penalty, but only a ridge penalty "
+                                   "determines "
                                    f"{', '.join(ridged[:4])}{' and others' if len(ridged) > 4 else ''}",
                                    "give a friction curve few widths, such as widths = [0.1], or use 'wls'",
                                    "instruments-without-ridge")

@@ -228,7 +228,8 @@ def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
         return given
     name, _, numbers = (f"exponential:{given}" if given[:1].isdigit() else given).partition(":")
     if name not in _WAYS:
-        raise ModelError(f"there is no forgetting '{name}'; there are {', '.join(_WAYS)}", code="unknown-forgetting")
+        raise ModelError(f"there is no kind of forgetting '{name}'; there are {', '.join(_WAYS)}",
+                         code="unknown-forgetting")
     rule = _WAYS[name]
     parts = [text.partition("=") for text in numbers.split(",") if text.strip()]
     try:

@@ -39,7 +39,7 @@ def recursive_estimate(recursion: Recursion, method: str) -> Estimate:
     """Return the current least-squares estimate, with standard errors under autocorrelated innovations."""
     regression = recursion.regression()
     if recursion.done == 0 and recursion.prior is None:
-        raise NotPossibleError("the data contain no samples")
+        raise NotPossibleError("the data contain no samples; give at least one log with samples")
     solution = solve(regression, recursion.live())
     found = stream_noise(recursion, regression, solution)
     naive = naive_covariance(regression, solution, recursion.scale)

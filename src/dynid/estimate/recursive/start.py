@@ -38,14 +38,15 @@ def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
         found = prior
     elif isinstance(prior, Estimate):
         if prior.base.expressions != base.expressions:
-            raise ModelError("the prior belongs to another model: it has other base parameters")
+            raise ModelError("the prior belongs to another model with other base parameters; give a prior of the same "
+                             "robot and terms")
         found = from_covariance(prior.values, prior.covariance, prior.identified)
     else:
         found = _from_std(base, prior)
     if found.matrix.shape[1] != len(base):
         raise ModelError(f"the prior has {found.matrix.shape[1]} base parameters, but the model has {len(base)}")
     if not (np.isfinite(found.matrix).all() and np.isfinite(found.values).all()):
-        raise ModelError("the prior has a value or a standard deviation that is not finite")
+        raise ModelError("the prior has a value or a standard deviation that is not finite; correct or remove it")
     return found
 
 
@@ -68,7 +69,8 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
     parameter, the body's largest moment for an inertia or first moment.
     """
     if parameters.names != base.parameters.names:
-        raise ModelError("the robot of the prior has other parameters than the observed one")
+        raise ModelError("the robot of the prior and the observed robot have different parameters; give a prior of "
+                         "the same robot and terms")
     sizes = np.array([np.inf if one.nominal is None else abs(one.nominal) for one in parameters])
     values = np.array([0.0 if one.nominal is None else one.nominal for one in parameters])
     for body in parameters.bodies.values():
@@ -78,7 +80,8 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
     matrix = np.where(known, base.matrix, 0.0)
     covariance = (matrix * (share * np.where(known, sizes, 0.0)) ** 2) @ matrix.T
     if not known.any():
-        raise ModelError("the robot of the prior has no inertias, so it does not determine the parameters")
+        raise ModelError("the robot of the prior has no inertias, so it does not determine the parameters; add "
+                         "inertias to its file")
     return from_covariance(base.reduce(values), covariance, ~np.any(base.matrix[:, ~known] != 0.0, axis=1))
 
 

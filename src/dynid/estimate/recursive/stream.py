@@ -170,7 +170,7 @@ class Stream:
 
     def _need_samples(self) -> None:
         if self.recursion.done == 0:
-            raise NotPossibleError("the data contain no samples")
+            raise NotPossibleError("the data contain no samples; give at least one log with samples")
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:

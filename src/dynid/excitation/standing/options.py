@@ -49,7 +49,8 @@ class Standing:
             raise DynidError("no standing foot is given", "name them: --standing left_foot,right_foot",
                              code="no-standing-feet")
         if len(set(self.feet)) < len(self.feet):
-            raise DynidError(f"a standing foot is named twice: {', '.join(self.feet)}", code="foot-named-twice")
+            raise DynidError(f"a standing foot is named twice in --standing {','.join(self.feet)}; name each foot "
+                             "once", code="foot-named-twice")
         if self.equations not in get_args(StandingEquations):
             raise DynidError(f"there are no equations '{self.equations}' for standing feet; there are "
                              f"{', '.join(get_args(StandingEquations))}", code="unknown-equations")

@@ -323,10 +323,11 @@ class ConstrainedFamily:
             fixed = _nearest_to_quintic(family, fixed, null, start, end)
         if np.abs(conditions @ fixed.T - targets).max() > 1e-6 * (1.0 + np.abs(targets).max()):
             raise NotPossibleError("a Fourier series is periodic, so the first and the last posture must be the same; "
-                                   "use the family 'fourier+quintic' or 'bspline' for different ones",
+                                   "use the family 'fourier+quintic' or 'bspline' for different postures",
                                    code="motion-is-periodic")
         if null.shape[1] == 0:
-            raise NotPossibleError(f"rest and given postures leave no free coefficient in a motion of {count} "
+            raise NotPossibleError("rest at both ends and given postures leave no free coefficient in a motion of "
+                                   f"{count} "
                                    "coefficients per joint; use more harmonics or pieces", code="no-free-coefficient")
         return ConstrainedFamily(family, fixed, null)
 

@@ -104,7 +104,7 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 
     target = Path(path)
     names = tuple(joints) if joints is not None else numbered_joints(trajectory.dof)
     if len(names) != trajectory.dof:
-        raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names",
+        raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names; give one name per joint",
                          code="wrong-number-of-names")
     writers = {".csv": _write_csv, ".npz": _write_npz, ".yaml": _write_yaml, ".yml": _write_yaml}
     writer = writers.get(target.suffix.lower())

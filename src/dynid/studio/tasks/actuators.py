@@ -81,7 +81,7 @@ def _texts(given: Any, where: str) -> list[str]:
     if given is None:
         return []
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise DynidError("a list of names is expected", where=where)
+        raise DynidError("a setting of the step Actuators must be a list of names", where=where)
     return [one.strip() for one in given if one.strip()]
 
 
@@ -104,7 +104,7 @@ def _numbers(given: Any, where: str) -> dict[str, float | list[float]]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise DynidError("numbers by name are expected", where=where)
+        raise DynidError("a setting of the step Actuators must be a table of numbers by name", where=where)
     found: dict[str, float | list[float]] = {}
     for name, own in given.items():
         values = own if isinstance(own, list) else [own]

@@ -127,7 +127,8 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
         raise DynidError(f"a live stream estimates one of {', '.join(WATCHES)}", where="watch")
     result = loaded(params, bounds) if params.get("result") or watch != "parameters" else None
     if result is not None and result[0].model.dof != robot.dof:
-        raise DynidError("the result belongs to a robot with other joints than the selected one", where="result")
+        raise DynidError("the selected result belongs to a robot with other joints than the selected robot; choose a "
+                         "result of this robot", where="result")
     if watch == "parameters" or result is None:
         return ParameterWatcher(_live(params, settings, robot, None if result is None else result[0]))
     estimate, own = result

@@ -128,7 +128,7 @@ def tree_positions(found: Robot, q: Array) -> Array:
 def base_coordinates(pose: Array) -> Array:
     """Return the six coordinates (samples, 6) of a free base in the scene, for its pose (samples, 7).
 
-    They are translations, then rotations about x, y and z in this order, for drawing only.
+    The coordinates are translations, then rotations about x, y and z in this order, for drawing only.
     """
     turn = rotations(pose[:, 3:])
     angles = np.column_stack([np.arctan2(-turn[:, 1, 2], turn[:, 2, 2]), np.arcsin(np.clip(turn[:, 0, 2], -1.0, 1.0)),

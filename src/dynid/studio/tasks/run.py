@@ -53,7 +53,7 @@ def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
 
 def keep_run(found: Run, folder: Path, progress: Progress, more: Mapping[str, Any] | None = None,
              report: ReportData | None = None) -> None:
-    """Write a run and the data that the page shows; the file that marks it as complete is written last.
+    """Write a run and the data that the page shows; the file that marks the result as complete is written last.
 
     Args:
         more: further curves, such as those of compared methods.
@@ -82,7 +82,7 @@ def write_mjcf(found: Run, path: Path) -> None:
 
 
 def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: float | None) -> None:
-    """Write the facts of a result, which mark it as complete."""
+    """Write the facts of a result, which mark the result as complete."""
     write_json(folder / FACTS, {"kind": kind, "method": method, "robot": robot,
                                "relative_error": None if error is None else float(error),
                                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
@@ -159,7 +159,8 @@ def friction_facts(one: FrictionShape) -> dict[str, Any]:
 
 
 def compare_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Run every method on the same data. The result is that of the first, with the others for comparison."""
+    """Run every method on the same data. The stored result is that of the first method, with the other methods for
+    comparison."""
     progress = Progress(voice.progress)
     settings = run_settings(bounds)
     names = params.get("methods")

@@ -63,7 +63,8 @@ def code_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
     progress = Progress(voice.progress)
     languages = params.get("languages") or ["c"]
     if not isinstance(languages, list) or not all(isinstance(one, str) for one in languages):
-        raise DynidError("languages must be a list of names", where="languages")
+        raise DynidError("the languages of generated code must be a list of names, such as c and "
+                         "python", where="languages")
     options = CodeOptions(languages=with_companions(languages))
     estimate, settings = loaded(params, bounds)
     progress("writing the functions", 0.2)

@@ -25,7 +25,7 @@ _ROBOT, _SECONDS, _RATE = "arm3r", 6.0, 100.0
 
 
 def warm(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Run a small robot on a few seconds of simulated data, with its report; nothing is stored."""
+    """Identify a small robot from a few seconds of simulated data, with a report; nothing is stored."""
     robot = Robot.builtin(_ROBOT)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     rng = np.random.default_rng(0)

@@ -81,7 +81,7 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
     if real not in ("double", "float"):
         raise ModelError(f"the number type in C is 'double' or 'float', not '{real}'")
     if batch not in (1, 4, 8):
-        raise ModelError(f"the batch size is 1, 4 or 8 samples, not {batch}", code="wrong-batch")
+        raise ModelError(f"the batch size of generated C code is 1, 4 or 8 samples, not {batch}", code="wrong-batch")
     if batch > 1 and (program.online or program.observer):
         what = "online update" if program.online else "momentum observer"
         raise ModelError(f"the {what} processes one sample at a time, not {batch}", code="one-sample-at-a-time")

@@ -56,6 +56,6 @@ def _run(name: str, method: Method, options: dict[str, Any]) -> None:
     except ContractError as error:
         raise ContractError(f"{start}: {error}") from error.__cause__
     except DynidError as error:
-        raise ContractError(f"{start}: it refuses data that determine the parameters: {error}") from error
+        raise ContractError(f"{start}: the method refuses data that determine the parameters: {error}") from error
     except Exception as error:
-        raise ContractError(f"{start}: it raises {type(error).__name__}: {error}") from error
+        raise ContractError(f"{start}: the method raises {type(error).__name__}: {error}") from error

@@ -86,7 +86,7 @@ def _sound(estimate: Estimate) -> None:
             raise ContractError(f"{name} is marked as identified, but its standard error is {std}")
     if estimate.theta is not None:
         if not np.all(np.isfinite(estimate.theta)):
-            raise ContractError("standard parameters are not finite")
+            raise ContractError("the standard parameters of the estimate are not finite")
         reduced, scale = estimate.base.reduce(estimate.theta), np.abs(estimate.values).max()
         if not np.allclose(reduced, estimate.values, rtol=1e-6, atol=1e-6 * scale):
             raise ContractError("the base parameters of the standard parameters are not the estimated values")
@@ -103,7 +103,7 @@ def _same(first: Estimate, second: Estimate, what: str, tolerance: float, factor
         factor: (base,), ratio of the parameter units of the second estimate to those of the first.
     """
     if first.names != second.names or not np.array_equal(first.identified, second.identified):
-        raise ContractError(f"other parameters are identified {what}")
+        raise ContractError(f"the method identifies other parameters {what}")
     std = np.where(first.identified, first.std, 1.0)
     values = np.where(first.identified, np.abs(second.values / factor - first.values) / std, 0.0)
     errors = np.where(first.identified, np.abs(second.std / factor / std - 1.0), 0.0)
@@ -136,14 +136,15 @@ def repeats(trial: MethodUnderTest) -> None:
         if not all(np.array_equal(x, y) for x, y in zip((log.q, log.dq, log.ddq, log.tau), arrays, strict=True)):
             raise ContractError(f"the method changes the samples of {log.source}")
     if not np.array_equal(found.values, first.values) or not np.array_equal(found.covariance, first.covariance):
-        raise ContractError("the same problem gives another result the second time")
+        raise ContractError("the method gives another result when it is called again with the same problem")
 
 
 def fits_the_data(trial: MethodUnderTest) -> None:
     """The estimate explains more than half of the torque variance of the data it was computed from."""
     share = trial.base_fit().score(trial.arm().samples)
     if not share > 0.5:
-        raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the data of the fit")
+        raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the fitted data; more than "
+                            "50 % is required")
 
 
 def any_order_of_logs(trial: MethodUnderTest) -> None:
@@ -200,7 +201,7 @@ def from_a_saved_factor(trial: MethodUnderTest) -> None:
             identify(alone, method=trial.method.name, **trial.options)
         except DynidError:
             return
-        raise ContractError("it needs the data, but a saved factor alone is accepted without a message")
+        raise ContractError("the method needs the samples, but accepts a saved regression without samples")
     first, found = trial.base_fit(), trial.fit(alone)
     worst = np.max(np.abs(found.values - first.values) / np.where(first.identified, first.std, np.inf))
     if worst > ROUNDING:

@@ -100,4 +100,5 @@ def _check_slopes(start: str, model: Model, motion: tuple[Array, Array, Array], 
             found[signal, :, joint] = (weighted(signals + step) - weighted(signals - step)) / (2 * _DIFFERENCE_STEP)
     error = float(np.abs(stated - found).max())
     if error > _SLOPE_ERROR * (1.0 + float(np.abs(found).max())):
-        raise ContractError(f"{start} 'slopes': they differ from numerical derivatives of its columns by {error:.2g}")
+        raise ContractError(f"{start} 'slopes': the slopes differ from numerical derivatives of its columns by "
+                            f"{error:.2g}")

@@ -43,8 +43,8 @@ def _sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     names = [case.problem.regression.joints[j] for j in found.joints]
     which, has = ("torques", "have") if len(names) > 1 else ("torque", "has")
     return suspect("torque-sign", "torque sign", joints_listed(names),
-                   f"the {which} of {joints_listed(names)} {has} the wrong sign: this explains the torques of the "
-                   "other joints",
+                   f"the {which} of {joints_listed(names)} {has} the wrong sign: only the opposite sign agrees with "
+                   "the torques of the other joints",
                    joints=names, evidence={"gain": found.values[0] if len(names) == 1 else each(found.values)})
 
 

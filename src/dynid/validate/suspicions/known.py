@@ -41,8 +41,8 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
     if wrong:
         wrong.sort(key=lambda name: -costs[name])
         yield suspect("known-contradicted", "known value", listed(wrong),
-                      f"the torques contradict the known {listed(wrong)}: without it, the fit "
-                      f"improves by {listed([f'{np.sqrt(costs[name]):.1f}' for name in wrong])} "
+                      f"the torques contradict the known {listed(wrong)}: without the known value, the fit improves "
+                      f"by {listed([f'{np.sqrt(costs[name]):.1f}' for name in wrong])} "
                       "standard errors; check the value, its unit and its frame", parameters=wrong,
                       evidence={"standard_errors": each([np.sqrt(costs[name]) for name in wrong])})
     elif case.estimate.theta is not None:

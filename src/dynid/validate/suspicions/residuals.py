@@ -145,8 +145,8 @@ def _late_alone(late: dict[str, tuple[float, float]]) -> Finding:
     times = listed([f"{1e3 * x:.3g} ms" for x, _ in late.values()], 4)
     return Finding("residual-follows-delay", "validation", "info", sentence(
         f"the torque of {joints_listed(names)} follows the motion with a delay of {times} (95 % intervals "
-        f"{_intervals([*late.values()])} ms), those of the other joints do not: one of friction at reversals, a filter "
-        "of the drive, or time stamps"), f"delay ({joints_listed(names)})", names,
+        f"{_intervals([*late.values()])} ms), and the torques of the other joints do not: the cause may be friction "
+        "at reversals, a filter of the drive, or wrong time stamps"), f"delay ({joints_listed(names)})", names,
         evidence={"coefficient": each([-x for x, _ in late.values()]), "std": each([std for _, std in late.values()])})
 
 

@@ -43,8 +43,8 @@ def joints_at_rest(case: Case) -> Iterator[Finding]:
         names, widest = [motion.joint for motion in still], max(still, key=lambda motion: motion.range)
         who, width = joints_listed(names), f"{widest.range:.1g} {widest.unit}".strip()
         yield suspect("joint-at-rest", "no motion", who,
-                      f"{who} never moved (range {width}), so the data do not determine the inertia and friction of "
-                      f"{'its' if len(still) == 1 else 'their'} own", joints=names,
+                      f"{who} never moved (range {width}), so the data do not determine "
+                      f"{'its' if len(still) == 1 else 'their'} own inertia and friction", joints=names,
                       evidence={"range": _of_each([motion.range for motion in still])})
 
 

@@ -51,7 +51,7 @@ def _why(case: Case, other: Reconstruction) -> Finding:
         some = "" if found is None or found.what == "noise" else \
             "; one of: another load, other friction, another drive gain, or another machine"
         return suspect("does-not-carry-over", "validation error", log,
-                       f"{much}: the estimate is not valid for it{some}", logs=other.sources, evidence=evidence)
+                       f"{much}: the estimate is not valid for that log{some}", logs=other.sources, evidence=evidence)
     evidence |= {"both": found.errors[1], "alone": found.errors[2], "excess": found.excess,
                  "honest_excess": found.honest,
                  **{name.replace(" ", "_"): value for name, value in found.explained.items()}}
@@ -60,7 +60,8 @@ def _why(case: Case, other: Reconstruction) -> Finding:
             "both, from a richer motion, or by --method pc-wls"
         return suspect("overfit", "overfit", log,
                        f"the estimate overfits its log: {much}, yet one set of parameters predicts both logs "
-                       f"({found.errors[1]:.1f} % on {log}): its motion does not show all parameters; identify from "
+                       f"({found.errors[1]:.1f} % on {log}): the motion of its log does not excite all parameters; "
+                       "identify from "
                        f"{advice}", logs=other.sources, evidence=evidence)
     if found.what == "gain" and found.joint is not None and found.gain is not None:
         name = names[found.joint]

@@ -43,7 +43,8 @@ def _sets(data: ExtractionData) -> Mapping[str, Any]:
 
 
 def _torques(data: ExtractionData) -> Mapping[str, Any]:
-    """Torques of every set on a new motion, joint by joint: they coincide (Simionato, fig. 5.4)."""
+    """Torques of every set of parameters on a new motion, joint by joint: the torques coincide (Simionato, fig.
+    5.4)."""
     return {"figures": [_torques_figure(data, j) for j in range(data.robot.dof)],
             "reference": data.comparison.reference}
 
@@ -62,7 +63,7 @@ def _torques_figure(data: ExtractionData, j: int) -> Figure:
 
 
 def _forces(data: ExtractionData) -> Mapping[str, Any]:
-    """Internal forces: the norm of the force at every joint for all sets (Simionato, fig. 5.6)."""
+    """Internal forces: the norm of the force at every joint for all sets of parameters (Simionato, fig. 5.6)."""
     return {"figures": [_forces_figure(data, j) for j in range(data.robot.dof)]}
 
 

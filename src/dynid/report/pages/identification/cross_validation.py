@@ -1,4 +1,4 @@
-"""Cross-validation: the model is fitted without a block of time and tested on it."""
+"""Section on cross-validation: the model is fitted without a block of time and tested on that block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data: signals of the logs, their preparation, and the origin of the cut-off."""
+"""Section on the data: signals of the logs, their preparation, and the origin of the cut-off."""
 
 from __future__ import annotations
 

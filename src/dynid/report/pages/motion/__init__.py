@@ -22,7 +22,7 @@ _LENGTHS = {"space": "clearance", "support": "inside the support polygon", "heig
 
 
 def overview(data: MotionData) -> Mapping[str, Any]:
-    """Return a headline, key numbers and remarks."""
+    """Return the headline, key numbers and remarks of a designed motion."""
     found = data.excitation
     way = "" if found.trajectory is found.core else \
         f", {seconds(found.trajectory.duration)} including the approach from and to home"
