@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -72,7 +73,9 @@ def test_joined_runs_jump_where_they_were_joined(places):
         q[row:] += 0.4
     found = find_jumps(T, q)
     assert found is not None and found.times == tuple(float(T[row - 1]) for row in places)
-    assert found.size == pytest.approx(0.4, abs=0.02)
+    assert found.size == pytest.approx(0.4, abs=0.02) and not found.is_single
+    q[:, 1:] = Q[:, 1:]
+    assert find_jumps(T, q).is_single
 
 
 def test_a_motion_a_spike_and_a_held_position_do_not_jump():
@@ -80,10 +83,31 @@ def test_a_motion_a_spike_and_a_held_position_do_not_jump():
     spike = Q.copy()
     spike[900] += 0.4
     assert find_jumps(T, spike) is None
+    pause = np.r_[0:700, 1100:len(T)]
+    assert find_jumps(T[pause], Q[pause]) is None  # the motion during a gap of the time stamps
+    assert find_jumps(T[:len(pause)], Q[pause]) is not None
     assert find_jumps(T, np.repeat(Q[::20], 20, axis=0)) is None  # a tenth of a second between two values
     resting = np.zeros_like(Q)
     resting[1000:1100] = 0.5 * (1.0 - np.cos(np.linspace(0.0, 2.0 * np.pi, 100)))[:, None]
     assert find_jumps(T, resting) is None
+
+
+@pytest.mark.parametrize(("form", "separator", "comma"), [
+    ("%d.%m.%Y %H:%M:%S,%f", ";", ","), ("%d.%m.%Y %H:%M:%S.%f", ";", ","), ("%d.%m.%Y %H:%M:%S.%f", ",", "."),
+    ("%Y-%m-%dT%H:%M:%S.%f", ";", ",")])
+def test_dates_with_dots_and_numbers_with_commas_are_read(tmp_path, form, separator, comma):
+    plain = written(tmp_path)
+    title, *lines = plain.read_text().splitlines()
+    start, rows = datetime(2026, 3, 31, 23, 59, 58), [title.replace(",", separator)]
+    for line in lines:
+        seconds, *numbers = line.split(",")
+        rows.append(separator.join([(start + timedelta(seconds=float(seconds))).strftime(form),
+                                    *(number.replace(".", comma) for number in numbers)]))
+    path = tmp_path / "dated.csv"
+    path.write_text("\n".join(rows) + "\n")
+    found = read(path, robot=ROBOT)
+    np.testing.assert_allclose(found.t, T - T[0], atol=2e-6)
+    np.testing.assert_allclose(found.q, read(plain, robot=ROBOT).q, atol=1e-12)
 
 
 def test_tables_of_spreadsheets_are_read(tmp_path):

@@ -373,7 +373,9 @@ def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: 
         before = t[first - 1] if first else clock.last
         raise RecordingError(f"{source.path} {source.row} {place(first)}: time runs backwards, from {before:.6f} s to "
                              f"{t[first]:.6f} s after the start of the log; if the file contains several runs, split "
-                             "it there or choose one with --set log.episode=N", where="log.time", code="time-backwards")
+                             "it there and give each run as a log of its own, or choose one with --set log.episode=N "
+                             "--set log.episode_column=NAME where a column numbers them", where="log.time",
+                             code="time-backwards")
     fresh = steps > 0
     again = np.flatnonzero(~fresh)
     if len(again):
