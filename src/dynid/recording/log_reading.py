@@ -158,6 +158,8 @@ def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str
 
 def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:
     """Return the Mapping of a table, a file or None, with some settings changed."""
+    require_type(mapping, (Mapping, Dictionary, str, Path, type(None)), "the mapping of a log",
+                 "read('log.csv', robot=robot), or read('log.csv', mapping, robot)")
     if mapping is None:
         rules = Mapping()
     elif isinstance(mapping, Mapping):

@@ -25,7 +25,7 @@ _MOST_CELLS = 1_000_000  # characters per row
 _ROWS_FOR_TYPES = 20  # rows that determine the type of each column
 _INTEGER = re.compile(r"\d{16,19}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")  # a time of day
-_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})")  # a date with dots; one with slashes may begin with the month
+_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})")  # with slashes, the month may be first
 _NUMBER = r"[+-]?\d+{}\d*([eE][+-]?\d+)?"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -194,6 +194,7 @@ class Text(Source):
                     values[name][row] = self._cell(cells[i], i)
                 except (ValueError, OverflowError):
                     faults.setdefault(row, (name, 0, f"contains '{cells[i].strip()}', which is not a number"
+                                            + (" or a date like 2026-03-31 23:59:58.5" if ":" in cells[i] else "")
                                             if cells[i].strip() else "is empty"))
         return FileRows(values, np.array(numbers), faults)
 
@@ -373,7 +374,7 @@ def _delimiter(lines: Iterator[str]) -> str:
 
 
 def _decimal(delimiter: str | None, lines: Sequence[str]) -> str:
-    """Return the decimal separator: a comma if some cells are numbers with a comma and none are numbers with a point."""
+    """Return the decimal separator: a comma if some cells are numbers with one and none are numbers with a point."""
     cells = [cell.strip(' "\r\n') for line in lines[:_ROWS_FOR_TYPES] for cell in line.split(delimiter)]
     comma, point = (any(re.fullmatch(_NUMBER.format(mark), cell) for cell in cells) for mark in (",", r"\."))
     return "," if comma and not point else "."

@@ -170,7 +170,8 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
     reversed_joints = {joint for one in findings if one.code == "negative-friction" for joint in one.joints}
     reversed_torques = len(reversed_joints) > max(1.0, FRICTION_JOINTS * len(own.joints))
     worthless = [one for one in findings if one.severity == "fatal" or one.code in WRONG_DATA
-                 or (one.code in WRONG_SCALE | {DELAY} and one.severity != "info" and explains) or (one.code == "negative-friction" and reversed_torques)]
+                 or (one.code in WRONG_SCALE | {DELAY} and one.severity != "info" and explains)
+                 or (one.code == "negative-friction" and reversed_torques)]
     limits = [one for one in findings if one.code in WRONG_SCALE | UNPHYSICAL | LIMITED and one.severity != "info"]
     grade: Grade = "good"
     if worthless or error is None or error > USABLE_ERROR:
