@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -72,7 +73,9 @@ def test_joined_runs_jump_where_they_were_joined(places):
         q[row:] += 0.4
     found = find_jumps(T, q)
     assert found is not None and found.times == tuple(float(T[row - 1]) for row in places)
-    assert found.size == pytest.approx(0.4, abs=0.02)
+    assert found.size == pytest.approx(0.4, abs=0.02) and not found.is_single
+    q[:, 1:] = Q[:, 1:]
+    assert find_jumps(T, q).is_single
 
 
 def test_a_motion_a_spike_and_a_held_position_do_not_jump():
@@ -80,10 +83,31 @@ def test_a_motion_a_spike_and_a_held_position_do_not_jump():
     spike = Q.copy()
     spike[900] += 0.4
     assert find_jumps(T, spike) is None
+    pause = np.r_[0:700, 1100:len(T)]
+    assert find_jumps(T[pause], Q[pause]) is None  # the motion during a gap of the time stamps
+    assert find_jumps(T[:len(pause)], Q[pause]) is not None
     assert find_jumps(T, np.repeat(Q[::20], 20, axis=0)) is None  # a tenth of a second between two values
     resting = np.zeros_like(Q)
     resting[1000:1100] = 0.5 * (1.0 - np.cos(np.linspace(0.0, 2.0 * np.pi, 100)))[:, None]
     assert find_jumps(T, resting) is None
+
+
+@pytest.mark.parametrize(("form", "separator", "comma"), [
+    ("%d.%m.%Y %H:%M:%S,%f", ";", ","), ("%d.%m.%Y %H:%M:%S.%f", ";", ","), ("%d.%m.%Y %H:%M:%S.%f", ",", "."),
+    ("%Y-%m-%dT%H:%M:%S.%f", ";", ",")])
+def test_dates_with_dots_and_numbers_with_commas_are_read(tmp_path, form, separator, comma):
+    plain = written(tmp_path)
+    title, *lines = plain.read_text().splitlines()
+    start, rows = datetime(2026, 3, 31, 23, 59, 58), [title.replace(",", separator)]
+    for line in lines:
+        seconds, *numbers = line.split(",")
+        rows.append(separator.join([(start + timedelta(seconds=float(seconds))).strftime(form),
+                                    *(number.replace(".", comma) for number in numbers)]))
+    path = tmp_path / "dated.csv"
+    path.write_text("\n".join(rows) + "\n")
+    found = read(path, robot=ROBOT)
+    np.testing.assert_allclose(found.t, T - T[0], atol=2e-6)
+    np.testing.assert_allclose(found.q, read(plain, robot=ROBOT).q, atol=1e-12)
 
 
 def test_tables_of_spreadsheets_are_read(tmp_path):
@@ -206,3 +230,41 @@ def test_files_of_two_recorders_with_other_rates_are_not_paired(tmp_path):
     np.savetxt(other, np.cos(Q[::2]), delimiter=",", header="a,b,c", comments="")
     with refused(RecordingError, "lengths-differ", "interpolate"):
         read(path, {"torque": {"file": "tau.csv"}}, ROBOT)
+    with refused(RecordingError, "wrong-setting", "time", "columns"):
+        read(path, {"torque": {"file": "tau.csv", "time": "a"}}, ROBOT)
+
+
+@pytest.mark.parametrize(("origin", "factor", "at_once"), [(0.0, 1.0, None), (1.7e9, 1e9, None), (1.7e9, 1e6, 300)])
+def test_files_of_two_recorders_are_joined_by_the_time_of_each(tmp_path, origin, factor, at_once):
+    def stamps(t):
+        return [int(origin * factor) + round(x * factor) if factor > 1.0 else x for x in t.tolist()]
+
+    states, torques = tmp_path / "states.csv", tmp_path / "torques.csv"
+    own = np.concatenate([np.arange(0.503, 4.0, 0.0073), np.arange(4.5, T[-1] - 0.5, 0.0073)])
+    tau = np.column_stack([np.interp(own, T, x) for x in np.cos(Q).T])
+    for path, t, values, title in ((states, T, Q, "time,q1,q2,q3"), (torques, own, tau, "clock,a,b,c")):
+        rows = [",".join(map(repr, [one, *row])) for one, row in zip(stamps(t), values.tolist(), strict=True)]
+        path.write_text("\n".join([title, *rows]) + "\n")
+    place = {"file": "torques.csv", "columns": ["a", "b", "c"], "time": "clock"}
+    found = read(states, {"torque": place}, ROBOT, at_once=at_once)
+    covered = ((T >= own[0] - 0.0073) & (T <= own[-1] + 0.0073) & ~((T > own[479]) & (T < 4.5)))
+    t = T[covered]
+    np.testing.assert_allclose(found.t, t - t[0], atol=1.1 / factor if factor > 1.0 else 1e-12)
+    np.testing.assert_allclose(found.q, Q[covered], atol=1e-12)
+    expected = np.column_stack([np.interp(t, own, x) for x in tau.T])
+    np.testing.assert_allclose(found.tau, expected, atol=1e-5)
+    assert any(f"{len(T) - len(t)} of {len(T)} rows" in note for note in found.notes)
+    torques.write_text(torques.read_text().replace(f"\n{stamps(own)[0]!r},", f"\n{stamps(own)[0]!r},nan,", 1)
+                       .replace(repr(tau[0, 0].item()) + ",", "", 1))
+    with refused(RecordingError, "bad-row", "torques.csv row 2:"):
+        read(states, {"torque": place}, ROBOT)
+
+
+def test_files_without_a_common_time_are_not_joined(tmp_path):
+    path, other = written(tmp_path, names=("time", "q1", "q2", "q3", "x", "y", "z")), tmp_path / "tau.csv"
+    np.savetxt(other, np.column_stack([T + 1e6, Q]), delimiter=",", header="t,a,b,c", comments="")
+    place = {"file": "tau.csv", "columns": ["a", "b", "c"], "time": "t"}
+    with refused(RecordingError, "no-common-time", "tau.csv"):
+        read(path, {"torque": place}, ROBOT)
+    with refused(RecordingError, "bad-recording", "--set log.time=NAME"):
+        read(path, {"torque": place, "rate": 100.0}, ROBOT)

@@ -215,8 +215,12 @@ def test_mappings_that_do_not_fit_the_log(two: tuple[Path, np.ndarray, np.ndarra
 
 
 def test_counts_that_do_not_fit_the_robot(two: tuple[Path, np.ndarray, np.ndarray]) -> None:
-    with refused(RecordingError, "joints-do-not-fit", "2", "'arm'", "3"):
-        read(two[0], {"time": "t", "position": ["q_a", "q_b"], "torque": ["i_a", "i_b"]}, arm(*"xyz"))
+    places = {"time": "t", "position": ["q_a", "q_b"], "torque": ["i_a", "i_b"]}
+    with refused(RecordingError, "joints-do-not-fit", "2", "'arm'", "3", "--lock z=POSITION"):
+        read(two[0], places, arm(*"xyz"))
+    with refused(RecordingError, "bad-recording", "'z'", "--lock z=POSITION"):
+        read(two[0], {**places, "joints": ["x", "y"]}, arm(*"xyz"))
+    assert read(two[0], places, arm(*"xyz").lock({"z": 0.2})).dof == 2
 
 
 def test_mapping_from_a_file(tmp_path: Path, two: tuple[Path, np.ndarray, np.ndarray]) -> None:

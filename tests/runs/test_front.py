@@ -33,7 +33,7 @@ def test_paths_give_what_a_run_gives(found):
 def test_a_result_is_opened_again(found):
     folder, run = found
     np.testing.assert_array_equal(dynid.load(folder / "out").values, run.estimate.values)
-    with pytest.raises(DynidError):
+    with refused(DynidError, "no-result", "there is no folder"):
         dynid.load(folder / "nothing")
 
 
@@ -41,8 +41,10 @@ def test_a_parameter_is_found_by_its_name(found):
     estimate = found[1].estimate
     assert found[1]["Fv1"] == estimate["Fv1"] == pytest.approx(0.4, rel=0.01)
     assert estimate["Fv1"] == estimate.values[estimate.names.index("Fv1")]
-    with refused(ModelError, "unknown-base-parameter", "Fv9", "Fv1"):
-        estimate["Fv9"]
+    with refused(ModelError, "unknown-base-parameter", "'fv1'; did you mean 'Fv1'?"):
+        estimate["fv1"]
+    with refused(ModelError, "unknown-base-parameter", "there are ", *estimate.names):
+        estimate["elbow"]
 
 
 def test_wrong_types_are_a_sentence(found):
@@ -90,6 +92,20 @@ def test_columns_of_a_table_are_found_as_those_of_a_file(tmp_path):
         dynid.Recording.from_frame(frame.drop(columns=["tau1", "tau2", "tau3"]), robot=robot)
 
 
+def test_lists_and_tables_are_signals_of_a_recording():
+    pandas = pytest.importorskip("pandas")
+    q = np.arange(12.0).reshape(6, 2)
+    plain = dynid.Recording(np.arange(6.0), q, -q, joints=("a", "b"))
+    table = pandas.DataFrame({"t": plain.t, "a": q[:, 0], "b": q[:, 1]})
+    for t, positions, torques in ((plain.t.tolist(), q.tolist(), (-q).tolist()),
+                                  (table["t"], table[["a", "b"]], -table[["a", "b"]])):
+        found = dynid.Recording(t, positions, torques, joints=("a", "b"))
+        np.testing.assert_array_equal(found.tau, plain.tau)
+        assert found[2:].rate == plain[2:].rate
+    with refused(RecordingError, "joints-do-not-fit", "1 joints", "2 columns"):
+        dynid.Recording(plain.t, q, q, joints=("a",))
+
+
 @pytest.mark.parametrize("call", [
     lambda robot, samples, estimate: dynid.Robot.load(None), lambda robot, samples, estimate: dynid.read(robot),
     lambda robot, samples, estimate: dynid.read("log.csv", robot="robot.urdf"),
@@ -107,7 +123,10 @@ def test_columns_of_a_table_are_found_as_those_of_a_file(tmp_path):
     lambda robot, samples, estimate: dynid.write_report(estimate),
     lambda robot, samples, estimate: dynid.write_report(estimate, "report.html"),
     lambda robot, samples, estimate: dynid.Recording.from_frame({"time": [0.0, 1.0], "q1": [0.0, 1.0]}),
-    lambda robot, samples, estimate: dynid.compare("a", estimate)])
+    lambda robot, samples, estimate: dynid.compare("a", estimate),
+    lambda robot, samples, estimate: dynid.read("log.csv", robot),
+    lambda robot, samples, estimate: dynid.Recording.from_frame(estimate.to_frame(), robot),
+    lambda robot, samples, estimate: dynid.Model(robot, "viscous")])
 def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call):
     robot = dynid.Robot.load("arm3r")
     model = dynid.Model(robot, dynid.make_terms(robot, friction="viscous,coulomb"))

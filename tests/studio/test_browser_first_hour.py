@@ -58,6 +58,8 @@ def test_no_step_scrolls_the_page_into_blank(page: Any, two_results: Any) -> Non
         open_step(page, step)
         high, window = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
         assert high <= window, step
+        shown, whole = page.evaluate("[tabs.clientWidth, tabs.scrollWidth]")
+        assert whole <= shown, step  # all tabs are visible
 
 
 def test_back_leads_to_the_step_before(page: Any, two_results: Any) -> None:

@@ -333,6 +333,16 @@ def test_a_number_beyond_those_tried_is_found_in_few_evaluations(offset):
     assert len(calls) <= 6
 
 
+@pytest.mark.parametrize("late", [-0.35, -0.06, 0.15, 0.35])
+def test_a_delay_many_times_those_tried_is_found(late):
+    """The residual of a motion of 0.5 Hz."""
+    def misfit(one):
+        return (1.01 - np.cos(np.pi * (one.values[0] - late))) / (1.01 - np.cos(np.pi * late))
+
+    start = [(misfit(one), one) for one in (delay(x) for x in (-0.01, 0.01))]
+    assert refined(start, misfit, 3).values[0] == pytest.approx(late, rel=0.05)
+
+
 def test_torques_too_large_for_any_machine_of_that_size(simulate):
     log = simulate("kuka-lwr4")
     bare = replace(log.model.robot, bodies=tuple(replace(body, inertia=None) for body in log.model.robot.bodies))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BUDGET = 30.0
 MAX_SHOWN_NAMES = 8  # names per sentence
+MAX_SHOWN_NOTES = 4  # the written plan has all notes
 MAX_SHOWN_PARAMETERS = 16  # lines of the table; the written plan has all parameters
 
 
@@ -231,8 +232,10 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
         (name, f"{value:.3g}", std, unit) for name, value, std, unit in
         list(zip(plan.parameters, plan.values, plan.std_words, plan.units, strict=True))[:MAX_SHOWN_PARAMETERS]],
         numbers=["assumed", "standard error"], title="Expected with residuals of real servos"))
-    for note in plan.notes:
+    for note in plan.notes[:MAX_SHOWN_NOTES]:
         to.print(f"Note: {note}.", markup=False)
+    if len(plan.notes) > MAX_SHOWN_NOTES:
+        to.print(f"{len(plan.notes) - MAX_SHOWN_NOTES} more notes: in {written['plan']}", markup=False)
     if plan.not_identified:
         more = len(plan.not_identified) - MAX_SHOWN_NAMES
         to.print(f"Not determined by this experiment: {', '.join(plan.not_identified[:MAX_SHOWN_NAMES])}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
-from dynid.errors import ModelError, require_type
+from dynid.errors import ModelError, did_you_mean, require_type
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
@@ -190,7 +190,7 @@ class Estimate:
         parameters = self.model.parameters
         if self.theta is not None and name in parameters.names:
             return float(self.theta[parameters.index(name)])
-        raise ModelError(f"there is no base parameter '{name}'; there are {', '.join(self.names)}",
+        raise ModelError(f"there is no base parameter '{name}'; {did_you_mean(str(name), self.names)}",
                          code="unknown-base-parameter")
 
     def plot(self) -> Any:

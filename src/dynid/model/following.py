@@ -10,6 +10,7 @@ import numpy as np
 from dynid import dynamics
 from dynid.arrays import Array, Ints
 from dynid.dynamics.following import closed_columns, tree_motion
+from dynid.errors import ModelError
 from dynid.model.elements import Bodies
 from dynid.model.parameters import Parameter
 from dynid.model.term import Entries, Place, Term
@@ -97,6 +98,10 @@ def _massive(robot: Robot) -> list[int]:
 def with_followers(robot: Robot, terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """Return the terms, with `DependentBodies` added if the robot has dependent bodies and the terms include rigid
     bodies."""
+    for term in terms:
+        if not hasattr(term, "parameters"):
+            raise ModelError(f"the terms of a model are objects, not {type(term).__name__}",
+                             "call Model(robot, dynid.make_terms(robot, friction=('viscous',)))", "wrong-type")
     there = any(isinstance(term, DependentBodies) for term in terms)
     if robot.followers is None or there or not any(isinstance(term, RigidBodies) for term in terms):
         return terms

@@ -143,12 +143,12 @@ def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> lis
     text = (f"joint {robot.joints[worst].name} goes to {reach[worst]:.4g} rad, more than three times "
             + (f"its limit of {limit[worst]:.4g} rad" if bounded else "a full turn"))
     if np.all(np.deg2rad(reach[turning]) <= 1.2 * limit[turning]):
-        text += '; they are probably in degrees: add --set log.unit=deg, or unit = "deg" under [log]'
+        text += '; positions are probably in degrees: add --set log.unit=deg, or unit = "deg" under [log]'
     else:
-        text += (", more than degrees would give; they look like positions of the motor side: add --set log.side=motor "
+        text += (", more than degrees would give; positions are probably those of the motors: add --set log.side=motor "
                  "--set 'log.ratio=[MOTOR TURNS PER JOINT TURN, ...]'")
     if not said and bounded:
-        raise RecordingError(f"{source}: {text}; if they are in radians, add --set log.unit=rad", where="log.unit")
+        raise RecordingError(f"{source}: {text}; if positions are in radians, add --set log.unit=rad", where="log.unit")
     return [text]
 
 
@@ -160,22 +160,25 @@ class Jumps:
         times: time of the last row before each jump, s.
         joint: index of the joint with the largest step at the first jump.
         size: size of that step, rad or m.
+        is_single: whether no other joint jumps, as if one encoder was reset.
     """
 
     times: tuple[float, ...]
     joint: int
     size: float
+    is_single: bool
 
 
 def find_jumps(t: Array, q: Array) -> Jumps | None:
     """Return the jumps of positions q (samples, joints) at times t (samples,), or None.
 
     A jump is a single step far larger than its neighbours and than nearly all steps of that joint. Spikes, which
-    return, and positions repeated over several rows are not jumps.
+    return, positions repeated over several rows and the motion during a gap of the time stamps are not jumps.
     """
     if len(q) < FEW:
         return None
-    steps = np.abs(np.diff(q, axis=0))
+    spans = np.diff(t)
+    steps = np.abs(np.diff(q, axis=0)) / np.maximum(spans / median(spans), 1.0)[:, None]
     usual = np.array([quantile(own[own > 0], JUMP_QUANTILE) if np.any(own > 0) else 0.0 for own in steps.T])
     beside = np.maximum(steps[:-2], steps[2:])
     jump = (steps[1:-1] > JUMP_TIMES * np.maximum(beside, usual)) & (steps[1:-1] > JUMP_SIZE)
@@ -183,7 +186,8 @@ def find_jumps(t: Array, q: Array) -> Jumps | None:
     if not len(rows):
         return None
     joint = int(np.argmax(steps[rows[0]]))
-    return Jumps(tuple(float(t[row]) for row in rows), joint, float(steps[rows[0], joint]))
+    return Jumps(tuple(float(t[row]) for row in rows), joint, float(np.ptp(q[rows[0]:rows[0] + 2, joint])),
+                 int(jump.any(axis=0).sum()) == 1)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Mapping as Dictionary
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
-from dynid.order_statistics import median
 from dynid.recording.columns import Column
-from dynid.recording.episodes import Cleaned, episode_rows, measurable, strays_by_order, strays_by_time, strays_by_value
+from dynid.recording.episodes import Cleaned, measurable, strays_by_order, strays_by_time, strays_by_value
+from dynid.recording.joined_files import epoch_unit, rows_together, whole_numbers
 from dynid.recording.layout import LogLayout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
 from dynid.recording.recording import DroppedRow
-from dynid.recording.source import Fault, FileRows, Values, rechunk
+from dynid.recording.source import Fault, FileRows, Values
 from dynid.recording.whole_body import WHOLE_BODY_SIGNALS, WITHOUT_JOINTS
 from dynid.robot import Robot
 
@@ -65,7 +64,7 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
             before = current.notes
             lacking = {signal: tuple(joints[current.conversion.order.index(i)] for i in columns)
                        for signal, columns in current.lacking.items()}
-            for blocks, notes in _together(current, rows):
+            for blocks, notes in rows_together(current, rows):
                 part = _clean(current, blocks, clock)
                 yield replace(part, notes=(*before, *notes, *part.notes), joints=joints, lacking=lacking,
                               unit_said=current.unit_said, torque_free=current.mapping.torque_free,
@@ -78,35 +77,6 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
                      if signal != "time" and signal not in (clock.absent or ())}
             yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking,
                           torque_free=current.mapping.torque_free)
-
-
-def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileRows], tuple[str, ...]]]:
-    """Yield the same rows of all sources of a log.
-
-    Files of different length are an error; with bad_rows = "drop" the longer ones are cut.
-    """
-    streams = []
-    for index, source in enumerate(current.sources):
-        names = list(dict.fromkeys(column.field for columns in current.columns.values() for column in columns
-                                   if column.source == index))
-        streams.append(rechunk(episode_rows(source, names, current.samples[index], rows, current.mapping), rows))
-    done = 0
-    for blocks in zip_longest(*streams):
-        lengths = [0 if block is None else len(block) for block in blocks]
-        shortest = min(lengths)
-        if max(lengths) > shortest:
-            short, long = (current.sources[lengths.index(size)].path for size in (shortest, max(lengths)))
-            text = f"{short} ends after {done + shortest} samples, but {long} continues"
-            if current.mapping.bad_rows == "error":
-                raise RecordingError(
-                    f"{text}: rows of the files are paired in order. If the recorders had different rates, interpolate "
-                    "the slower one at the times of the faster one (docs/logs.md shows how); if the rates are equal, "
-                    "add --set log.bad_rows=drop to use only the rows that both have", code="lengths-differ")
-            if shortest:
-                yield [block.cut(0, shortest) for block in blocks], (f"{text}; the remaining rows are ignored",)
-            return
-        done += shortest
-        yield list(blocks), ()
 
 
 def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cleaned:
@@ -250,7 +220,7 @@ def _faults(current: LogLayout, blocks: Sequence[FileRows], raw: dict[str, Array
         if time.dtype.kind == "M":
             wrong = np.isnat(time)
         else:
-            unit = current.time_unit or (_epoch_unit(time) if len(times) == 1 else None) or "s"
+            unit = current.time_unit or (epoch_unit(time) if len(times) == 1 else None) or "s"
             size = np.abs(time.astype(float)) * SECONDS[unit]
             wrong = ~np.isfinite(size) | (size > ABSURD_TIME)
         for row in np.flatnonzero(wrong).tolist():
@@ -292,24 +262,11 @@ def _label(current: LogLayout, column: Column) -> str:
     return f"{column.field}[{column.part + 1}]" if len(shape) == 2 and min(shape) != 1 else column.field
 
 
-def _epoch_unit(time: Values) -> str | None:
-    """Return the unit in which a number of this size is a date between 1973 and 2286; None for seconds."""
-    finite = time[np.isfinite(time)] if time.dtype.kind == "f" else time
-    size = float(median(np.abs(finite.astype(float)))) if len(finite) else 0.0
-    return next((unit for unit, low in (("ns", 1e17), ("us", 1e14), ("ms", 1e11)) if low <= size < 1e3 * low), None)
-
-
-def _whole(times: Sequence[Values]) -> list[Values]:
-    """Return time stamps as integers if they are integers: a double cannot represent nanoseconds since 1970."""
-    return [time.astype("datetime64[ns]").view(np.int64) if time.dtype.kind == "M"
-            else time.astype(np.int64) if time.dtype.kind in "iub" else time for time in times]
-
-
 def _time_unit(current: LogLayout, times: Sequence[Values], good: Bools) -> tuple[str, bool]:
     """Return the unit of time stamps, and whether it follows from their magnitude."""
     if times[0].dtype.kind == "M":
         return "ns", False
-    by_size = _epoch_unit(times[0][good]) if current.time_unit is None and len(times) == 1 else None
+    by_size = epoch_unit(times[0][good]) if current.time_unit is None and len(times) == 1 else None
     return current.time_unit or by_size or "s", by_size is not None
 
 
@@ -323,7 +280,7 @@ def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: in
     t = np.full(len(good), np.nan)
     if not np.any(good):
         return t
-    whole = [time[good] for time in _whole(times)]
+    whole = [time[good] for time in whole_numbers(times)]
     origin = clock.origin or [time[0] for time in whole]
     scale = clock.scale or SECONDS[_time_unit(current, times, good)[0]]
     t[good] = (whole[0] - origin[0]).astype(float) * scale
@@ -343,7 +300,7 @@ def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clo
     if by_size:
         notes.append(f"time is interpreted as {unit} since 1970, because of its magnitude")
     clock.scale = SECONDS[unit]
-    clock.origin = [time[good][0] for time in _whole(times)]
+    clock.origin = [time[good][0] for time in whole_numbers(times)]
     start = float(clock.origin[0]) * clock.scale
     if start:
         date = datetime.fromtimestamp(start, UTC).strftime(" (%Y-%m-%d %H:%M:%S UTC)") if 1e8 < start < 1e10 else ""
@@ -369,7 +326,9 @@ def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: 
         before = t[first - 1] if first else clock.last
         raise RecordingError(f"{source.path} {source.row} {place(first)}: time runs backwards, from {before:.6f} s to "
                              f"{t[first]:.6f} s after the start of the log; if the file contains several runs, split "
-                             "it there or choose one with --set log.episode=N", where="log.time", code="time-backwards")
+                             "it there and give each run as a log of its own, or choose one with --set log.episode=N "
+                             "--set log.episode_column=NAME where a column numbers them", where="log.time",
+                             code="time-backwards")
     fresh = steps > 0
     again = np.flatnonzero(~fresh)
     if len(again):

@@ -110,9 +110,9 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
             raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
                                  f"{listed_columns(known)}. Map them with {column_option(signal, likely, count)}"
                                  f"{' (these are commanded, not measured)' if commanded else ''}; or, where another "
-                                 f"file has them row by row, with --set 'log.{signal}={{file = \"...\", "
-                                 "columns = [...]}'", code="no-column",
-                                 where=f"log.{signal}")
+                                 f"file has them, with --set 'log.{signal}={{file = \"...\", columns = [...]}}' (and "
+                                 "time = \"...\", its time column, if it was recorded at another rate)",
+                                 code="no-column", where=f"log.{signal}")
         elif groups:
             notes.append(f"several groups of columns could be the {signal}, so none was taken")
     if "time" in wanted:

@@ -148,6 +148,12 @@ def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -
     return np.array([known[name] for name in names], dtype=float)
 
 
+def _locks(joints: Sequence[str]) -> str:
+    """Return the end of a sentence with the options for joints that are not in the log; empty without any."""
+    options = " ".join(f"--lock {name}=POSITION" for name in joints)
+    return f"; if joints that are not in the log stood still, add {options}" if joints else ""
+
+
 def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source: str, notes: list[str]) \
         -> tuple[int, ...]:
     """Return the logged column of each joint of the robot."""
@@ -159,13 +165,13 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
         if count != robot.dof:
             raise RecordingError(f"{source}: has {count} position columns, but robot '{robot.name}' has {robot.dof} "
                                  f"joints ({listed(robot.joint_names)}); name the joint of each column with --set "
-                                 "'log.joints=[...]'",
+                                 "'log.joints=[...]'" + _locks(robot.joint_names[count:]),
                                  where="log.position", code="joints-do-not-fit")
         return tuple(range(count))
     missing = [name for name in robot.joint_names if name not in names]
     if missing:
         raise RecordingError(f"{source}: joint '{missing[0]}' of robot '{robot.name}' is not in the log, "
-                             f"which has {listed(list(names))}", where="log.position")
+                             f"which has {listed(list(names))}{_locks(missing)}", where="log.position")
     extra = [name for name in names if name not in (*robot.joint_names, *robot.source_joints)]
     if extra:
         notes.append(f"not used, because robot '{robot.name}' has no such joint: {listed(extra)}")

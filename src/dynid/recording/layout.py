@@ -42,6 +42,7 @@ class LogLayout:
         unit_said: whether the unit of positions was given by the mapping or column names.
         unmeasured: unused torque columns.
         lacking: by signal, columns of joints without data.
+        clocks: time columns of the sources that are interpolated at the times of the log, by source.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class LogLayout:
     notes: tuple[str, ...]
     unmeasured: tuple[int, ...] = ()
     lacking: Dictionary[str, tuple[int, ...]] = field(default_factory=dict)
+    clocks: Dictionary[int, str] = field(default_factory=dict)
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
@@ -161,6 +163,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
         matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot, taken)
         notes.append("no joint torques were found, so only equations of the base can be used")
     matches = {**free, **matches}
+    clocks: dict[int, str] = {}
     for signal, place in places.items():
         index = files.get(place)
         whose = joints if signal not in whole_body.WITHOUT_JOINTS else None
@@ -175,6 +178,12 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
                 problem.where = f"log.{signal}"
                 raise
             matches[signal] = (index, _placed(source, place, signal, few, len(few)))
+        if place.time is not None:
+            clocks[index] = match(source, place.time, "time", None, 1).fields[0]
+    if clocks and ("time" not in matches or matches["time"][0] in clocks):
+        raise RecordingError(f"{path}: a file with its own time is interpolated at the time of the log, so the log "
+                             "needs a time column of the same clock; name it with --set log.time=NAME",
+                             where="log.time")
     _check_torque(files.sources, matches)
     if "current" in matches:
         matches["torque"] = matches.pop("current")
@@ -208,7 +217,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     if mapping.rate is not None:
         notes.append(f"time is computed from the given rate of {mapping.rate:g} Hz")
     return LogLayout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
-                  mapping.unit is not None or "position" in units, tuple(notes), absent, lacking)
+                  mapping.unit is not None or "position" in units, tuple(notes), absent, lacking, clocks)
 
 
 def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Column, ...]],

@@ -44,6 +44,7 @@ class SignalPlace(BaseModel):
         width: lines per sample, for a file with one number per line.
         array: key of an array (samples, k) with several signals; `columns` are then its columns, by number or name.
         topic: topic of the bag, if it differs from that of the positions.
+        time: time column of the file, whose signals are then interpolated at the times of the log.
     """
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")
@@ -53,12 +54,15 @@ class SignalPlace(BaseModel):
     width: Annotated[int, Field(gt=0, le=10_000)] | None = None
     array: str | None = None
     topic: str | None = None
+    time: str | None = None
 
     @model_validator(mode="after")
     def _flat_or_columns(self) -> Self:
         if self.width is not None and (self.columns is not None or self.array is not None):
             raise ValueError("the settings columns and width exclude each other, because a flat file has no columns "
                              "to choose from; remove one of them")
+        if self.time is not None and (self.file is None or self.columns is None or self.width is not None):
+            raise ValueError("time is a column of another file, and needs the file and the columns of the signal")
         if self.topic is not None and (self.file is not None or self.width is not None or self.array is not None):
             raise ValueError("the setting topic selects a topic of the log's own bag, and can be combined only with "
                              "the setting columns")
@@ -338,14 +342,14 @@ def sentence(problem: ValidationError) -> str:
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
         if len(first["loc"]) > 1:
-            return f"'{name}' has no setting '{first['loc'][-1]}'; its settings are columns, file, width, array, topic"
+            return f"'{name}' has no setting '{first['loc'][-1]}'; it has {', '.join(SignalPlace.model_fields)}"
         return f"there is no setting '{name}'; {did_you_mean(name, Mapping.model_fields, 'the settings are')}"
     text = str(first["msg"]).removeprefix("Value error, ")
     text = text[:1].lower() + text[1:]
     if first["type"] == "value_error":
         return f"'{name}': {text}" if name else text
     wanted = dict.fromkeys(("time", *SIGNALS),
-                           "column names, a pattern, an array key or {file, columns, width, array, topic}")
+                           "column names, a pattern, an array key or {file, columns, time, width, array, topic}")
     wanted |= {name: "a number, one number per joint, or a key of the file" for name in ("drive_gain", "ratio")}
     wanted["axis"] = "0 (one row per sample) or 1 (one column per sample)"
     if name in wanted:

@@ -108,11 +108,18 @@ class Recording:
     dropped_rows: tuple[DroppedRow, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("t", *_JOINT_SIGNALS, "wrench", "measured_position"):  # lists and tables become arrays
+            signal = getattr(self, name)
+            if signal is not None and not isinstance(signal, np.ndarray):
+                object.__setattr__(self, name, np.asarray(signal, dtype=float))
         n = len(self.t)
         if np.ndim(self.t) != 1:
             raise RecordingError(f"{self.source}: time must be one column, got shape {np.shape(self.t)}")
         if np.ndim(self.q) != 2:
             raise RecordingError(f"{self.source}: positions must be (samples, joints), got shape {np.shape(self.q)}")
+        if self.joints and len(self.joints) + self.base_width != self.dof:
+            raise RecordingError(f"{self.source}: {len(self.joints)} joints are named ({', '.join(self.joints)}), but "
+                                 f"there are {self.dof} columns of positions", code="joints-do-not-fit")
         for name in _JOINT_SIGNALS:
             signal = getattr(self, name)
             if signal is None:

@@ -25,6 +25,8 @@ _MOST_CELLS = 1_000_000  # characters per row
 _ROWS_FOR_TYPES = 20  # rows that determine the type of each column
 _INTEGER = re.compile(r"\d{16,19}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")  # a time of day
+_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})")  # with slashes, the month may be first
+_NUMBER = r"[+-]?\d+{}\d*([eE][+-]?\d+)?"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -192,6 +194,7 @@ class Text(Source):
                     values[name][row] = self._cell(cells[i], i)
                 except (ValueError, OverflowError):
                     faults.setdefault(row, (name, 0, f"contains '{cells[i].strip()}', which is not a number"
+                                            + (" or a date like 2026-03-31 23:59:58.5" if ":" in cells[i] else "")
                                             if cells[i].strip() else "is empty"))
         return FileRows(values, np.array(numbers), faults)
 
@@ -242,7 +245,7 @@ class Text(Source):
     def _dates_in(self, line: str) -> set[int]:
         found = set()
         for i, cell in enumerate(self._split(line)):
-            if (cell.count("-") >= 2 and ":" in cell) or _CLOCK.match(cell.strip()):
+            if ":" in cell:
                 try:
                     _stamp(cell.strip())
                 except ValueError:
@@ -322,7 +325,8 @@ _MICROSECOND = datetime(1, 1, 1, microsecond=1) - datetime(1, 1, 1)
 
 
 def _stamp(text: str) -> datetime:
-    moment = datetime.fromisoformat(f"1970-01-01T{text}" if _CLOCK.match(text) else text)
+    iso = _DAY_FIRST.sub(lambda found: f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}", text)
+    moment = datetime.fromisoformat(f"1970-01-01T{text}" if _CLOCK.match(text) else iso)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -370,8 +374,7 @@ def _delimiter(lines: Iterator[str]) -> str:
 
 
 def _decimal(delimiter: str | None, lines: Sequence[str]) -> str:
-    """Return the decimal separator: a comma inside cells that are not separated by commas is a decimal comma."""
-    if delimiter == ",":
-        return "."
-    return "," if any(re.search(r"\d,\d", line) for line in lines[:20]) \
-        and not any(re.search(r"\d\.\d", line) for line in lines[:20]) else "."
+    """Return the decimal separator: a comma if some cells are numbers with one and none are numbers with a point."""
+    cells = [cell.strip(' "\r\n') for line in lines[:_ROWS_FOR_TYPES] for cell in line.split(delimiter)]
+    comma, point = (any(re.fullmatch(_NUMBER.format(mark), cell) for cell in cells) for mark in (",", r"\."))
+    return "," if comma and not point else "."

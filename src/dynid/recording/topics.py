@@ -79,7 +79,8 @@ class TopicSeries:
             if self.interval > 0 else f"{self.topic} has a single message"
         if len(wide):
             said += f"; it has {len(wide)} gap{'s' if len(wide) > 1 else ''} of up to {1e-9 * float(wide.max()):.3g} s"
-        return said + (f"; {left_out} of {rows} rows are outside its messages and were ignored" if left_out else "")
+        return said + (f"; {left_out} of {rows} rows are outside its time or in a gap and were ignored" if left_out
+                       else "")
 
 
 def message_joints(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int, int]:

@@ -111,9 +111,10 @@ def jump_finding(recording: Recording, robot: Robot) -> Finding | None:
     unit = "m" if any(one.kind == "prismatic" for one in robot.joints if one.name == joint) else "rad"
     return Finding("positions-jump", "suspicious", "warning", (
         f"Positions of {recording.source} jump {f'{times} times, first' if times > 1 else 'once,'} at "
-        f"{jumps.times[0]:.4g} s, where {joint} moves by {jumps.size:.3g} {unit} in one row: several runs were "
-        "probably joined into one file. Give each run as a log of its own, or select one with --start and --stop, "
-        "in seconds."),
+        f"{jumps.times[0]:.4g} s, where {joint} moves by {jumps.size:.3g} {unit} in one row: "
+        f"{f'the encoder of {joint} was probably reset' if jumps.is_single else 'several runs were probably joined'}. "
+        "Give the part before and the part after as separate logs, or select one with --start and --stop, in seconds."
+        ),
         f"jumps ({joint})", (joint,), logs=(str(recording.source),),
         evidence={"jumps": float(times), "time": jumps.times[0], "size": jumps.size})
 

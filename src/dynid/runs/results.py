@@ -284,6 +284,8 @@ def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSetti
     if folder.is_file():
         raise DynidError(f"{folder} is a file, not the folder of a result", "give the folder that `dynid identify -o` "
                          "wrote", "no-result")
+    if not folder.is_dir():
+        raise DynidError(f"there is no folder {folder}", "give the folder that `dynid identify -o` wrote", "no-result")
     return read_result(folder, lambda: _load(folder, trust))
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
-from dynid.errors import DynidError, RecordingError
+from dynid.errors import DynidError, RecordingError, did_you_mean
 from dynid.files import is_path, toml_file
 from dynid.runs.logs import LogEntry, LogSettings, log_entry
 from dynid.runs.toml import dumps
@@ -36,7 +36,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
         first = problem.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int)) or "the file"
         if first["type"] == "extra_forbidden":
-            known = f"; the settings are {', '.join(kind.model_fields)}" if len(first["loc"]) == 1 else ""
+            known = f"; {did_you_mean(name, kind.model_fields, 'the settings are')}" if len(first["loc"]) == 1 else ""
             raise DynidError(f"{source}: there is no setting '{name}'{known}", code="unknown-setting",
                              where=name) from None
         message = str(first["msg"]).removeprefix("Value error, ")

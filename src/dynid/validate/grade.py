@@ -42,6 +42,7 @@ WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "posi
 WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "position-offset", "gravity-direction",
                          "drive-gain", "payload"})
 CAUSES = WRONG_DATA | WRONG_SCALE
+DELAY = "residual-follows-delay"  # torques later than the motion: harmless, unless that explains most of the misfit
 BY_EXCLUSION = "torques-unrelated"  # found by exclusion of other causes, so any other cause has priority
 # Physically impossible values. They are consequences if a cause was found.
 UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysical-inertia", "indefinite-inertia",
@@ -168,7 +169,8 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
     reversed_joints = {joint for one in findings if one.code == "negative-friction" for joint in one.joints}
     reversed_torques = len(reversed_joints) > max(1.0, FRICTION_JOINTS * len(own.joints))
     worthless = [one for one in findings if one.severity == "fatal" or one.code in WRONG_DATA
-                 or (one.code in WRONG_SCALE and explains) or (one.code == "negative-friction" and reversed_torques)]
+                 or (one.code in WRONG_SCALE | {DELAY} and one.severity != "info" and explains)
+                 or (one.code == "negative-friction" and reversed_torques)]
     limits = [one for one in findings if one.code in WRONG_SCALE | UNPHYSICAL | LIMITED and one.severity != "info"]
     grade: Grade = "good"
     if worthless or error is None or error > USABLE_ERROR:

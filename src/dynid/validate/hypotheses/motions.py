@@ -16,10 +16,11 @@ from dynid.validate.thresholds import COMMAND_PERIODS, SHORT_DELAY_WORTH
 
 RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # factors by which the clock may run too fast
 GEARS = (0.8, 1.25)
-OFFSETS = (-0.05, 0.05)  # rad or m: offset from the zero position of the robot file; refined up to four times as far
+OFFSETS = (-0.05, 0.05)  # rad or m: offset from the zero position of the robot file; refined up to 64 times as far
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m: backlash of a gear, in small steps
 _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
+_EXTENSIONS = 3  # steps of the search beyond the tried numbers, each four times as far
 _PARABOLAS = 3  # steps of the search for a number
 _POLISHED_SHARE = 0.2  # of a number: distance of the numbers on either side that its last parabola is put through
 _HARDLY_FILTERED = 0.05  # share of the sampling rate: cut-off if the samples state none
@@ -200,9 +201,11 @@ def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothe
     at, best = {_number(one): value for value, one in tried}, _number(start)
     if start.cause != "residual-follows-backlash":  # the logarithm of no gap is infinite
         at[0.0] = 1.0
-    if _lowest(at) in (min(at), max(at)):
-        far = best + np.copysign(0.5, best - np.mean(list(at))) if start.cause in _FACTORS else 4.0 * best
-        at[far] = misfit(_with_number(start, far, dof))
+    for _ in range(1 if start.cause in _FACTORS else _EXTENSIONS):  # tried factors span the plausible range
+        if _lowest(at) not in (min(at), max(at)):
+            break
+        best = best + np.copysign(0.5, best - np.mean(list(at))) if start.cause in _FACTORS else 4.0 * best
+        at[best] = misfit(_with_number(start, best, dof))
     for _ in range(_PARABOLAS):
         if (x := _lowest(at)) in at:
             break

@@ -104,7 +104,7 @@ def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     std = delay_std(case.tests)
     return suspect("residual-follows-delay", "delay", "all joints",
                    f"the torques are {1000.0 * abs(late):.3g} ms{delay_interval(abs(late), std)} "
-                   f"{'later' if late > 0 else 'earlier'} than the motion",
+                   f"{'later' if late > 0 else 'earlier'} than the motion; correct the time stamps of the torques",
                    joints=names, evidence={"coefficient": (-late,) * len(names), "std": (std,) * len(names)})
 
 
