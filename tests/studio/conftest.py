@@ -77,13 +77,11 @@ def tab(chrome: Any, studio: Served) -> Iterator[tuple[Any, Watch]]:
 
 @pytest.fixture
 def page(tab: tuple[Any, Watch], studio: Served) -> Iterator[Any]:
-    """The studio's page, loaded anew."""
+    """The studio's page, loaded anew in the process of the last one."""
     page, watch = tab
-    page.goto("about:blank")
     watch.clear()
     page.set_viewport_size(WINDOW)
     yield opened(page, studio.origin + "/")
-    page.goto("about:blank")
     watch.check()
 
 
