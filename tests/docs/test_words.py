@@ -71,7 +71,8 @@ RIGHT = (
 def visible(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Texts of a Python module with their lines: string literals of two words or more that are no docstrings."""
     skip = {id(node.value) for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
-    skip.update(id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part is not node)
+    skip.update(id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
+                if part is not node)
     for node in nodes:
         if isinstance(node, ast.JoinedStr) and id(node) not in skip:
             text = "".join(part.value if isinstance(part, ast.Constant) else "0" for part in node.values)

@@ -19,6 +19,10 @@ from dynid.runs.demonstration import ROBOT
 Files = tuple[Path, Path]
 STEPS = ("robot", "motion", "log", "run", "compare", "use", "live", "actuators")
 CLOCK = "async () => { window.clock = (await import('/static/clock.js')).clock; }"
+# Neither the choice of method and friction nor the simulation is tested.
+PLAIN_RUN = """async (method) => { const { change } = await import('/static/store.js');
+               await change((run) => { run.method = method || 'wls'; run.model.friction = ['viscous', 'coulomb'];
+                                       run.simulation.run = false; }); }"""
 # Range of the time axis of every plot over time that is drawn.
 RANGES = """() => [...document.querySelectorAll('.plot .area')].filter((one) => one._fullLayout?.xaxis.title.text ===
             'time, s').map((one) => one._fullLayout.xaxis.range)"""
@@ -32,9 +36,7 @@ def two_results(tab: tuple[Any, Watch], two_joints: Files) -> list[dict[str, Any
     open_step(page, "run")
     found = []
     for method in ("wls", "ols"):
-        page.evaluate("""async (method) => { const { change } = await import('/static/store.js');
-                         await change((run) => { run.method = method; run.model.friction = ['viscous', 'coulomb'];
-                                                 run.simulation.run = false; }); }""", method)
+        page.evaluate(PLAIN_RUN, method)
         page.click("#panel-run button:text-is('Identify')")
         page.wait_for_function("""(count) => document.querySelectorAll(
             '#panel-run section[aria-label=Results] tbody tr').length === count""", arg=len(found) + 1, timeout=240_000)
@@ -330,9 +332,7 @@ def test_a_claim_has_the_certainty_of_its_evidence(chrome: Any, tmp_path: Path) 
         page = opened(Watch(running.origin).follow(context.new_page()), running.address)
         load_robot_and_log(page, file, tmp_path / "wrong.csv")
         open_step(page, "run")
-        page.evaluate("""async () => { const { change } = await import('/static/store.js');
-                         await change((run) => { run.method = 'wls'; run.model.friction = ['viscous', 'coulomb'];
-                                                 run.simulation.run = false; }); }""")
+        page.evaluate(PLAIN_RUN)
         page.click("#panel-run button:text-is('Identify')")
         finished(page)
         open_step(page, "use")
@@ -362,6 +362,7 @@ def test_an_example_needs_no_file_and_a_restarted_server_is_found_again(chrome: 
         kept = state(page)
         assert kept["settings"] == found["settings"] and kept["files"] == found["files"]
         open_step(page, "run")
+        page.select_option("#panel-run [data-where='method'] select", "wls")
         page.click("#panel-run button:text-is('Identify')")
         finished(page)
         page.click("#progress button:text-is('Show the result')")
