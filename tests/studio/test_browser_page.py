@@ -139,9 +139,9 @@ def test_narrow_window_needs_no_sideways_scrolling(page: Any, two_joints: tuple[
         assert page.evaluate("document.documentElement.scrollWidth") <= 400, step
 
 
-@pytest.mark.parametrize(("scheme", "width"), [
-    ("dark", 400), *(pytest.param(scheme, width, marks=pytest.mark.slow)
-                     for scheme, width in (("light", 400), ("light", 1400), ("dark", 1400)))])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_axe_finds_nothing_serious(new_page: Callable[..., Any], two_joints: tuple[Path, Path], scheme: str,
                                    width: int) -> None:
     """Every step with a robot, a log and results in it, by axe-core."""
