@@ -54,14 +54,6 @@ def drawn(page: Any, step: str) -> None:
     page.wait_for_function(f"() => document.querySelector('#panel-{step} .plot .area')?._fullLayout?.xaxis?.range")
 
 
-def test_no_step_scrolls_the_page_into_blank(page: Any, two_results: Any) -> None:
-    """The panel scrolls; the page itself is as high as the window."""
-    for step in STEPS:
-        open_step(page, step)
-        high, window = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
-        assert high <= window, step
-
-
 def test_back_leads_to_the_step_before(page: Any, two_results: Any) -> None:
     open_step(page, "log")
     open_step(page, "run")
@@ -195,8 +187,16 @@ def test_every_axis_has_its_unit_and_every_parameter_its_name(page: Any, two_res
     assert set(page.evaluate(shown)) == names
 
 
-def test_phone_shows_the_step_first_and_every_button(page: Any, two_results: Any) -> None:
-    """At 390 px nothing is wider than the screen, the heading is in the upper half, the robot is one press away."""
+def test_no_step_scrolls_into_blank_and_a_phone_shows_the_step_first_and_every_button(page: Any,
+                                                                                      two_results: Any) -> None:
+    """The panel scrolls; the page itself is as high as the window.
+
+    At 390 px nothing is wider than the screen, the heading is in the upper half, the robot is one press away.
+    """
+    for step in STEPS:
+        open_step(page, step)
+        high, window = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
+        assert high <= window, step
     page.set_viewport_size({"width": 390, "height": 800})
     for step in STEPS:
         open_step(page, step)
