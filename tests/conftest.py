@@ -42,17 +42,26 @@ def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure() -> None:
-    """Take interrupts as usual: a job in the background begins with them ignored, and so would its children."""
+    """Take interrupts as usual: a job in the background begins with them ignored, and so would its children.
+
+    Look for garbage rarely, as commands do: it is looked for after each file.
+    """
+    gc.set_threshold(50_000)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Look no more through what collection made: it lives to the end."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Give the memory of a finished file back to the system.
 
-    Commands look for garbage rarely, and the allocator keeps what is freed: a worker would grow to gigabytes. Objects
-    that outlive a file belong to imported modules, and are not looked through again.
+    Garbage is looked for rarely, and the allocator keeps what is freed: a worker would grow to gigabytes. Objects that
+    outlive a file belong to imported modules, and are not looked through again.
     """
     yield
     if nextitem is None or nextitem.path != item.path:

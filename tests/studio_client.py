@@ -105,10 +105,11 @@ class Client(httpx.Client):
 
 
 @contextmanager
-def served(folder: Path, run: Path | None = None, caps: Caps | None = None) -> Iterator[Opened]:
-    """A studio that answers, until the end of the block."""
+def served(folder: Path, run: Path | None = None, caps: Caps | None = None, idle: int = 30) -> Iterator[Opened]:
+    """A studio that answers, until the end of the block; a connection without requests is closed after `idle` s."""
     opened = open_studio(folder, run, caps=caps, warm=False)
     server = StudioServer(opened)
+    server.config.timeout_keep_alive = idle
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[opened.socket])), daemon=True)
     thread.start()
     while not server.started:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from conftest import POSIX_ONLY
+from source_nodes import source_nodes
 
 from dynid import files, kernel_store
 from dynid.errors import DynidError
@@ -50,15 +51,11 @@ class Module(NamedTuple):
 @cache
 def modules() -> list[Module]:
     """All source files, each parsed and walked once."""
-    found = []
-    for path in SOURCES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        nodes = list(ast.walk(tree))
-        found.append(Module(path, [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)],
-                            [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in MISSING],
-                            [node for node in nodes if isinstance(node, ast.Call) and (
-                                getattr(node.func, "attr", getattr(node.func, "id", "")) in READING)]))
-    return found
+    return [Module(path, [node for node in nodes[0].body if isinstance(node, ast.Import | ast.ImportFrom)],  # type: ignore[attr-defined]
+                   [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in MISSING],
+                   [node for node in nodes if isinstance(node, ast.Call) and (
+                       getattr(node.func, "attr", getattr(node.func, "id", "")) in READING)])
+            for path, nodes in source_nodes(ROOT / "src" / "dynid")]
 
 
 def test_calls_that_windows_lacks_are_those_behind_a_guard():

@@ -74,9 +74,9 @@ def test_a_motor_that_turns_two_joints_is_stated_on_screen(dynid, logs):
     write_csv(Recording(t, q, tau, joints=robot.joint_names), logs / "coupled.csv")
     own, other = robot.joint_names[2], robot.joint_names[1]
     for options in ((), ("--full",)):
-        shown = dynid("identify", "arm3r", "coupled.csv", "--no-simulation", *options)
+        shown = dynid("identify", "arm3r", "coupled.csv", *QUICK, *options)
         assert f"Found: the motor of {own} also turns with {other} (" in " ".join(shown.out.split())
-    assert "Found:" not in dynid("identify", "arm3r", "one.csv", "--no-simulation").out
+    assert "Found:" not in dynid("identify", "arm3r", "one.csv", *QUICK).out
 
 
 def test_a_robot_of_robot_descriptions_is_named_as_there(dynid, logs, monkeypatch):

@@ -51,7 +51,8 @@ def test_watch_by_civ_from_a_log_lines_and_a_growing_file(dynid, written: Path, 
 
 def test_watch_by_civ_and_riv_from_a_port(dynid, written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packets of CSV lines with commanded positions after the torques give what the same lines of text give."""
-    lines = written.read_text().splitlines()[1:]
+    text = "\n".join(written.read_text().splitlines()[:1201])
+    lines = text.splitlines()[1:]
     call = ("watch", "arm3r", "--friction", "viscous,coulomb,offset", "--cutoff", CUTOFF, "--rate", RATE, "--json")
     for method in ("civ", "riv"):
         port = free_port()
@@ -70,7 +71,7 @@ def test_watch_by_civ_and_riv_from_a_port(dynid, written: Path, monkeypatch: pyt
         assert live.code == 0, live.err
         found = json.loads(live.out)
         assert found["method"] == method and found["samples"] > 200
-        monkeypatch.setattr(sys, "stdin", io.StringIO(written.read_text()))
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
         read = json.loads(dynid(*call, "--method", method, "--from", "-").out)["parameters"]
         assert all(abs(one["value"] - read[name]["value"]) <= 2.0 * read[name]["std"] + 1e-9
                    for name, one in found["parameters"].items())

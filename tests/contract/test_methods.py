@@ -26,9 +26,9 @@ OPTIONS: dict[str, dict[str, Any]] = {"extract": {"runs": 2}}  # of twenty; a se
 ITERATE = {"cloe", "clie", "ekf", "ukf", "sls", "pc-sls", "didim", "pc-didim", "iv", "pc-iv"}
 AMONG_SLOW = {"any-order-of-logs", "any-unit-of-torque", "any-blocks", "one-block", "one-log", "no-noise",
               "constant-torque"}
-# Of these methods, two have the other checks of units, threads and joints among the quick tests.
+# Of these methods, two have the other checks of units, threads, joints and repetition among the quick tests.
 QUICK_EXAMPLES = {"didim", "iv"}
-AMONG_SLOW_OF_OTHERS = {"any-unit-of-length", "any-number-of-threads", "still-joint", "one-joint"}
+AMONG_SLOW_OF_OTHERS = {"any-unit-of-length", "any-number-of-threads", "still-joint", "one-joint", "repeats"}
 
 
 def is_slow(name: str, check: str) -> bool:

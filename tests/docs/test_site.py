@@ -1,4 +1,7 @@
-"""The built documentation: without a warning, whole without a network, and searchable from a folder."""
+"""The built documentation: without a warning, whole without a network, and searchable from a folder.
+
+The whole site takes some fifteen seconds of the processor to build, so that its tests are among the slow ones.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ def site(tmp_path_factory):
     return target
 
 
+@pytest.mark.slow
 def test_it_builds_without_a_warning_and_has_every_page(site):
     pages = [page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")]
     assert len(pages) > 50
@@ -48,6 +52,7 @@ def test_a_broken_link_or_anchor_stops_the_build(tmp_path):
         assert [code for code in codes if code not in done.stderr] == [], done.stderr
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_a_network(site):
     outside = re.compile(r'<(?:script|img|iframe|source)[^>]*\ssrc="(?:https?:)?//|<link[^>]*\shref="(?:https?:)?//')
     for page in site.rglob("*.html"):
@@ -56,6 +61,7 @@ def test_nothing_is_loaded_from_a_network(site):
         assert not re.search(r"@import|url\(['\"]?(?:https?:)?//", style.read_text(encoding="utf-8")), style
 
 
+@pytest.mark.slow
 def test_arguments_and_fields_of_public_names_have_a_line_each(site):
     page = (site / "api" / "runs.html").read_text(encoding="utf-8")
     settings = page[page.index("RunSettings"):]
@@ -66,11 +72,13 @@ def test_arguments_and_fields_of_public_names_have_a_line_each(site):
             if re.search(r"<p>(Args|Attributes|Returns|Raises): ", one.read_text(encoding="utf-8"))] == []
 
 
+@pytest.mark.slow
 def test_equations_are_mathml(site):
     page = (site / "explain" / "identifiability.html").read_text(encoding="utf-8")
     assert page.count("<math ") > 3 and not re.search("<script[^>]*mathjax", page, flags=re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_every_public_name_and_command_is_described_once(site):
     text = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
     names = [name for name in dynid.__all__ if name != "__version__"]
@@ -81,6 +89,7 @@ def test_every_public_name_and_command_is_described_once(site):
     assert [name for name in COMMANDS if f"Usage: dynid {name}" not in commands] == []
 
 
+@pytest.mark.slow
 def test_search_finds_a_payload_without_a_server(site):
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     browser = shutil.which("chromium") or shutil.which("google-chrome")

@@ -10,10 +10,12 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from documentation import DOCS, ROOT
 from readability import sentences
+from source_nodes import source_nodes
 from stable_names import stable_names
 
 import dynid
@@ -66,20 +68,15 @@ RIGHT = (
 )
 
 
-def visible(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def visible(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Texts of a Python module with their lines: string literals of two words or more that are no docstrings."""
-    skip = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            skip.add(id(node.value))
-        if isinstance(node, ast.JoinedStr):
-            skip.update(id(part) for part in ast.walk(node) if part is not node)
-    for node in ast.walk(tree):
-        if id(node) in skip:
-            continue
-        if isinstance(node, ast.JoinedStr):
+    skip = {id(node.value) for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+    skip.update(id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
+                if part is not node)
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr) and id(node) not in skip:
             text = "".join(part.value if isinstance(part, ast.Constant) else "0" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skip:
             text = node.value
         else:
             continue
@@ -119,27 +116,44 @@ def found(texts: Iterable[tuple[int, str]], path: Path) -> list[str]:
 
 
 def test_messages_and_help_have_no_private_words():
-    assert [one for path, texts, _ in parsed() for one in found(texts, path)] == []
+    assert [one for module in parsed() for one in found(module.messages, module.path)] == []
 
 
-def docstrings_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def docstrings_in(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Docstrings of every module, class and function, private ones too, without code, examples and argument names."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = (ast.get_docstring(node) or "").split(">>>")[0]
             yield getattr(node, "lineno", 1), re.sub(r"``?[^`]*``?|\"[^\"]*\"|\b[\w, ]+(\([^)]*\))?:(?= )", "", text)
 
 
+def arguments_in(nodes: list[ast.AST]) -> Iterator[tuple[int, str, set[str]]]:
+    """Functions with their lines, their names and those of their arguments."""
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            yield node.lineno, node.name, {one.arg for one in given}
+
+
+class Texts(NamedTuple):
+    """Texts of a module with their lines, and the arguments of its functions."""
+
+    path: Path
+    messages: list[tuple[int, str]]
+    docstrings: list[tuple[int, str]]
+    arguments: list[tuple[int, str, set[str]]]
+
+
 @cache
-def parsed() -> list[tuple[Path, list[tuple[int, str]], list[tuple[int, str]]]]:
-    """Every module, parsed once: its messages and its docstrings with their lines."""
-    trees = ((path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(SOURCE.rglob("*.py")))
-    return [(path, list(visible(tree)), list(docstrings_in(tree))) for path, tree in trees]
+def parsed() -> list[Texts]:
+    """Every module, parsed and walked once."""
+    return [Texts(path, list(visible(nodes)), list(docstrings_in(nodes)), list(arguments_in(nodes)))
+            for path, nodes in source_nodes(SOURCE)]
 
 
 def test_docstrings_have_no_private_words():
-    texts = [(f"{path.relative_to(ROOT)}:{line}", re.sub("|".join(RIGHT), "", " ".join(text.split())))
-             for path, _, found_texts in parsed() for line, text in found_texts]
+    texts = [(f"{module.path.relative_to(ROOT)}:{line}", re.sub("|".join(RIGHT), "", " ".join(text.split())))
+             for module in parsed() for line, text in module.docstrings]
     assert len(texts) > 4000
     assert [f"{name}: write '{better}' for {found_[0]!r}" for name, text in texts for pattern, better in PRIVATE.items()
             if (found_ := re.search(pattern, text))] == []
@@ -183,14 +197,9 @@ def test_public_names_have_no_private_words():
 
 def test_arguments_have_no_private_words():
     """Every argument of a function without an underscore; `tell` in no argument at all."""
-    wrong = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                given = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-                words = PRIVATE_NAMES if not node.name.startswith("_") else ("tell",)
-                wrong += [f"{path.relative_to(ROOT)}:{node.lineno}: {word}" for word in words if word in given]
-    assert wrong == []
+    assert [f"{module.path.relative_to(ROOT)}:{line}: {word}" for module in parsed()
+            for line, name, given in module.arguments
+            for word in (PRIVATE_NAMES if not name.startswith("_") else ("tell",)) if word in given] == []
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("command payload --way", True), ("json a.told_apart", True),
@@ -270,7 +279,7 @@ def test_the_check_finds_sentences_without_a_subject(text, wrong):
                                   "one a joint", "as the log says"])
 def test_the_check_finds_private_words(text):
     tree = ast.parse(f'"""Doc: deviations."""\nraise ValueError("{text}")\n')
-    hits = [pattern for _, one in visible(tree) for pattern in PRIVATE if re.search(pattern, one)]
+    hits = [pattern for _, one in visible(list(ast.walk(tree))) for pattern in PRIVATE if re.search(pattern, one)]
     assert bool(hits) == (text != "met to")
 
 

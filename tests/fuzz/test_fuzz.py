@@ -18,7 +18,7 @@ from fuzz.studio_calls import StudioCalls
 
 from dynid.errors import DynidError
 
-CASES = int(os.environ.get("DYNID_FUZZ_CASES", "4000"))
+CASES = int(os.environ.get("DYNID_FUZZ_CASES", "4250"))
 PARTS = 4  # of the slow test, for workers that run side by side
 FIRST_SEED = int(os.environ.get("DYNID_FUZZ_SEED", "1000"))
 _READING, _STUDIO = 0.45, 0.05  # shares of the cases that read a damaged file without a command, and ask a studio
@@ -92,7 +92,7 @@ def test_only_the_memory_of_the_cases_is_judged(monkeypatch):
 
 
 def test_damaged_inputs_end_in_sentences(case):
-    found = judged(case, range(500))
+    found = judged(case, range(250))
     assert not found.failures, "\n\n".join(found.failures)
 
 

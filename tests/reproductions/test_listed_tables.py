@@ -36,9 +36,8 @@ TABLES = {
 }
 SHOWN = {"given", "shape", "input"}
 NOT_SHOWN = {"not possible", "missing"}
-# Studies of at most five CPU seconds each; the others are slow tests.
-QUICK = {"base-parameters", "code-generation", "iiwa-joint4", "sousa-feasibility", "sousa-reduction",
-         "sousa-regression"}
+# Studies of at most three CPU seconds each; the others are slow tests.
+QUICK = {"base-parameters", "code-generation", "sousa-feasibility", "sousa-reduction", "sousa-regression"}
 ON_REAL_LOGS = {"tx40-pc-iv": ("tx40", "tx40_mdh_modified.urdf")}  # studies that read a file of the data folder
 
 

@@ -19,6 +19,10 @@ from dynid.runs.demonstration import ROBOT
 Files = tuple[Path, Path]
 STEPS = ("robot", "motion", "log", "run", "compare", "use", "live", "actuators")
 CLOCK = "async () => { window.clock = (await import('/static/clock.js')).clock; }"
+# Neither the choice of method and friction nor the simulation is tested.
+PLAIN_RUN = """async (method) => { const { change } = await import('/static/store.js');
+               await change((run) => { run.method = method || 'wls'; run.model.friction = ['viscous', 'coulomb'];
+                                       run.simulation.run = false; }); }"""
 # Range of the time axis of every plot over time that is drawn.
 RANGES = """() => [...document.querySelectorAll('.plot .area')].filter((one) => one._fullLayout?.xaxis.title.text ===
             'time, s').map((one) => one._fullLayout.xaxis.range)"""
@@ -32,9 +36,7 @@ def two_results(tab: tuple[Any, Watch], two_joints: Files) -> list[dict[str, Any
     open_step(page, "run")
     found = []
     for method in ("wls", "ols"):
-        page.evaluate("""async (method) => { const { change } = await import('/static/store.js');
-                         await change((run) => { run.method = method; run.model.friction = ['viscous', 'coulomb'];
-                                                 run.simulation.run = false; }); }""", method)
+        page.evaluate(PLAIN_RUN, method)
         page.click("#panel-run button:text-is('Identify')")
         page.wait_for_function("""(count) => document.querySelectorAll(
             '#panel-run section[aria-label=Results] tbody tr').length === count""", arg=len(found) + 1, timeout=240_000)
@@ -50,16 +52,6 @@ def state(page: Any) -> dict[str, Any]:
 def drawn(page: Any, step: str) -> None:
     """Wait until the first plot of a step is there."""
     page.wait_for_function(f"() => document.querySelector('#panel-{step} .plot .area')?._fullLayout?.xaxis?.range")
-
-
-def test_no_step_scrolls_the_page_into_blank(page: Any, two_results: Any) -> None:
-    """The panel scrolls; the page itself is as high as the window."""
-    for step in STEPS:
-        open_step(page, step)
-        high, window = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
-        assert high <= window, step
-        shown, whole = page.evaluate("[tabs.clientWidth, tabs.scrollWidth]")
-        assert whole <= shown, step  # all tabs are visible
 
 
 def test_back_leads_to_the_step_before(page: Any, two_results: Any) -> None:
@@ -195,8 +187,18 @@ def test_every_axis_has_its_unit_and_every_parameter_its_name(page: Any, two_res
     assert set(page.evaluate(shown)) == names
 
 
-def test_phone_shows_the_step_first_and_every_button(page: Any, two_results: Any) -> None:
-    """At 390 px nothing is wider than the screen, the heading is in the upper half, the robot is one press away."""
+def test_no_step_scrolls_into_blank_and_a_phone_shows_the_step_first_and_every_button(page: Any,
+                                                                                      two_results: Any) -> None:
+    """The panel scrolls; the page itself is as high as the window.
+
+    At 390 px nothing is wider than the screen, the heading is in the upper half, the robot is one press away.
+    """
+    for step in STEPS:
+        open_step(page, step)
+        high, window = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
+        assert high <= window, step
+        shown, whole = page.evaluate("[tabs.clientWidth, tabs.scrollWidth]")
+        assert whole <= shown, step  # all tabs are visible
     page.set_viewport_size({"width": 390, "height": 800})
     for step in STEPS:
         open_step(page, step)
@@ -332,9 +334,7 @@ def test_a_claim_has_the_certainty_of_its_evidence(chrome: Any, tmp_path: Path) 
         page = opened(Watch(running.origin).follow(context.new_page()), running.address)
         load_robot_and_log(page, file, tmp_path / "wrong.csv")
         open_step(page, "run")
-        page.evaluate("""async () => { const { change } = await import('/static/store.js');
-                         await change((run) => { run.method = 'wls'; run.model.friction = ['viscous', 'coulomb'];
-                                                 run.simulation.run = false; }); }""")
+        page.evaluate(PLAIN_RUN)
         page.click("#panel-run button:text-is('Identify')")
         finished(page)
         open_step(page, "use")
@@ -364,6 +364,7 @@ def test_an_example_needs_no_file_and_a_restarted_server_is_found_again(chrome: 
         kept = state(page)
         assert kept["settings"] == found["settings"] and kept["files"] == found["files"]
         open_step(page, "run")
+        page.select_option("#panel-run [data-where='method'] select", "wls")
         page.click("#panel-run button:text-is('Identify')")
         finished(page)
         page.click("#progress button:text-is('Show the result')")

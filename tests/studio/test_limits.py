@@ -56,6 +56,13 @@ def client(opened: Opened, place: Path) -> Iterator[Client]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def impatient(place: Path) -> Iterator[Opened]:
+    """A studio that closes a connection without requests after a second."""
+    with served(place / "impatient", idle=1) as found:
+        yield found
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests have half a second."""
@@ -77,7 +84,8 @@ def head(opened: Opened, verb: str, path: str, *more: str) -> bytes:
 
 # -- requests ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("sent", ["", "GET /api/st", "head", "no body", "half a body", "drip", "second"])
-def test_a_request_that_does_not_arrive_ends(opened: Opened, client: Client, quick: None, sent: str) -> None:
+def test_a_request_that_does_not_arrive_ends(impatient: Opened, quick: None, sent: str) -> None:
+    opened = impatient
     upload = head(opened, "POST", "/api/files?name=half.csv&role=log", "Content-Length: 100000", "")
     start = {"head": head(opened, "GET", "/api/state"), "no body": upload, "half a body": upload + bytes(1000),
              "drip": upload, "second": head(opened, "GET", "/api/nothing", "") + b"GET /api"}.get(sent, sent.encode())
@@ -96,7 +104,8 @@ def test_a_request_that_does_not_arrive_ends(opened: Opened, client: Client, qui
                 over = True
         assert over
     until(lambda: not list(opened.studio.workspace.temporary.iterdir()))
-    assert not any(one["name"] == "half.csv" for one in client.state()["files"])
+    with closing(Client(opened)) as client:
+        assert not any(one["name"] == "half.csv" for one in client.state()["files"])
 
 
 def test_slow_answers_and_slow_bodies_are_no_half_requests(opened: Opened, quick: None) -> None:

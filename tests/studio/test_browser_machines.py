@@ -1,4 +1,4 @@
-"""The studio's scene follows the logged pose of a base that moves."""
+"""A robot with a moving base and a servo in headless Chromium: the scene follows the base, and actuators are found."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import load_robot_and_log, open_step
+from browser import asked, finished, load_robot_and_log, newest, open_step, upload
 from scipy.spatial.transform import Rotation
 from walkers import quadruped
 
 from dynid.floating import Contact
 from dynid.floating.virtual_walker import SensorNoise, standing_motion, virtual_log
 from dynid.robot import Robot
+from reproductions._servos import Servo, motions, simulate
 
 START = np.array([1.5, 0.4, 0.32])  # m, of the base in the world
+RATE, ROWS, MASS, LENGTH = 100.0, 600, 0.5, 0.15
+TRUTH = {"armature": 0.01, "coulomb": 0.05, "viscous": 0.05, "delay": 0.02}
+GAINS = {"kp": 8.0, "kd": 0.15}
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +79,60 @@ def test_a_motion_with_standing_feet_is_searched(page: Any, walk: tuple[Path, Pa
     page.click("#panel-motion button:text-is('Optimise a motion')")
     page.wait_for_selector("#panel-motion section[aria-label='Motion']", timeout=120_000)
     assert "--standing FL_toe,FR_toe,RL_toe,RR_toe" in page.inner_text("#panel-motion pre")
+
+
+@pytest.fixture(scope="module")
+def servo_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Positions and commands, in columns whose names say neither."""
+    commands = motions(1, ROWS, RATE, 4301)
+    servo = Servo(MASS, LENGTH, TRUTH["armature"], "pd", GAINS,
+                  {name: TRUTH[name] for name in ("coulomb", "viscous")}, delay=TRUTH["delay"])
+    q = simulate([servo], commands, RATE)[0]
+    path = tmp_path_factory.mktemp("servo") / "servo.csv"
+    np.savetxt(path, np.column_stack([np.arange(ROWS) / RATE, q, commands[0]]), delimiter=",", header="time,is,goal",
+               comments="", fmt="%.9g")
+    return path
+
+
+def fill_in(page: Any, servo_log: Path) -> None:
+    """Upload the log and state everything but the mass of the pendulum."""
+    open_step(page, "actuators")
+    if not page.locator("#panel-actuators .files a").count():
+        upload(page, "actuators", servo_log)
+    page.wait_for_selector("#panel-actuators [data-where='actuators.gains.kp']")
+    for where, text in (("length", str(LENGTH)), ("position", "is"), ("command", "goal"),
+                        *((f"gains.{name}", str(value)) for name, value in GAINS.items())):
+        page.fill(f"#panel-actuators [data-where='actuators.{where}'] input", text)
+    page.select_option("#panel-actuators [data-where='actuators.friction'] select", "m1")
+
+
+def test_a_log_of_a_servo_ends_in_parameters_and_a_plot(page: Any, servo_log: Path) -> None:
+    fill_in(page, servo_log)
+    page.fill("#panel-actuators [data-where='actuators.mass'] input", str(MASS))
+    page.click("#panel-actuators button:text-is('Identify the actuators')")
+    finished(page)
+    result = page.locator("#panel-actuators section[aria-label='Result']")
+    result.locator(".js-plotly-plot .scatterlayer").first.wait_for(timeout=60_000)
+    assert "mrad" in result.locator(".note.good").inner_text()
+    found = asked(page, f"/api/results/{newest(page, 'actuators')['id']}/curves.json")
+    values = {one["name"]: one for one in found["parameters"]}
+    for name, truth in TRUTH.items():
+        assert values[name]["interval"] is not None and values[name]["value"] == pytest.approx(truth, rel=0.05)
+    rows = result.locator("table tbody tr").all_inner_texts()
+    assert any("armature, kg m²" in row and " to " in row for row in rows)
+    (curves,) = found["curves"]
+    error = np.abs(np.array(curves["measured"]) - np.array(curves["simulated"]))
+    assert error.mean() == pytest.approx(found["simulation"]["mean_error"], rel=0.1)
+    assert "dynid actuators files/servo.csv --pendulum mass=0.5,length=0.15" in result.locator("pre").inner_text()
+    names = {one.get_attribute("download") for one in result.locator(".downloads a").all()}
+    assert names == {"report.html", "actuators.json", "posterior.json"}
+    legend = result.locator(".legendtext").all_text_contents()
+    assert {"command", "measured", "simulated"} <= set(legend)
+
+
+def test_a_pendulum_without_its_mass_is_refused_in_one_sentence(page: Any, servo_log: Path) -> None:
+    fill_in(page, servo_log)
+    page.click("#panel-actuators button:text-is('Identify the actuators')")
+    finished(page, "failed")
+    text = page.locator("#panel-actuators .alert").inner_text()
+    assert "the pendulum needs its mass" in text and "Traceback" not in text
