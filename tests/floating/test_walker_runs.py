@@ -52,8 +52,9 @@ def test_an_offset_of_a_foot_sensor_is_named(tmp_path):
 
 
 def test_a_drifting_base_is_named(tmp_path):
-    drift = walk().signals["position"] + np.outer(walk().t, [0.02, 0.01, 0.0])
-    run = identified(tmp_path, replace(walk(), signals={**walk().signals, "position": drift}), "imu", "wrench")
+    world = short_walk()
+    drift = world.signals["position"] + np.outer(world.t, [0.02, 0.01, 0.0])
+    run = identified(tmp_path, replace(world, signals={**world.signals, "position": drift}), "imu", "wrench")
     [finding] = [one for one in run.verdict.findings if one.code == "base-drifts"]
     assert abs(finding.evidence["x"] - 0.02) < 0.004 and abs(finding.evidence["y"] - 0.01) < 0.004
 
