@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,19 @@ def identified(folder: Path, world: WorldLog, *leave_out: str, robot: str = "", 
     rules = {"foot_radius": 0.022} | settings.pop("log", {})
     return dynid.identify(file, world.write(folder / "log.csv", *leave_out), log=rules,
                           model={"rotor": True, "friction": ["viscous"]}, **{**SETTINGS, **settings})
+
+
+@cache
+def healthy(*leave_out: str) -> Run:
+    """The run of the whole walk without some of its signals, whose files exist as long as this process."""
+    folder = Path(_folder().name) / "-".join(["all", *leave_out])
+    folder.mkdir()
+    return identified(folder, walk(), *leave_out)
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory()
 
 
 def codes(run: Run) -> set[str]:

@@ -112,7 +112,7 @@ def test_the_sum_of_files_is_the_fold_of_their_samples(tmp_path: Path) -> None:
 def test_workers_and_a_store_change_no_bit(tmp_path: Path) -> None:
     model, folder = written(tmp_path / "logs")
     alone, _ = fold_logs(model, folder)
-    many, said = fold_logs(model, folder, workers=3, store=tmp_path / "store")
+    many, said = fold_logs(model, folder, workers=2, store=tmp_path / "store")
     assert same(alone, many) and said.read == 5
     again, said = fold_logs(model, folder, store=tmp_path / "store")
     assert same(alone, again) and said.read == 1  # the one that is held
@@ -170,7 +170,7 @@ def test_copies_and_moved_logs_count_once(tmp_path: Path) -> None:
     model, folder = written(tmp_path / "logs", 3)
     alone, _ = fold_logs(model, folder)
     shutil.copy(folder / "robot=R0" / "2026-01-01.npz", folder / "robot=R1" / "2026-09-09.npz")
-    for workers in (1, 3):
+    for workers in (1, 2):
         twice, said = fold_logs(model, folder, workers=workers, store=tmp_path / f"store{workers}")
         assert twice.rows == alone.rows and len(said.copies) == 1
 
@@ -238,8 +238,8 @@ def test_addresses_of_stores(tmp_path: Path) -> None:
     assert same(found, alone) and [entry.robot for entry in said.entries] == ["R0", "R0", "R1"]
     again, said = fold_logs(model, "memory://fleet/*/*.npz", store=tmp_path / "store")
     assert same(again, alone) and said.read == 1
-    for source in (f"file://{folder}", f"file://{folder}/**/*.npz"):
-        found, said = fold_logs(model, source, workers=2)
+    for source, workers in ((f"file://{folder}", 2), (f"file://{folder}/**/*.npz", 1)):
+        found, said = fold_logs(model, source, workers=workers)
         assert same(found, alone) and len(said.entries) == 3
     one = find_logs(folder)[0].source
     assert fold_logs(model, f"file://{one}")[0].rows == fold_logs(model, one)[0].rows

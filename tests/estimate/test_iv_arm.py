@@ -15,30 +15,34 @@ from dynid.recording.log_reading import read
 from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.study import Study, run_study
-from dynid.study.result import GROUPS
+from dynid.study.result import GROUPS, StudyResult
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "reproductions" / "mappings"
 STUDY: dict[str, Any] = {
-    "robot": "staubli-tx40", "duration": 8.0, "rate": 1000.0, "seed": 1, "repetitions": 3,
+    "robot": "staubli-tx40", "duration": 8.0, "rate": 1000.0, "seed": 1, "repetitions": 2,
     "model": {"rotor": True, "friction": ["viscous", "coulomb"]},
     "noise": {"encoder": 5e-5, "position": 2.5e-5, "torque": [0.5, 0.5, 0.3, 0.1, 0.1, 0.05]},
     "prepare": {"method": "none", "torque_cutoff": "none", "slow": 0.0}, "methods": ["iv"],
 }
 
 
-def test_a_wrist_that_sticks_does_not_keep_instruments_from_settling() -> None:
+@pytest.fixture(scope="module")
+def result() -> StudyResult:
+    """Two logs, each by instruments that stop as usual and by instruments that go on until nothing changes."""
+    long = {"name": "iv", "label": "long", "options": {"tolerance": 1e-6, "max_iterations": 30}}
+    return run_study(Study.from_values({**STUDY, "methods": ["iv", long]}), workers=1)
+
+
+def test_a_wrist_that_sticks_does_not_keep_instruments_from_settling(result: StudyResult) -> None:
     # The last joint's dry friction is thirty times what moves its inertia: it sticks at each reversal.
-    result = run_study(Study.from_values(STUDY), workers=1)
     score = result.score("iv")
     assert score.converged == 1.0
     errors = ((score.values - result.truth) / score.std)[:, result.inertial]
     assert np.sqrt(np.mean(errors ** 2)) < 1.5
 
 
-def test_instruments_stop_where_their_deviations_say() -> None:
+def test_instruments_stop_where_their_deviations_say(result: StudyResult) -> None:
     # The torques of the whole arm settle when those of its wrist, a hundredth of them, have not.
-    long = {"name": "iv", "label": "long", "options": {"tolerance": 1e-6, "max_iterations": 30}}
-    result = run_study(Study.from_values({**STUDY, "seed": 0, "repetitions": 2, "methods": ["iv", long]}), workers=1)
     short, end = result.score("iv"), result.score("long")
     assert end.converged == 1.0
     assert np.max(np.abs(short.values - end.values) / end.std) < 0.1
@@ -47,7 +51,7 @@ def test_instruments_stop_where_their_deviations_say() -> None:
 
 @pytest.mark.slow
 def test_a_hard_sign_leaves_no_bias_of_its_own() -> None:
-    study = {**STUDY, "repetitions": 2, "noise": {**STUDY["noise"], "factors": [0.0, 1.0]}}
+    study = {**STUDY, "noise": {**STUDY["noise"], "factors": [0.0, 1.0]}}
     result = run_study(Study.from_values(study), workers=1)
     quiet, loud = result.scores
     assert np.max(np.abs(quiet.bias) / loud.stated) < 0.02

@@ -99,7 +99,7 @@ def test_naive_covariance_is_the_textbook_one() -> None:
     pytest.param("kuka-lwr4", "wls", 20.0, 10.0, marks=pytest.mark.slow),
 ])
 def test_deviations_are_right_under_filtered_noise(robot: str, name: str, seconds: float, cutoff: float) -> None:
-    """Over 200 noisy repetitions 99 % of parameters are within three stated deviations, and spread as stated."""
+    """Over 100 noisy repetitions 99 % of parameters are within three stated deviations, and spread as stated."""
     machine = Robot.builtin(robot)
     model = Model(machine, make_terms(machine, ("viscous", "coulomb", "offset")))
     theta = np.array([0.2 if p.nominal is None else p.nominal for p in model.parameters])
@@ -109,7 +109,7 @@ def test_deviations_are_right_under_filtered_noise(robot: str, name: str, second
     truth = base.reduce(theta)
     rng = np.random.default_rng(1)
     off, inflation = [], []
-    for _ in range(200):
+    for _ in range(100):
         noise = low_passed(rng, clean.tau.shape, size, cutoff, 200.0)
         samples = Samples.from_arrays(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
         estimate = identify(Problem.from_model(model, samples, base=base, blocks=1), method=name)

@@ -58,7 +58,7 @@ def big_problem(model: Model, folds: list[RobotFold], data: list[list[Samples]])
 
 
 def test_the_sum_over_twenty_robots_is_the_one_big_problem() -> None:
-    model, folds, data, _ = robots_of(20)
+    model, folds, data, _ = robots_of(20, seconds=2.5)
     found = shared_estimate(folds)
     x, y, shared = big_problem(model, folds, data)
     solution, *_ = np.linalg.lstsq(x, y, rcond=None)

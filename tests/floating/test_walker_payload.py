@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from refusals import refused
 from typer.testing import CliRunner
-from walking_runs import identified, walk
+from walking_runs import healthy, walk
 
 from dynid.cli.main import app
 from dynid.errors import RobotError
@@ -24,7 +24,7 @@ ABOUT_COM = MASS * EDGE ** 2 / 6.0
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Folders of the result without the box, and the log with it."""
+    """The folder with the result without the box, and the log with it."""
     folder = tmp_path_factory.mktemp("box")
     walker = walk().walker
     x, y, z = PLACE
@@ -33,6 +33,7 @@ def results(tmp_path_factory):
     loaded = replace(walker, text=walker.text.replace('<site name="imu"', box + '<site name="imu"', 1))
     assert loaded.robot.inertias[5, 9] == pytest.approx(walker.robot.inertias[5, 9] + MASS)
     log = world_log(loaded, 12, duration=6.0).write(folder / "loaded.csv")
+    save(healthy(), folder / "result", report=False)
     return folder, log
 
 
@@ -40,16 +41,14 @@ def results(tmp_path_factory):
                          ids=["wrenches", "projected"])
 def test_a_box_is_found_within_its_intervals(results, leave_out):
     folder, log = results
-    here = folder / ("projected" if leave_out else "wrenches")
-    here.mkdir(exist_ok=True)
-    if not (here / "result").exists():
-        save(identified(here, walk(), *leave_out), here / "result", report=False)
+    result = folder / "result"
     if leave_out:
         names = log.read_text().splitlines()
         kept = [k for k, name in enumerate(names[0].split(",")) if "force" not in name]
-        log = here / "loaded.csv"
+        log, result = folder / "projected.csv", folder / "projected"
         log.write_text("\n".join(",".join(row.split(",")[k] for k in kept) for row in names) + "\n")
-    found = find_payload(here / "result", [str(log)]).payload
+        save(healthy(*leave_out), result, report=False)
+    found = find_payload(result, [str(log)]).payload
     assert found.frame == "trunk" and found.identified.all()
     true = np.array([*MASS * PLACE, MASS])
     std = np.sqrt(np.diag(found.covariance))[6:]
@@ -62,23 +61,16 @@ def test_a_box_is_found_within_its_intervals(results, leave_out):
 
 def test_residual_and_difference_agree_with_the_joint_estimate(results):
     folder, log = results
-    result = folder / "wrenches" / "result"
-    if not result.exists():
-        (folder / "wrenches").mkdir(exist_ok=True)
-        save(identified(folder / "wrenches", walk()), result, report=False)
     true = np.array([*MASS * PLACE, MASS])
     for way in ("residual", "difference"):
-        found = find_payload(result, [str(log)], PayloadOptions(method=way)).payload
+        found = find_payload(folder / "result", [str(log)], PayloadOptions(method=way)).payload
         std = np.sqrt(np.diag(found.covariance))[6:]
         assert np.all(np.abs(found.free[6:] - true) < 3.0 * std) and std[3] < 0.15 * MASS
 
 
 def test_the_command_states_the_box_and_refuses_other_methods(results):
     folder, log = results
-    result = folder / "wrenches" / "result"
-    if not result.exists():
-        (folder / "wrenches").mkdir(exist_ok=True)
-        save(identified(folder / "wrenches", walk()), result, report=False)
+    result = folder / "result"
     done = CliRunner().invoke(app, ["payload", str(result), str(log), "--json", "-o", str(folder / "payload")])
     assert done.exit_code == 0, done.output
     printed = json.loads(done.output[done.output.index("{"):])

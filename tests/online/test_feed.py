@@ -70,12 +70,20 @@ def test_kernels_differentiate_what_they_let_through() -> None:
     assert abs(np.sin(2 * np.pi * 20.0 * t + 1.0) @ kernels[0]) < 5e-3
 
 
+@pytest.fixture(scope="module")
+def whole(raw: tuple[Truth, np.ndarray]) -> Online:
+    """The estimator after the first 2500 samples in one call."""
+    data, t = raw
+    online = Online(data.model, forgetting=None, feeding=KNOWN)
+    feed(online, data, t, slice(0, 2500))
+    return online
+
+
 @settings(max_examples=15, deadline=None)
 @given(cuts=st.lists(st.integers(0, 2500), max_size=8))
-def test_any_split_gives_the_same(raw: tuple[Truth, np.ndarray], cuts: list[int]) -> None:
+def test_any_split_gives_the_same(raw: tuple[Truth, np.ndarray], whole: Online, cuts: list[int]) -> None:
     data, t = raw
-    whole, parts = (Online(data.model, forgetting=None, feeding=KNOWN) for _ in range(2))
-    feed(whole, data, t, slice(0, 2500))
+    parts = Online(data.model, forgetting=None, feeding=KNOWN)
     for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 2500], strict=True):
         feed(parts, data, t, slice(start, stop))
     assert whole.samples == parts.samples
@@ -86,12 +94,20 @@ def one_by_one(data: Truth, t: np.ndarray) -> Iterator[tuple[float, np.ndarray, 
     yield from zip(t, data.q, data.tau, strict=True)
 
 
+@pytest.fixture(scope="module")
+def clean(raw: tuple[Truth, np.ndarray]) -> Online:
+    """The estimator after the whole stream, which has no fault."""
+    data, t = raw
+    online = Online(data.model, feeding=KNOWN)
+    feed(online, data, t)
+    return online
+
+
 @pytest.mark.parametrize("fault", ["gap", "pause", "repeated-stamp", "backward-stamp", "clock-restarted", "not-finite",
                                    "stuck-encoder"])
-def test_a_fault_is_named_and_the_estimate_stands(raw: tuple[Truth, np.ndarray], fault: str) -> None:
+def test_a_fault_is_named_and_the_estimate_stands(raw: tuple[Truth, np.ndarray], clean: Online, fault: str) -> None:
     data, t = raw
-    clean, t, q, tau = Online(data.model, feeding=KNOWN), t.copy(), data.q.copy(), data.tau.copy()
-    feed(clean, data, t)
+    t, q, tau = t.copy(), data.q.copy(), data.tau.copy()
     rows = np.arange(6000)
     if fault == "gap":
         rows = np.delete(rows, np.arange(3000, 3100))

@@ -122,7 +122,7 @@ def test_a_force_moves_the_tool_by_the_inverse_stiffness(arm: Model, task: str) 
     force = np.array([20.0, -10.0, 15.0])
     law = Impedance(arm, theta, frame, kp, kd, task=task)
     push = Wrench(frame, np.append(force, np.zeros(3)))
-    found = simulate(arm, theta, law, standing(START, 3.0), wrenches=[push])
+    found = simulate(arm, theta, law, standing(START, 1.5), wrenches=[push])
     moved = (dynamics.frame_pose(arm.robot, frame, found.q[-1])[:3, 3]
              - dynamics.frame_pose(arm.robot, frame, START)[:3, 3])
     assert np.abs(found.dq[-1]).max() < 1e-3  # rad/s

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid import dynamics
 from dynid.arrays import Array, Bools
+from dynid.dynamics.kinematics import frame_jacobians
 from dynid.errors import ModelError, RecordingError
 from dynid.recording.whole_body import UNITREE_ORDER, column_meaning, leg_in_name, name_words
 from dynid.robot import Robot
@@ -59,7 +60,11 @@ def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | Non
         q: positions in the axes of the root (samples, 6 + n), see `dynid.dynamics.root_motion`.
         down: unit vector toward the ground in the axes of the root (samples, 3), for round feet.
     """
-    found = dynamics.jacobian(robot, contact.frame, q)
+    return standing_jacobian(robot, (contact,), q, down)[0]
+
+
+def _constrained_rows(contact: Contact, pose: Array, found: Array, down: Array | None) -> Array:
+    """Return the rows of a frame's Jacobian (samples, 6, 6 + n) that a contact there keeps at zero, by its pose."""
     if contact.radius > 0.0:
         if down is None:
             raise ModelError(f"contact '{contact.frame}' is round, so the contact point on the foot depends on the "
@@ -70,7 +75,7 @@ def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | Non
     if contact.kind == "point":
         return found[:, :3]
     if contact.kind == "line":
-        turn = dynamics.frame_pose(robot, contact.frame, q)[:, :3, :3].transpose(0, 2, 1)
+        turn = pose[:, :3, :3].transpose(0, 2, 1)
         return np.concatenate([found[:, :3], (turn @ found[:, 3:])[:, 1:]], axis=1)
     return found
 
@@ -100,7 +105,8 @@ def contact_bias(robot: Robot, contact: Contact, q: Array, dq: Array) -> Array:
 def standing_jacobian(robot: Robot, contacts: Sequence[Contact], q: Array, down: Array | None = None
                       ) -> tuple[Array, list[int]]:
     """Return the stacked Jacobians of all contacts (samples, rows, 6 + n), and the index of the contact of each row."""
-    parts = [contact_jacobian(robot, contact, q, down) for contact in contacts]
+    places = frame_jacobians(robot, [contact.frame for contact in contacts], q)
+    parts = [_constrained_rows(contact, *place, down) for contact, place in zip(contacts, places, strict=True)]
     owners = [k for k, part in enumerate(parts) for _ in range(part.shape[1])]
     return (np.concatenate(parts, axis=1) if parts else np.zeros((len(q), 0, robot.dof))), owners
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from dynid import dynamics
 from dynid.arrays import Array, Bools
+from dynid.dynamics.kinematics import frame_jacobians
 from dynid.dynamics.root_frame import quaternions
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.floating.base_signals import FloatingLog, FootWrench, at_nearest
@@ -237,8 +238,9 @@ def _forces(robot: Robot, log: FloatingLog, equations: str) -> Array:
     q = np.hstack([np.zeros((len(log.t), SIX)), log.q])
     turns = None if log.orientation is None else dynamics.rotations(log.orientation)
     down = _ground_direction(robot, log) if turns is None else _down(robot, turns)
-    for one in log.wrenches:
-        out += wrench_forces(robot, one, q, turns, down)
+    places = frame_jacobians(robot, [one.frame for one in log.wrenches], q)
+    for one, (pose, jacobian) in zip(log.wrenches, places, strict=True):
+        out += np.einsum("sij,si->sj", jacobian, _in_root_axes(one, pose, turns, down))
     return out
 
 
@@ -251,23 +253,23 @@ def _ground_direction(robot: Robot, log: FloatingLog) -> Array | None:
     return np.asarray(-force / np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9))
 
 
-def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | None, down: Array | None = None) -> Array:
-    """Return the generalised forces J' f (samples, 6 + n) of a measured wrench.
+def _in_root_axes(wrench: FootWrench, pose: Array, turns: Array | None, down: Array | None) -> Array:
+    """Return a measured wrench (samples, 6) in the axes of the root.
 
-    q: positions in the axes of the root. turns: rotations of the root. down: unit vector toward the ground, for round
-    feet.
+    pose: poses of its frame there (samples, 4, 4). turns: rotations of the root. down: unit vector toward the ground,
+    for round feet.
     """
-    values = np.zeros((len(q), SIX))
+    values = np.zeros((len(pose), SIX))
     values[:, :np.shape(wrench.values)[1]] = wrench.values
     if wrench.axes == "frame":
-        turn = dynamics.frame_pose(robot, wrench.frame, q)[:, :3, :3]
+        turn = pose[:, :3, :3]
     else:
         assert turns is not None
         turn = turns.transpose(0, 2, 1)
     values = (turn[:, None] @ values.reshape(-1, 2, 3, 1)).reshape(-1, SIX)
     if wrench.radius > 0.0 and down is not None and np.shape(wrench.values)[1] == 3:
         values[:, 3:] = np.cross(wrench.radius * down, values[:, :3])
-    return np.asarray(np.einsum("sij,si->sj", dynamics.jacobian(robot, wrench.frame, q), values))
+    return values
 
 
 def _extended(standing: Bools, margin: int) -> Bools:

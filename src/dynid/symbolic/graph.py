@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynid.errors import ModelError
 
@@ -24,8 +24,7 @@ _ODD_FUNCTIONS = {"sin", "tanh", "atan", "sign"}
 _EVEN_FUNCTIONS = {"cos", "abs"}
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """Operation and operands of a value.
 
     Attributes:

@@ -117,7 +117,7 @@ def test_draws_at_the_border_are_consistent_and_keep_most_of_the_spread() -> Non
     covariance[place] *= 100.0
     covariance[:, place] *= 100.0
     held = replace(estimate, values=values, theta=full).with_covariance(covariance)
-    draws = held.draws(COUNT, seed=2)
+    draws = held.draws(COUNT // 2, seed=2)  # a standard deviation is known to 2 %
     assert_consistent(held, draws.theta)
     assert draws.rounds > 0 and 0.3 < np.mean(~draws.kept_base)
     std = np.sqrt(covariance[place, place])
