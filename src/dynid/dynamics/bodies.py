@@ -9,7 +9,7 @@ inertial parameters.
 from __future__ import annotations
 
 from dynid.arrays import Array
-from dynid.dynamics.compiled import INLINED
+from dynid.dynamics.compiled import INLINED, PASSING_ON
 from dynid.dynamics.vectors import (
     Matrix,
     Symmetric,
@@ -28,7 +28,7 @@ from dynid.dynamics.vectors import (
 from dynid.kernel_store import njit
 
 
-@njit(**INLINED)
+@njit(**PASSING_ON)
 def _pose_row(rows: Array, at: int, stride: int, c: float, s: float) -> Vector:
     """Return a row of the rotation T0 + cos Tc + sin Ts, whose three parts are stored twelve rows apart."""
     turning = add_times(vector(rows, at, stride), c, vector(rows, at + 12 * stride, stride))

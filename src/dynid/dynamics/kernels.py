@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dynid.dynamics.compiled import INNER, OPTIONS
+from dynid.dynamics.compiled import INNER, OPTIONS, PASSING_ON
 from dynid.dynamics.state import solve_state
 from dynid.dynamics.tiles import (
     AXIS,
@@ -49,7 +49,7 @@ TORQUES, INERTIA, PLACES = 0, 1, 2  # selection of the result of `dynamics_kerne
 PLACE_NUMBERS = 12 + AXIS  # pose of a body and axis of its joint
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def base_rows(gravity):
     """Return the rows of the base: a body at rest, accelerated against gravity."""
     base = np.zeros(BODY * TILE)
@@ -60,7 +60,7 @@ def base_rows(gravity):
     return base
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def working_rows(gravity, n):
     """Return the work arrays of a tile: for the base, for one joint, for n bodies and for n joint axes."""
     return base_rows(gravity), np.empty(JOINT * TILE), np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
@@ -72,7 +72,7 @@ def last_base_row(parent):
     return 5 if parent[0] == FREE_ROOT else -1
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
     """Compute the motion of all links and the axes of all joints for the tile of m samples from lo. Empty dq and ddq
     mean zero. The six coordinates of a free base have one link, that of the last coordinate."""
@@ -87,7 +87,7 @@ def move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         axis_tile(axis[i], bodies[i], axes[i], m)
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
     """Compute the motion of links and joint axes, see `move_links`; the axes of a free base are the six unit twists."""
     if parent[0] == FREE_ROOT:
@@ -165,7 +165,7 @@ def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
     return True
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def place_rows(source, first, step, places, start, count, out, lo, m):
     """Copy `count` rows of a tile, `step` rows apart, to the rows places[start..] of `out`; -1 means that a row is not
     copied."""
@@ -188,19 +188,17 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
         move_links(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         for i in range(max(root, 0), n):
             wrench_columns_tile(bodies[i], columns, m)
-            # From a tuple, because `place_rows` would be compiled separately for each constant.
             for j in range(3 if root > 0 else 0):
                 for row, first, step, at, count in ((j, COLUMNS, 0, 0, 6), (j, 30 + j, 3, 6, 4), (j + 3, j, 3, 0, 10)):
                     place_rows(columns, first, step, place[row], 10 * i + at, count, out, lo, m)
             j = i
             while j > root:
                 project_columns_tile(columns, axes[j], ten, m)
-                for first, step, count in ((0, 1, 10),):
-                    place_rows(ten, first, step, place[j], 10 * i, count, out, lo, m)
+                place_rows(ten, 0, 1, place[j], 10 * i, 10, out, lo, m)
                 j = parent[j]
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def carry(parent, loads, m):
     """Add to the wrench or inertia of each body the wrenches or inertias of all bodies that it carries."""
     for i in range(len(parent) - 1, -1, -1):
@@ -208,7 +206,7 @@ def carry(parent, loads, m):
             add_tile(loads[i], loads[parent[i]], m)
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def carry_wrenches(parent, ten, bodies, wrenches, m):
     """Compute the wrench through every joint: the sum over all bodies that the joint carries."""
     for i in range(len(parent)):
@@ -241,7 +239,7 @@ def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, ou
                 put(out[lo + t, i], 3, 1, turned(turn, turned_back(R, N)))
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def composite_inertias(parent, ten, bodies, inertias, m):
     """Compute the inertia about the base origin of all bodies that each joint carries."""
     for i in range(len(parent)):
@@ -249,7 +247,7 @@ def composite_inertias(parent, ten, bodies, inertias, m):
     carry(parent, inertias, m)
 
 
-@njit(**INNER)
+@njit(**PASSING_ON)
 def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matrix, m):
     """Compute the inertia matrix (m, n, n) by composite rigid bodies: M_ji is axis j times the momentum of composite i
     for unit velocity of joint i."""

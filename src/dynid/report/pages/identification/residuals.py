@@ -20,6 +20,7 @@ from dynid.report.figure import (
     line,
     log_axis,
     numbers,
+    packed,
     significant,
     thinned_rows,
     with_breaks,
@@ -84,11 +85,11 @@ def series_figure(part: Residuals, j: int, units: JointUnits) -> Figure:
     t, residual, keep = part.t - part.t[0], part.residual[:, j], part.keep[:, j]
     rows = thinned_rows(np.column_stack([residual, np.where(keep, residual, 0.0)]), POINTS)
     time, shown, kept = with_breaks(t, rows, 3.5 / part.rate, residual, np.where(keep, residual, np.nan))
-    x = numbers(time, 7)
+    x = packed(time)
     hover = f"%{{y:.4~g}} {units.torque} at %{{x:.3f}} s"
-    traces = [line(x, numbers(kept), "residual", VERMILION, 1, hovertemplate=hover)]
+    traces = [line(x, packed(kept), "residual", VERMILION, 1, hovertemplate=hover)]
     if not keep.all():
-        traces.insert(0, line(x, numbers(shown), "not used", LIGHT, 1, hoverinfo="skip"))
+        traces.insert(0, line(x, packed(shown), "not used", LIGHT, 1, hoverinfo="skip"))
     used = residual[keep] if keep.any() else residual  # the axis fits the used rows
     margin = 0.1 * float(np.ptp(used)) or 1e-9
     layout = {"xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),

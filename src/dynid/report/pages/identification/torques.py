@@ -19,6 +19,7 @@ from dynid.report.figure import (
     axis,
     line,
     numbers,
+    packed,
     thinned_rows,
     title,
     with_breaks,
@@ -71,11 +72,11 @@ def torque_figure(part: Residuals, samples: Samples, j: int, name: str, units: J
     t = part.t - part.t[0]
     rows = thinned_rows(np.column_stack([measured, predicted]), points)
     time, shown, hat = with_breaks(t, rows, 3.5 / part.rate, measured, predicted)
-    x, unit = numbers(time, 7), units.torque
+    x, unit = packed(time), units.torque
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3f}} s"
     raw = [_raw_trace(part, samples, j, points, hover)] if _filtered(samples) else []
-    traces = [*raw, line(x, numbers(shown), "low-passed" if raw else "measured", MEASURED, 4, hovertemplate=hover),
-              line(x, numbers(hat), "predicted", BLUE, 1.4, hovertemplate=hover)]
+    traces = [*raw, line(x, packed(shown), "low-passed" if raw else "measured", MEASURED, 4, hovertemplate=hover),
+              line(x, packed(hat), "predicted", BLUE, 1.4, hovertemplate=hover)]
     layout: dict[str, Any] = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
                               "yaxis": axis(f"{units.effort}, {unit}")}
     left_out = _stretches(t, ~part.keep[:, j])
@@ -91,7 +92,7 @@ def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: st
     raw = np.ascontiguousarray(samples.measured_tau[:, j])
     rows = thinned_rows(raw[:, None], points)
     time, shown = with_breaks(samples.t - part.t[0], rows, 3.5 / samples.rate, raw)
-    return line(numbers(time, 6), numbers(shown, 4), "raw", LIGHT, 0.8, hovertemplate=hover)
+    return line(packed(time), packed(shown), "raw", LIGHT, 0.8, hovertemplate=hover)
 
 
 def _stretches(t: Array, left_out: Bools) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.order_statistics import distinct
-from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, line, numbers, thinned_rows, title
+from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, line, numbers, packed, thinned_rows, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import JointUnits
@@ -50,9 +50,9 @@ def error_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
     t, late = log.t - log.t[0], np.nan_to_num(log.lag[j]) * log.speed[:, j]
     rows = thinned_rows(np.column_stack([log.error[:, j], late]), POINTS)
     hover = f"%{{y:.4~g}} {units.position} at %{{x:.3f}} s"
-    traces = [line(numbers(t[rows], 7), numbers(log.error[rows, j]), "commanded minus measured", BLUE, 1.2,
+    traces = [line(packed(t[rows]), packed(log.error[rows, j]), "commanded minus measured", BLUE, 1.2,
                    hovertemplate=hover),
-              line(numbers(t[rows], 7), numbers(late[rows]), "lag times velocity", VERMILION, 1.0, line={"dash": "dot"},
+              line(packed(t[rows]), packed(late[rows]), "lag times velocity", VERMILION, 1.0, line={"dash": "dot"},
                    hovertemplate=hover)]
     layout = {"title": title(name), "xaxis": axis("time, s"), "yaxis": axis(f"error, {units.position}")}
     return Figure(traces, layout, f"Tracking error of {name} over time", 260)
@@ -64,7 +64,7 @@ def speed_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
     speed, error = log.speed[rows, j], log.error[rows, j]
     ends = np.array([speed.min(), speed.max()])
     traces: list[Mapping[str, Any]] = [
-        {"type": "scatter", "mode": "markers", "x": numbers(speed), "y": numbers(error), "name": "rows",
+        {"type": "scatter", "mode": "markers", "x": packed(speed), "y": packed(error), "name": "rows",
          "marker": {"color": GREY, "size": 3, "opacity": 0.6},
          "hovertemplate": f"%{{y:.4~g}} {units.position} at %{{x:.3~g}} {units.velocity}"},
         line(numbers(ends), numbers(np.nan_to_num(log.lag[j]) * ends), "lag", VERMILION, 1.5)]
@@ -81,7 +81,7 @@ def torque_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure
             ("commanded minus measured", BLUE, log.torque_error), ("external", VERMILION, log.external_torque))
         if signal is not None]
     rows = thinned_rows(np.column_stack([signal for _, _, signal in signals]), POINTS)
-    traces = [line(numbers(t[rows], 7), numbers(signal[rows]), label, color, 1.1,
+    traces = [line(packed(t[rows]), packed(signal[rows]), label, color, 1.1,
                    hovertemplate=f"%{{y:.4~g}} {units.torque} at %{{x:.3f}} s") for label, color, signal in signals]
     layout = {"title": title(name), "xaxis": axis("time, s"), "yaxis": axis(f"{units.effort}, {units.torque}",
                                                                             zerolinecolor=LIGHT)}
