@@ -9,7 +9,7 @@ from refusals import refused
 
 import dynid
 from dynid.errors import ModelError
-from dynid.estimate.recursive import forgetting_of
+from dynid.estimate.recursive.forgetting import forgetting_of
 from dynid.online import Directional, Exponential, Online, StartUp, VectorForgetting
 
 

@@ -64,20 +64,16 @@ class ColumnsLeftOut:
             found.append(Columns(r, stacked.rho, tuple(tests), np.sum(r ** 2, axis=0)))
         return ColumnsLeftOut(tuple(found), low, high, ridge)
 
-    def fits(self, used: Bools, before: Sequence[Array] | None = None) -> list[Array]:
+    def fits(self, used: Bools) -> list[Array]:
         """Return the least-squares values (k,) of the used columns from the data without each block; zero for the
-        others.
-
-        before: earlier fits, whose active bounds are the first guess.
-        """
-        return [self._fit(block, used, None if before is None else before[b]) for b, block in enumerate(self.blocks)]
-
-    def _fit(self, block: Columns, used: Bools, before: Array | None) -> Array:
-        own = np.flatnonzero(used & (block.squares > 0))
-        tall, right = self._ridged(block, own)
-        values = np.zeros(len(used))
-        values[own] = _solved(tall, right, self.low[own], self.high[own], None if before is None else before[own])
-        return values
+        others."""
+        found = []
+        for block in self.blocks:
+            own = np.flatnonzero(used & (block.squares > 0))
+            values = np.zeros(len(used))
+            values[own] = _solved(*self._ridged(block, own), self.low[own], self.high[own])
+            found.append(values)
+        return found
 
     def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
         """Return the equations of some columns, extended by their ridge penalties, or by a minimal ridge if the data
@@ -150,17 +146,17 @@ class Reduced:
         pull = np.sqrt(np.maximum(self.whole.ridge[columns], _RIDGE_TRACE) * self.block.squares[columns])
         tall = np.vstack([self.inner[:, used], np.diag(pull)])
         right = np.concatenate([self.right, np.zeros(len(pull))])
-        x = _solved(tall, right, self.whole.low[columns], self.whole.high[columns], None)
+        x = _solved(tall, right, self.whole.low[columns], self.whole.high[columns])
         rows = np.cumsum([0, *(len(target) for _, target in self.block.tests)])[:-1]
         return np.asarray(np.add.reduceat((self.errors[:, -1] - self.errors[:, used] @ x) ** 2, rows))
 
 
-def _solved(r: Array, rho: Array, low: Array, high: Array, before: Array | None) -> Array:
+def _solved(r: Array, rho: Array, low: Array, high: Array) -> Array:
     """Return the least-squares solution, with bounds if the unbounded solution violates them."""
     free = np.asarray(np.linalg.lstsq(r, rho, rcond=1e-11)[0] if r.shape[1] else np.empty(0), dtype=float)
     if np.all((free >= low) & (free <= high)):
         return free
-    return bounded_least_squares(r, rho, low, high, free if before is None else before)
+    return bounded_least_squares(r, rho, low, high, free)
 
 
 @dataclass(frozen=True)

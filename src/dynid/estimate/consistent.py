@@ -235,7 +235,7 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
         if earlier.barrier is not None:
             measured = problem.regression.stack(weights, prior=False)
             barrier = earlier.barrier.times(misfit_unit(measured) / misfit_unit(earlier.measured))
-            matrix, rho = _rows(problem, measured, prior_rows(problem, weights, measured))
+            matrix, rho = standard_rows(problem, measured, prior_rows(problem, weights, measured))
             try:
                 theta = minimise(matrix, rho, barrier, earlier.theta, earlier.theta)
             except NotPossibleError:
@@ -342,7 +342,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     of the noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques do not change.
     """
     nominal = _nominal(problem, consistency, fill_with)
-    matrix, rho = _rows(problem, stacked, prior)
+    matrix, rho = standard_rows(problem, stacked, prior)
     tolerance = _tolerance(best, noise_misfit, stacked)
     for source, matrices in (("nominal", None if nominal is None else nominal.matrices), ("central", None)):
         if source == "nominal" and matrices is None:
@@ -356,7 +356,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     return consistency.with_known(best.theta), "none", None
 
 
-def _rows(problem: Problem, stacked: Stacked, prior: tuple[Array, Array] | None) -> tuple[Array, Array]:
+def standard_rows(problem: Problem, stacked: Stacked, prior: tuple[Array, Array] | None) -> tuple[Array, Array]:
     """Return matrix (k, parameters) and values (k,) of the equations for standard parameters, including prior rows."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     return (matrix, rho) if prior is None else (np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]]))

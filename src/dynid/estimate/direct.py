@@ -13,18 +13,8 @@ from dynid.arrays import Array, Bools
 from dynid.consistency import fit
 from dynid.consistency.consistency import InertiaForm
 from dynid.errors import NotPossibleError
-from dynid.estimate.closed_loop import (
-    Loop,
-    LoopOptions,
-    SimulatedRun,
-    Start,
-    at_samples,
-    closed_loop_facts,
-    first_run,
-    make_loop,
-    regular_parameters,
-)
-from dynid.estimate.closed_loop.loop import LawOf, Log
+from dynid.estimate.closed_loop.loop import LawOf, Log, Loop, SimulatedRun, at_samples, closed_loop_facts, make_loop
+from dynid.estimate.closed_loop.start import LoopOptions, Start, first_run, regular_parameters
 from dynid.estimate.consistent import consistency_of
 from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate

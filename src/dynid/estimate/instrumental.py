@@ -13,38 +13,14 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency, fit
 from dynid.consistency.consistency import InertiaForm
 from dynid.errors import DynidError, ModelError, NotPossibleError, RecordingError
-from dynid.estimate.closed_loop import (
-    AnyStart,
-    Loop,
-    LoopOptions,
-    SimulatedRun,
-    at_samples,
-    closed_loop_facts,
-    first_run,
-    make_loop,
-    tracking,
-)
+from dynid.estimate.closed_loop.loop import Loop, SimulatedRun, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.closed_loop.start import AnyStart, LoopOptions, first_run
 from dynid.estimate.consistent import consistency_of, filled
 from dynid.estimate.estimate import Diagnostics, Estimate
-from dynid.estimate.instruments import (
-    WINDOW,
-    Instrumented,
-    LowRate,
-    Measured,
-    Projected,
-    at_low_rate,
-    filtered_references,
-    instrument_shift,
-    low_rate,
-    low_rate_scale,
-    plain_references,
-    project,
-    soften,
-    spectral_covariance,
-    spectral_freedom,
-    taper,
-    with_joint_deflection,
-)
+from dynid.estimate.instruments import projection
+from dynid.estimate.instruments.equations import WINDOW, Instrumented, Measured, soften, taper
+from dynid.estimate.instruments.projection import LowRate, Projected
+from dynid.estimate.instruments.transfer import filtered_references, plain_references, with_joint_deflection
 from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate, step_motion
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
@@ -173,7 +149,7 @@ class Instrumental:
         dropped = options.dropped(loop.settling)
         return Instrumental(name, problem, source, loop, options, solver,
                             Measured(problem.model, problem.base, problem.data),
-                            Measured(problem.model, problem.base, at_low_rate(problem.data)),
+                            Measured(problem.model, problem.base, projection.at_low_rate(problem.data)),
                             tuple(taper(log.samples, dropped) for log in loop.logs))
 
     @property
@@ -195,18 +171,19 @@ class Instrumental:
         moving = self._moving(state) if past.may_select_rows else state.moving
         tapers = tuple(ends * rows for ends, rows in zip(self.tapers, moving, strict=True))
         regression = fold(Instrumented(self.measured, state.motions, tapers), blocks=1, threads=self.problem.threads)
-        left = partial(low_rate, Instrumented(self.low, state.motions, tapers), scale=low_rate_scale(self.problem.data))
+        left = partial(projection.low_rate, Instrumented(self.low, state.motions, tapers),
+                       scale=projection.low_rate_scale(self.problem.data))
         weights, rows = state.weights, sum(self.problem.regression.rows)
         if weights is None:  # the first weights need a first estimate
-            plain = project(regression, np.ones(regression.dof), rows)
+            plain = projection.project(regression, np.ones(regression.dof), rows)
             weights = left(self.solver(plain).beta).weights()
-        projected = project(regression, weights, rows)
+        projected = projection.project(regression, weights, rows)
         found, change, move = self.solver(projected), np.inf, np.zeros(len(self.problem.base))
         if past.last is not None:
             change, move = projected.change(found.beta, past.last.beta), found.beta - past.last.beta
             found = past.damped(found, change)
         low = left(found.beta)
-        covariance = spectral_covariance(projected, low, weights) if change <= self.tolerance else None
+        covariance = projection.spectral_covariance(projected, low, weights) if change <= self.tolerance else None
         seen = Iteration(found.beta, self.problem.regression.relative_errors(found.beta),
                          simulated_relative_error=low.relative_error,
                          motion=step_motion(self.loop.logs, state.motions, self.options.dropped(self.loop.settling),
@@ -226,8 +203,8 @@ class Instrumental:
         if unseen is None:
             return np.zeros((len(beta), len(beta)))
         tapers = tuple(ends * rows for ends, rows in zip(self.tapers, detail.moving, strict=True))
-        shift = instrument_shift(Instrumented(self.measured, end.state.motions, tapers), detail.projected, unseen,
-                                 beta, detail.weights)
+        shift = projection.instrument_shift(Instrumented(self.measured, end.state.motions, tapers), detail.projected,
+                                            unseen, beta, detail.weights)
         return np.outer(shift, shift)
 
     def _motions(self, run: SimulatedRun) -> tuple[Samples, ...]:
@@ -363,7 +340,7 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
         residual_std_per_joint=detail.low.residual_std.tolist(), **facts)
-    freedom = spectral_freedom(detail.projected, detail.low, detail.weights)
+    freedom = projection.spectral_freedom(detail.projected, detail.low, detail.weights)
     known = OnDemand.known(Uncertainty(end.covariance, "instruments", freedom)).then(
         lambda stated: replace(stated, covariance=end.covariance + procedure.shift(end)))
     return Estimate(name, problem.model, problem.base, values.beta, identified, known, values.theta, diagnostics=fitted,

@@ -9,7 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.closed_loop import Log, Loop, LoopOptions, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.closed_loop.loop import Log, Loop, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.closed_loop.start import LoopOptions
 from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instrumental import instrumental_variables

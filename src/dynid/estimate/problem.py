@@ -253,7 +253,7 @@ _METHODS: dict[str, Method] = {}
 # Modules whose methods are registered on demand, because they would double the import time.
 MORE_METHODS = ("ridge_regression", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
                 "consistent_separable", "direct", "extraction_method", "instrumental", "kalman", "likelihood",
-                "output_error_methods", "recursive", "robust", "separable", "total")
+                "output_error_methods", "recursive.methods", "robust", "separable", "total")
 
 
 def _load_methods() -> None:

@@ -9,7 +9,7 @@ from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.discontinuous_columns import dry_columns
-from dynid.estimate.recursive import Recursion
+from dynid.estimate.recursive.recursion import Recursion
 from dynid.lapack import solve_triangular
 from dynid.model import Payload, required_robot_model
 from dynid.online.causal import TimedRows

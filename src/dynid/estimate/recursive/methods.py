@@ -11,7 +11,7 @@ from dynid.errors import ModelError
 from dynid.estimate.closed_loop.loop import Log
 from dynid.estimate.covariance import LinearFit
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.instruments import filtered_references, plain_references
+from dynid.estimate.instruments.transfer import filtered_references, plain_references
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.recursive.result import standard_limits
