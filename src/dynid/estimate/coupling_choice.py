@@ -15,9 +15,10 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.choice import student_quantile
-from dynid.model import CoupledWrist, Model, Sign, chosen, joint_parameter, joint_unit
+from dynid.model import CoupledWrist, Model, Sign, chosen, joint_parameter
 from dynid.model.parameters import Parameter
 from dynid.model.term import Entries
+from dynid.model.terms import RATE, TORQUE
 from dynid.robot import Robot
 
 # Of all tests for couplings together: the quantile is that of Student's t at 1 - 0.05 / candidates (Bonferroni).
@@ -88,8 +89,8 @@ class NeighbourCouplings:
         return tuple(Coupling(a, b, ratio) for a, b in self.pairs(robot) for ratio in (1.0, -1.0))
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        units = (("kg m^2", "kg"), ("N m s/rad", "N s/m"), ("N m", "N"), ("N m", "N"))
-        return tuple(joint_parameter(robot, symbol, b, joint_unit(robot, b, *unit))
+        units = (("kg m^2", "kg"), RATE, TORQUE, TORQUE)
+        return tuple(joint_parameter(robot, symbol, b, unit)
                      for _, b in self.pairs(robot) for symbol, unit in zip(SYMBOLS, units, strict=True))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:

@@ -37,7 +37,7 @@ from dynid.model.sign import Sign
 from dynid.model.springs import Cable, Counterbalance, GasSpring, PolynomialSpring, RippleTorque
 from dynid.model.temperature import Drift, TemperatureFriction
 from dynid.model.term import Term
-from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
+from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter
 
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "BreakawayFriction", "Cable", "CompleteModel", "Coulomb",
@@ -46,5 +46,5 @@ __all__ = [
     "LoadFriction", "LuGreFriction", "MobileBase", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
     "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
     "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "bound", "chosen", "complete",
-    "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term",
-    "required_robot_model", "robot_model", "split_regressor", "term_from_table"]
+    "curve", "joint_parameter", "least_inertia", "make_terms", "register_term", "required_robot_model", "robot_model",
+    "split_regressor", "term_from_table"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from dynid.model.parameters import DRY, Parameter
 from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
-from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
+from dynid.model.terms import NOT_NEGATIVE, TORQUE, chosen, joint_parameter, sign_entries
 from dynid.robot import Robot
 
 
@@ -59,8 +59,8 @@ class Dahl(ShapedFriction):
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         self.shapes(robot)
-        return tuple(replace(joint_parameter(robot, "Fd", j, joint_unit(robot, j, "N m", "N"), kind=DRY.unwritten(),
-                                             positive=True), bounds=(0.0, np.inf)) for j in chosen(robot, self.joints))
+        return tuple(joint_parameter(robot, "Fd", j, TORQUE, kind=DRY.unwritten(), positive=True, bounds=NOT_NEGATIVE)
+                     for j in chosen(robot, self.joints))
 
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))

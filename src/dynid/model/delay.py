@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -35,7 +35,7 @@ class Delay:
     estimate: Array | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, "D", j, "s", kind=DELAY), bounds=(-LONGEST, LONGEST))
+        return tuple(joint_parameter(robot, "D", j, "s", kind=DELAY, bounds=(-LONGEST, LONGEST))
                      for j in chosen(robot, self.joints))
 
     def channels(self, robot: Robot) -> int:

@@ -25,7 +25,7 @@ from dynid.model.parameters import Kind, Parameter, Parameters
 from dynid.model.registry import FRICTION
 from dynid.model.term import Entries
 from dynid.model.term_capabilities import capabilities, term_name
-from dynid.model.terms import RotorInertia, chosen, joint_parameter, joint_unit
+from dynid.model.terms import NOT_NEGATIVE, RATE, TORQUE, RotorInertia, chosen, joint_parameter
 
 STIFFNESS = Kind("joint stiffness")
 DAMPING = Kind("joint damping")
@@ -123,14 +123,12 @@ class FlexibleModel:
         robot = self.links.robot
         found = []
         for j in self.bending:
-            rate = joint_unit(robot, j, "N m s/rad", "N s/m")
-            stiffness = joint_parameter(robot, "K", j, joint_unit(robot, j, "N m/rad", "N/m"), kind=STIFFNESS,
-                                        positive=True)
-            damping = joint_parameter(robot, "D", j, rate, kind=DAMPING, positive=True)
-            found += [replace(stiffness, bounds=(0.0, np.inf)), replace(damping, bounds=(0.0, np.inf)),
-                      joint_parameter(robot, "Ko", j, joint_unit(robot, j, "N m", "N"), kind=SPRING_OFFSET)]
+            found += [joint_parameter(robot, "K", j, ("N m/rad", "N/m"), kind=STIFFNESS, positive=True,
+                                      bounds=NOT_NEGATIVE),
+                      joint_parameter(robot, "D", j, RATE, kind=DAMPING, positive=True, bounds=NOT_NEGATIVE),
+                      joint_parameter(robot, "Ko", j, TORQUE, kind=SPRING_OFFSET)]
             if self.skew:
-                found.append(joint_parameter(robot, "Ks", j, rate, kind=SKEW))
+                found.append(joint_parameter(robot, "Ks", j, RATE, kind=SKEW))
         return tuple(found)
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from dynid.model.parameters import DRY, FRICTION, Parameter
 from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
-from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
+from dynid.model.terms import NOT_NEGATIVE, TORQUE, chosen, joint_parameter, sign_entries
 from dynid.robot import Robot
 
 
@@ -73,10 +73,9 @@ class LuGreFriction(ShapedFriction):
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         self.shapes(robot)
-        parts = (("Fz", "N m", "N", DRY.unwritten()), ("Fz1_", "N m s", "N s", FRICTION))
-        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
-                                             positive=True), bounds=(0.0, np.inf))
-                     for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
+        parts = (("Fz", TORQUE, DRY.unwritten()), ("Fz1_", ("N m s", "N s"), FRICTION))
+        return tuple(joint_parameter(robot, symbol, j, units, kind=kind, positive=True, bounds=NOT_NEGATIVE)
+                     for j in chosen(robot, self.joints) for symbol, units, kind in parts)
 
     def shapes(self, robot: Robot) -> Array:
         """Return reach, ratio and vs (3, joints); a ratio below one is set to one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dynid.errors import ModelError
 from dynid.model.elements import Curve, axis, curve
 from dynid.model.parameters import SPRING, Kind, Parameter
 from dynid.model.term import Entries
-from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.model.terms import NOT_NEGATIVE, TORQUE, chosen, joint_parameter
 from dynid.robot import Robot
 
 FORCE = Kind("force of a strut", "stiffness")
@@ -44,7 +44,7 @@ class PolynomialSpring:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         j = robot.joint_index(self.joint)
-        return tuple(joint_parameter(robot, f"K{k}_", j, joint_unit(robot, j, f"N m/rad^{k}", f"N/m^{k}"), kind=SPRING)
+        return tuple(joint_parameter(robot, f"K{k}_", j, (f"N m/rad^{k}", f"N/m^{k}"), kind=SPRING)
                      for k in range(1, self.degree + 1))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -116,7 +116,7 @@ class GasSpring:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         j, _ = robot.joint_index(self.joint), self._strut(robot)
-        return tuple(replace(joint_parameter(robot, symbol, j, unit, kind=FORCE, positive=True), bounds=(0.0, np.inf))
+        return tuple(joint_parameter(robot, symbol, j, unit, kind=FORCE, positive=True, bounds=NOT_NEGATIVE)
                      for symbol, unit in (("Fg", "N"), ("Kg", "N/m")))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -147,8 +147,8 @@ class Counterbalance:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         checked_strut(robot, self.joint, self.base, self.link, self.zero)
-        one = joint_parameter(robot, "Kc", robot.joint_index(self.joint), "N/m", kind=FORCE, positive=True)
-        return (replace(one, bounds=(0.0, np.inf)),)
+        return (joint_parameter(robot, "Kc", robot.joint_index(self.joint), "N/m", kind=FORCE, positive=True,
+                                bounds=NOT_NEGATIVE),)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         j, strut = robot.joint_index(self.joint), Strut(self.base, self.link, self.zero)
@@ -197,8 +197,8 @@ class RippleTorque:
         return np.array(self.orders, dtype=float) * (2.0 * np.pi if robot.joints[joint].prismatic else 1.0)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, f"{self.symbol}{part}{order:g}_", j,
-                                             joint_unit(robot, j, "N m", "N"), kind=Kind(self.words)), ridge=self.ridge)
+        return tuple(joint_parameter(robot, f"{self.symbol}{part}{order:g}_", j, TORQUE, kind=Kind(self.words),
+                                     ridge=self.ridge)
                      for j in chosen(robot, self.joints) for order in self.orders for part in "cs")
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
