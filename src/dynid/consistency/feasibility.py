@@ -16,6 +16,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.regression import BaseParameters
 
 _MAX_ATTEMPTS = 8
+LARGEST_ROBOT = 100.0  # times 1 kg and 0.1 m, for the rounding error of a proof
 TOLERANCE = 1e-6  # distance, in the parameters' units, below which a vector counts as consistent
 
 
@@ -41,8 +42,8 @@ class Certificate:
         size = float(np.linalg.norm(self.normal))
         return -(float(self.normal @ self.values) + reach) / size if size > 0 else -np.inf
 
-    def error(self, size: float = 100.0) -> float:
-        """Return the largest gap that rounding errors could cause, for robots up to `size` (times 1 kg, 0.1 m)."""
+    def error(self) -> float:
+        """Return the largest gap that rounding errors could cause, for robots up to `LARGEST_ROBOT`."""
         blocks = self.consistency.blocks
         balance = self.matrix.T @ self.normal
         for block, z in zip(blocks, self.duals, strict=True):
@@ -53,11 +54,11 @@ class Certificate:
         for block, z in zip(blocks, self.duals, strict=True):
             if block.cone != "zero":
                 slip += max(0.0, -slack(block.cone, z / block.balance)) * len(z)
-        return slip * size / float(np.linalg.norm(self.normal))
+        return slip * LARGEST_ROBOT / float(np.linalg.norm(self.normal))
 
-    def verify(self, size: float = 100.0) -> bool:
-        """Return whether the gap exceeds rounding errors, for robots up to `size` times 1 kg and 0.1 m."""
-        return bool(np.isfinite(self.gap) and self.gap > self.error(size))
+    def verify(self) -> bool:
+        """Return whether the gap exceeds rounding errors, for robots up to `LARGEST_ROBOT`."""
+        return bool(np.isfinite(self.gap) and self.gap > self.error())
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -114,8 +115,7 @@ def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | 
                        () if possible or base is not None else consistency.violations(given))
 
 
-def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
-         tolerance: float = TOLERANCE) -> Feasibility:
+def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None) -> Feasibility:
     """Test whether base parameters (Sousa, eq. 3.35), or without `base` full parameters, are physically consistent.
 
     For full parameters and a base, the test is whether a consistent robot with the same torques exists (eq. 3.55);
@@ -124,10 +124,10 @@ def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | Non
     vector = np.asarray(values, dtype=float)
     if base is not None and vector.shape == (len(consistency.parameters),) != (len(base),):
         theta = consistency.parameters.vector(vector)
-        found = nearest(consistency, base.reduce(theta), base, tolerance=tolerance)
-        wrong = consistency.violations(theta, tolerance)
+        found = nearest(consistency, base.reduce(theta), base)
+        wrong = consistency.violations(theta, TOLERANCE)
         return replace(found, violations=wrong, virtual=found.possible and bool(wrong))
-    return nearest(consistency, values, base, tolerance=tolerance)
+    return nearest(consistency, values, base)
 
 
 def _space(consistency: Consistency, values: ArrayLike, base: BaseParameters | None) -> tuple[Array, Array]:

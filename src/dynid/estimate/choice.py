@@ -1,5 +1,4 @@
-"""Method `auto`: the best method in cross-validation, or a physically consistent one that is not significantly
-worse."""
+"""Method `auto`: the best method in cross-validation, or a consistent one that is not significantly worse."""
 
 from __future__ import annotations
 

@@ -50,8 +50,7 @@ class ColumnsLeftOut:
     @staticmethod
     def of(regression: Regression, weights: Array, mixing: Array, low: Array, high: Array,
            ridge: Array) -> ColumnsLeftOut:
-        """Return the columns of a regression with joint weights (dof,); mixing (base, k): the columns as
-        combinations."""
+        """Return the columns of a regression with joint weights (dof,); mixing (base, k): the combinations."""
         found = []
         for k, others in enumerate(regression.without_each()):
             if not regression.blocks[k].rows:
@@ -65,8 +64,7 @@ class ColumnsLeftOut:
         return ColumnsLeftOut(tuple(found), low, high, ridge)
 
     def fits(self, used: Bools) -> list[Array]:
-        """Return the least-squares values (k,) of the used columns from the data without each block; zero for the
-        others."""
+        """Return the least-squares values (k,) of the used columns without each block; zero for the others."""
         found = []
         for block in self.blocks:
             own = np.flatnonzero(used & (block.squares > 0))
@@ -132,8 +130,7 @@ class Reduced:
 
     @cached_property
     def errors(self) -> Array:
-        """Return E (rows, own + 1): for values x of the own columns, E (-x, 1) are the errors on the block, joint by
-        joint."""
+        """Return E (rows, own + 1): for values x of the own columns, E (-x, 1) are the errors on the block."""
         matrix, target = (np.concatenate(parts) for parts in zip(*self.block.tests, strict=True))
         gone = solve_triangular(self.upper, self.across)
         found = np.column_stack([matrix[:, self.own], target - matrix @ self.fixed])
@@ -172,8 +169,7 @@ class Worth:
 
 
 def worth_of_gains(term: str, gains: Array, size: float, power: float) -> Worth:
-    """Return the error reduction by a term from its gains (blocks,) in squared error and the squared errors without
-    it."""
+    """Return the error reduction by a term from its gains (blocks,) and the squared errors without it."""
     size = max(size, EXACT_SHARE * max(power, 1e-300))
     error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
     return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)
@@ -203,7 +199,6 @@ def _together(blocks: Sequence[Block]) -> Block:
 
 
 def worth_of(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
-    """Return the error reduction by a term on joint j from the squared errors (blocks, joints) without and with the
-    term."""
+    """Return the error reduction by a term on joint j from squared errors (blocks, joints) without and with it."""
     power = sum(float(block.tests[j][1] @ block.tests[j][1]) for block in left_out.blocks)
     return worth_of_gains(term, (without - with_).sum(axis=1), float(without[:, j].sum()), power)

@@ -43,8 +43,7 @@ class Coupling:
         return f"Iam{self.b + 1}", f"Fvm{self.b + 1}", f"{'Fcm' if self.ratio > 0 else 'Fcn'}{self.b + 1}"
 
     def table(self, joints: Sequence[str], sign: Sign) -> dict[str, Any]:
-        """Return the coupling as a term table of a run file. joints: names of all joints. sign: smoothed sign, one
-        width per joint."""
+        """Return the coupling as a table of a run file. joints: all names. sign: smoothed, one width per joint."""
         return {"kind": CoupledWrist.kind, "joints": [joints[self.a], joints[self.b]], "ratio": self.ratio,
                 "sign": {"kind": sign.kind, "width": _narrower(sign, self.a, self.b).one_width}}
 

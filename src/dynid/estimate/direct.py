@@ -1,5 +1,4 @@
-"""Methods didim and pc-didim (direct and inverse dynamic identification models), and derivatives of simulated
-torques."""
+"""Methods didim and pc-didim (direct and inverse dynamic models), and derivatives of simulated torques."""
 
 from __future__ import annotations
 
@@ -109,8 +108,7 @@ class SimulatedEquations:
 
 @dataclass(frozen=True, eq=False)
 class DirectSolution:
-    """Solution of one iteration: its equations, the torque derivatives, and the least-squares solution of the
-    equations."""
+    """Solution of one iteration: its equations, the torque derivatives, and the least-squares solution."""
 
     equations: SimulatedEquations
     slopes: Array | None
@@ -250,8 +248,7 @@ def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) 
 
 
 def _covariance(solution: Solution, found: ScoreNoise, slopes: Array) -> Array:
-    """Return the covariance M^-1 C M^-T (base, base) with C of least squares on the simulated motion and M of
-    `torque_slopes`."""
+    """Return the covariance M^-1 C M^-T (base, base) with C of least squares and M of `torque_slopes`."""
     kept = np.flatnonzero(solution.excited)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])
@@ -344,8 +341,7 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
 
 
 def _many(loop: Loop, log: Log, law_of: LawOf, thetas: Array, threads: int | None) -> list[Simulation]:
-    """Simulate the closed loop of a log for each parameter vector in thetas (many, parameters), with its own control
-    law and reference."""
+    """Simulate the closed loop of a log for each row of thetas (many, parameters), with its own law and reference."""
     laws = [law_of(theta) for theta in thetas]
     if not log.from_positions:
         return simulate_many(loop.model, thetas, laws, log.reference, step=loop.step, threads=threads)

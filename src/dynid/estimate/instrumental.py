@@ -154,8 +154,7 @@ class Instrumental:
 
     @property
     def tolerance(self) -> float:
-        """Tolerance of the iterations; it is infinite for instruments from references, which do not depend on the
-        estimate."""
+        """Tolerance of the iterations; infinite for instruments that do not depend on the estimate."""
         return self.options.tolerance if self.source == "simulation" else np.inf
 
     def start(self) -> InstrumentalState:

@@ -176,8 +176,7 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
 
 def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping: float) -> tuple[Array, float, float]:
     """Return a step (base,) that does not increase the error, zero if none is found; the relative change of the error;
-    and the damping for the next step. damping: initial Levenberg damping, which grows until the error does not
-    increase."""
+    and the damping for the next step. damping: initial Levenberg damping, which may grow."""
     weights, scale = here.weights, criterion.scale
     moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
     miss = (here.residual * weights).ravel()
@@ -210,8 +209,7 @@ def _first(problem: Problem, options: LoopOptions) -> Array:
 
 
 def _scales(problem: Problem, beta: Array) -> Array:
-    """Return the scale of each base parameter (base,): its value, or a hundredth of the value that alone explains the
-    torques."""
+    """Return the scale of each base parameter (base,): at least 0.01 of the value that alone explains the torques."""
     return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -23,21 +23,19 @@ from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
 from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import FlexibleModel, LinearModel
-from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
-from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
+from dynid.regression import BaseParameters, Equations, Regression, base_parameters, equations_of, fold
 from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
 from dynid.regression.filtered import kept
-from dynid.regression.known import Prior, check_known
+from dynid.regression.known import KnownValues, with_known
 from dynid.signals import at_times
 
 if TYPE_CHECKING:
     from dynid.simulation import Controller
 
 BOUND_TOLERANCE = 1e-9  # by which solutions of solvers may exceed a bound
-KnownValues = Mapping[str, Known | float | tuple[float, float]]
 Data = Samples | Recording | Sequence[Samples] | Sequence[Recording] | Dataset
 
 
@@ -145,14 +143,10 @@ class Problem:
         if base is None:
             base = identifiable_parameters(model, dataset.recordings) or base_parameters(
                 model, unmeasured=unmeasured_joints(logs))
-        held = fixed_inertia_values(model)
-        facts = check_known(base, {**{name: value for name, value in held.items() if name not in base.known},
-                                   **(known or {})})
-        base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
+        base, prior = with_known(model, base, known)
         model = fitted_model(model, logs, base, threads)
         equations = CachedEquations.of(equations_of(model, logs, base)) if dataset.is_in_memory else None
         regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
-        prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
         places, few, behind = dataset.excerpt()
@@ -172,8 +166,7 @@ class Problem:
         return tuple(parts)
 
     def lone_values(self) -> Array:
-        """Return the value (base,) with which each base parameter alone would explain the measured torques; zero if
-        it has no effect."""
+        """Return the value (base,) with which each base parameter alone explains the torques; zero without effect."""
         stacked = self.regression.stack(prior=False)
         norms = np.linalg.norm(stacked.r, axis=0)
         return np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
@@ -251,9 +244,9 @@ class Method:
 
 _METHODS: dict[str, Method] = {}
 # Modules whose methods are registered on demand, because they would double the import time.
-MORE_METHODS = ("ridge_regression", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
-                "consistent_separable", "direct", "extraction_method", "instrumental", "kalman", "likelihood",
-                "output_error_methods", "recursive.methods", "robust", "separable", "total")
+MORE_METHODS = ("ridge_regression", "consistent", "consistent_ridge", "consistent_literature", "consistent_repeated",
+                "direct", "instrumental", "kalman", "likelihood", "output_error_methods", "recursive.methods",
+                "robust", "separable", "total")
 
 
 def _load_methods() -> None:

@@ -42,8 +42,7 @@ class Delay:
         return len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Return the regressor columns (samples, joints), N m/s: change of the predicted torques per second of
-        delay."""
+        """Return the regressor columns (samples, joints), N m/s: change of torques per second of delay."""
         own = chosen(model.robot, self.joints)
         if self.estimate is None or len(motion.t) < 3:
             return np.zeros((len(motion.t), len(own)))

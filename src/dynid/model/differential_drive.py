@@ -63,8 +63,7 @@ class DifferentialDrive:
         return self.regressor(q, dq, ddq) @ self.parameters.vector(theta)
 
     def inertia_matrix(self, theta: ArrayLike, q: ArrayLike) -> Array:
-        """Return wheel torques for unit accelerations (samples, 2, 2); the matrix is symmetric only for wheel
-        angles."""
+        """Return wheel torques for unit accelerations (samples, 2, 2); symmetric only for wheel angles."""
         theta = self.parameters.vector(theta)
         return np.broadcast_to(self._inertia(theta), (*np.shape(q)[:-1], 2, 2))
 
@@ -212,8 +211,7 @@ def two_columns(name: str, *signals: ArrayLike) -> list[Array]:
 
 @dataclass(frozen=True)
 class Scara:
-    """SCARA robot: two vertical axes without gravity, with eight base parameters (Janot, Vandanjon, Gautier, eq.
-    52-53)."""
+    """SCARA robot: two vertical axes, with eight base parameters (Janot, Vandanjon, Gautier, eq. 52-53)."""
 
     sign: Sign = field(default_factory=Sign)
     dof = 2

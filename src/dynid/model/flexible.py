@@ -118,8 +118,7 @@ class FlexibleModel:
 
     @cached_property
     def _spring_parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for delayed motor
-        positions."""
+        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for a delay."""
         robot = self.links.robot
         found = []
         for j in self.bending:
@@ -199,16 +198,14 @@ class FlexibleModel:
 
     @cached_property
     def rigid(self) -> Model:
-        """Model with rigid joints, in which rotors and motor friction are added to the links, for excitation and
-        model-based control."""
+        """Model with rigid joints, in which rotors and motor friction are added to the links."""
         present = set(self.links.parameters.names)
         more = (term for term in self.motors.terms
                 if not present & {item.name for item in term.parameters(self.links.robot)})
         return Model(self.links.robot, (*self.links.terms, *more))
 
     def rigid_values(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Return the parameter values (parameters,) of the rigid-joint model; common parameters of link and motor are
-        added."""
+        """Return the parameter values (parameters,) of the rigid-joint model; those of link and motor are added."""
         values = dict(zip(self.parameters.names, self.parameters.vector(theta), strict=True))
         for motor, item in zip(self.motor_parameters, self.motors.parameters, strict=True):
             values[item.name] = values.get(item.name, 0.0) + values[motor.name]

@@ -95,8 +95,7 @@ def _massive(robot: Robot) -> list[int]:
 
 
 def with_followers(robot: Robot, terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """Return the terms, with `DependentBodies` added if the robot has dependent bodies and the terms include rigid
-    bodies."""
+    """Return the terms, with `DependentBodies` added if the robot has such and the terms include rigid bodies."""
     there = any(isinstance(term, DependentBodies) for term in terms)
     if robot.followers is None or there or not any(isinstance(term, RigidBodies) for term in terms):
         return terms

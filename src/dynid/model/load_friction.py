@@ -56,8 +56,7 @@ class LoadFriction:
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def link_numbers(self, robot: Robot) -> Array:
-        """Return the inertial parameters (bodies, 10) from which the torques of the bodies are computed; dependent
-        bodies last."""
+        """Return the inertial parameters (bodies, 10) of all bodies, dependent ones last, for their torques."""
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(-1, 10)
         followers = robot.followers

@@ -171,8 +171,7 @@ class Model:
         return out
 
     def with_smooth_signs(self, width: float) -> Model:
-        """Return a copy in which every discontinuous sign of a velocity is replaced by a smooth one of `width`
-        rad/s."""
+        """Return a copy in which every discontinuous sign of a velocity is smooth over `width` rad/s."""
         return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
 
     @property
@@ -226,8 +225,7 @@ class Model:
 
     @cached_property
     def _instants(self) -> tuple[tuple[SingleSample, Ints], ...] | None:
-        """Every term with the positions of its entries in a single-sample regressor; None if a term does not support
-        it."""
+        """Every term with the positions of its entries in a single-sample regressor; None if a term has none."""
         found = []
         for (_, columns), own in zip(self.parts, self._offers, strict=True):
             if own.single_sample is None:
@@ -297,8 +295,7 @@ class Model:
 
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          tau: ArrayLike) -> Array:
-        """Return accelerations (samples, dof) under torques tau (samples, dof); for a free base, proper
-        accelerations."""
+        """Return accelerations (samples, dof) under torques tau (samples, dof); proper ones for a free base."""
         theta = self.parameters.vector(theta)
         (q, dq), tau = in_root_axes(self.robot, q, dq), np.ascontiguousarray(tau, dtype=float)
         if q.ndim == 1:
@@ -350,8 +347,7 @@ class Model:
 
     @property
     def learned(self) -> dict[str, list[float]]:
-        """Return the fields of terms that were set from data as flat lists, by number of the term and name of the
-        field."""
+        """Return the fields of terms that were set from data as flat lists, by term number and field name."""
         return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
                 for k, term in enumerate(self.terms) for name in learned_fields(term)
                 if getattr(term, name) is not None}

@@ -78,8 +78,7 @@ class Strut:
 
 
 def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero: float) -> Strut:
-    """Return the geometry of a strut on a revolute joint; raise an error for points on the axis or that can
-    coincide."""
+    """Return the geometry of a strut on a revolute joint; raise an error for points on the axis or equal distances."""
     turning = not robot.joints[robot.joint_index(joint)].prismatic
     if not turning or not (base > 0 and link > 0 and abs(base - link) > 1e-9) or not math.isfinite(zero + base + link):
         raise ModelError(f"a strut on joint '{joint}' needs a revolute joint and two different distances from its "
@@ -89,8 +88,7 @@ def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero
 
 @curve
 def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return the torque (F + K (L - L0)) dL/dq of a gas or spring strut of length L; values: base, link, zero, F, K,
-    L0."""
+    """Return the torque (F + K (L - L0)) dL/dq of a strut of length L; values: base, link, zero, F, K, L0."""
     a, b, angle = values[0], values[1], q - values[2]
     length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(angle))
     return (values[3] + values[4] * (length - values[5])) * a * b * math.sin(angle) / length
@@ -161,8 +159,7 @@ class Counterbalance:
 
 @curve
 def waves(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return the torque sum_k a_k cos(w_k q) + b_k sin(w_k q); `values`: number of waves, then w_k, a_k, b_k of
-    each."""
+    """Return the torque sum_k a_k cos(w_k q) + b_k sin(w_k q); `values`: number of waves, then w_k, a_k, b_k."""
     total = 0.0
     for k in range(int(values[0])):
         angle = values[1 + 3 * k] * q

@@ -72,8 +72,7 @@ class Term(Protocol):
 
 
 class MotionSegment(NamedTuple):
-    """Motion without a gap: t (samples,), s, q, dq, ddq (samples, dof), and logged temperatures of the joints
-    (samples, dof) or None."""
+    """Motion without a gap: t (samples,), s, q, dq, ddq (samples, dof), and temperatures (samples, dof) or None."""
 
     t: Array
     q: Array

@@ -154,8 +154,7 @@ def body_parameters(number: str, owner: int, body: str, values: Array | None) ->
 
 @dataclass(frozen=True)
 class RotorInertia:
-    """Rotor inertia Ia of rotor and gears at the joint side, of all or some joints (Janot, Vandanjon,
-    Gautier, eq. 49)."""
+    """Inertia Ia of rotor and gears at the joint side, of all or some joints (Janot, Vandanjon, Gautier, eq. 49)."""
 
     kind = "rotor"
     joints: tuple[str | int, ...] | None = None
@@ -299,8 +298,7 @@ class Spring:
 
 
 def coupling_matrix(robot: Robot, coupling: Any) -> Array:
-    """Return a checked motor-joint coupling matrix T (joints, motors): tau = T tau_m, dq_m = T' dq (Sousa, eq.
-    4.1-4.2)."""
+    """Return a checked motor-joint coupling matrix T (joints, motors): tau = T tau_m (Sousa, eq. 4.1-4.2)."""
     matrix = np.asarray(coupling, dtype=float)
     if matrix.shape != (robot.dof, robot.dof) or not np.isfinite(matrix).all():
         raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite "

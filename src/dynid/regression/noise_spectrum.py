@@ -101,8 +101,7 @@ class LowFrequencyNoise:
                 for coefficients, band in zip(_fitted(bands), bands, strict=True)]
 
     def spectrum(self, size: int) -> Array:
-        """Return the spectrum at the frequencies of a real series of `size` rows (size // 2 + 1,), zero above the
-        band."""
+        """Return the spectrum at the frequencies of `size` real rows (size // 2 + 1,), zero above the band."""
         angle = 2.0 * np.pi * np.arange(size // 2 + 1) / size
         return np.where(angle < self.top, self.coefficients @ _shapes(self.memories, angle), 0.0)
 

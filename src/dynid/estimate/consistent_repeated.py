@@ -1,21 +1,23 @@
-"""Methods pc-irls and pc-ml: robust least squares and maximum likelihood for physically consistent parameters."""
+"""Methods pc-irls, pc-ml and pc-sls: physically consistent fits whose equations depend on the previous fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from dynid.arrays import Array
-from dynid.consistency import Consistency
+from dynid.consistency import Consistency, fit
 from dynid.consistency.consistency import MARGIN, InertiaForm
-from dynid.estimate.consistent import Fill, consistency_of, constrained_fit, inside_the_set
+from dynid.estimate.consistent import Fill, consistency_of, constrained_fit, inside_the_set, prior_rows
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.likelihood import likelihood_fit, whitened
 from dynid.estimate.linear import fit_repeatedly, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.robust import chosen_loss, reweighted, robust_fit, robust_start
-from dynid.regression import Regression
+from dynid.estimate.separable import separable_fit
+from dynid.regression import Regression, Stacked
 from dynid.threads import one_blas_thread
 
 
@@ -67,3 +69,35 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
 def _inside(problem: Problem, consistency: Consistency, regression: Regression, weights: Array) -> Array:
     """Return base values (base,) of the constrained fit of equations with joint weights (dof,)."""
     return constrained_fit(problem, regression, weights, consistency)[0].beta
+
+
+@method("pc-sls", "separable least squares among physically consistent robots, including shape parameters of friction",
+        needs={"data", "shape", "torques"}, gives={"shape", "theta"})
+def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: int = 30, tolerance: float = 1e-3,
+                         form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
+                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
+                         intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+    """Return weighted least squares over the consistent set, with estimation of the free shape parameters of the model.
+
+    The criterion is the smallest misfit of a consistent robot as a function of the shape (Ardiani, perspectives, and
+    eq. 2.23 with the constraints of eq. 1.47). Each Gauss-Newton step is a cone programme in the parameters, from which
+    the steps of the shape are eliminated. The constraint that friction dissipates energy is evaluated at the current
+    shape.
+
+    Options are those of `sls` and `pc-wls`. The standard errors of the shape neglect that constraints exclude some of
+    its values.
+    """
+    limits: dict[str, Any] = {"form": form, "margin": margin, "shapes": shapes, "centres": centres, "masses": masses,
+                              "intervals": intervals}
+    with one_blas_thread():
+        found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance,
+                              inside=partial(_inside_of, limits))
+        free = replace(found.free, noise=lambda cov_type: found.noise)
+        return inside_the_set(free, "pc-sls", found.regression, found.weights,
+                              consistency_of(free.problem, **limits), fill_with)
+
+
+def _inside_of(limits: Mapping[str, Any], problem: Problem, stacked: Stacked) -> Array:
+    """Return base parameters (base,) of the consistent robot that fits the weighted equations best."""
+    prior = prior_rows(problem, None, stacked)
+    return fit(consistency_of(problem, **limits), problem.base, stacked, prior=prior).beta
