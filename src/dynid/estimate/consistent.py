@@ -188,24 +188,22 @@ def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tup
     return (rows, values) if len(values) else None
 
 
-@method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"})
-def consistent_ordinary(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                        centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                        intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
-    """Return ordinary least squares over the consistent set, with equal weights (Sousa, eq. 3.58)."""
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                 intervals=intervals)
-    return consistent_estimate(problem, "pc-ols", None, consistency, fill_with)
+@method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"},
+        options_of=[consistency_of])
+def consistent_ordinary(problem: Problem, *, fill_with: Fill = "auto", **limits: Any) -> Estimate:
+    """Return ordinary least squares over the consistent set, with equal weights (Sousa, eq. 3.58).
+
+    limits: see `consistency_of`.
+    """
+    return consistent_estimate(problem, "pc-ols", None, consistency_of(problem, **limits), fill_with)
 
 
-@method("pc-wls", "weighted least squares among physically consistent robots", gives={"theta"})
-def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                        centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                        intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+@method("pc-wls", "weighted least squares among physically consistent robots", gives={"theta"},
+        options_of=[consistency_of])
+def consistent_weighted(problem: Problem, *, fill_with: Fill = "auto", **limits: Any) -> Estimate:
     """Return weighted least squares over the consistent set, with each joint weighted by the standard deviation of
-    its residual (Sousa, s. 4.5.3)."""
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                 intervals=intervals)
+    its residual (Sousa, s. 4.5.3). limits: see `consistency_of`."""
+    consistency = consistency_of(problem, **limits)
     return consistent_estimate(problem, "pc-wls", joint_weights(problem.regression), consistency, fill_with)
 
 

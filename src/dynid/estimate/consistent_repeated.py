@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, fit
-from dynid.consistency.consistency import MARGIN, InertiaForm
 from dynid.estimate.consistent import Fill, consistency_of, constrained_fit, inside_the_set, prior_rows
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.likelihood import likelihood_fit, whitened
@@ -21,19 +20,17 @@ from dynid.regression import Regression, Stacked
 from dynid.threads import one_blas_thread
 
 
-@method("pc-irls", "robust least squares among physically consistent robots", needs={"data"}, gives={"theta"})
+@method("pc-irls", "robust least squares among physically consistent robots", needs={"data"}, gives={"theta"},
+        options_of=[consistency_of])
 def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | None = None, iterations: int = 50,
-                      tolerance: float = 1e-2, form: InertiaForm = "pseudo", margin: float = MARGIN,
-                      shapes: bool = False, centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                      intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+                      tolerance: float = 1e-2, fill_with: Fill = "auto", **limits: Any) -> Estimate:
     """Return reweighted least squares over the consistent set, for torques with outliers: each step is a cone
     programme with weights from the previous residuals (Sousa, s. 8.1).
 
     The start and the scale of each joint's noise are those of `irls`. The options are those of `irls` and `pc-wls`.
     """
     chosen = chosen_loss("pc-irls", loss, tuning)
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                 intervals=intervals)
+    consistency = consistency_of(problem, **limits)
     start, scale = robust_start(problem, iterations)
     with one_blas_thread():
         end = fit_repeatedly("pc-irls", start, lambda beta: reweighted(problem, chosen, beta, scale), iterations,
@@ -43,18 +40,16 @@ def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | 
         return inside_the_set(free, "pc-irls", end.regression, end.weights, consistency, fill_with)
 
 
-@method("pc-ml", "maximum likelihood among physically consistent robots", needs={"data"}, gives={"theta"})
-def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: float = 1e-2,
-                          form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                          centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                          intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+@method("pc-ml", "maximum likelihood among physically consistent robots", needs={"data"}, gives={"theta"},
+        options_of=[consistency_of])
+def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: float = 1e-2, fill_with: Fill = "auto",
+                          **limits: Any) -> Estimate:
     """Return generalised least squares over the consistent set, alternating with the covariance S of the joints'
     residuals until both converge (Sousa, s. 8.1, citing Olsen and Petersen 2001).
 
     Equations are whitened as in `ml`; each step is a cone programme. The options are those of `ml` and `pc-wls`.
     """
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                 intervals=intervals)
+    consistency = consistency_of(problem, **limits)
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression))).beta
     with one_blas_thread():
         end = fit_repeatedly("pc-ml", start, partial(whitened, problem), iterations, tolerance,
@@ -72,11 +67,9 @@ def _inside(problem: Problem, consistency: Consistency, regression: Regression, 
 
 
 @method("pc-sls", "separable least squares among physically consistent robots, including shape parameters of friction",
-        needs={"data", "shape", "torques"}, gives={"shape", "theta"})
+        needs={"data", "shape", "torques"}, gives={"shape", "theta"}, options_of=[consistency_of])
 def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: int = 30, tolerance: float = 1e-3,
-                         form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                         intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+                         fill_with: Fill = "auto", **limits: Any) -> Estimate:
     """Return weighted least squares over the consistent set, with estimation of the free shape parameters of the model.
 
     The criterion is the smallest misfit of a consistent robot as a function of the shape (Ardiani, perspectives, and
@@ -87,8 +80,6 @@ def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: in
     Options are those of `sls` and `pc-wls`. The standard errors of the shape neglect that constraints exclude some of
     its values.
     """
-    limits: dict[str, Any] = {"form": form, "margin": margin, "shapes": shapes, "centres": centres, "masses": masses,
-                              "intervals": intervals}
     with one_blas_thread():
         found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance,
                               inside=partial(_inside_of, limits))

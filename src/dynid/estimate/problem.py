@@ -227,6 +227,7 @@ class Method:
         gives: results besides base parameters: "theta" all standard parameters, "shape" another model.
         depends_on: further influences on the result: "order" of logs in time, as for a filter; "units" of length or
             mass, as for absolute tolerances; "prior", an initial standard deviation of every parameter.
+        options_of: other functions whose keyword arguments are options too, which the method passes on to them.
     """
 
     name: str
@@ -235,11 +236,13 @@ class Method:
     needs: frozenset[Need]
     gives: frozenset[Gift]
     depends_on: frozenset[Dependence] = frozenset()
+    options_of: tuple[Callable[..., Any], ...] = ()
 
     @property
     def options(self) -> tuple[str, ...]:
         """Names of the method's options."""
-        return tuple(p.name for p in inspect.signature(self.function).parameters.values() if p.kind is p.KEYWORD_ONLY)
+        return tuple(p.name for function in (self.function, *self.options_of)
+                     for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
 _METHODS: dict[str, Method] = {}
@@ -255,15 +258,16 @@ def _load_methods() -> None:
 
 
 def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collection[Gift] = (),
-           depends_on: Collection[Dependence] = ()) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
-    """Register a method under its name in the literature; title describes it. needs, gives, depends_on: see `Method`.
-    """
+           depends_on: Collection[Dependence] = (), options_of: Collection[Callable[..., Any]] = ()
+           ) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
+    """Register a method under its name in the literature; title describes it. Other arguments: see `Method`."""
     def register(function: Callable[..., Estimate]) -> Callable[..., Estimate]:
         if not function.__module__.startswith("dynid."):
             _load_methods()  # names of built-in methods must be known here
         if name in _METHODS:
             raise ModelError(f"a method '{name}' exists already")
-        _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives), frozenset(depends_on))
+        _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives), frozenset(depends_on),
+                                tuple(options_of))
         return function
     return register
 
@@ -345,7 +349,7 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
         if option not in chosen.options:
             raise ModelError(f"method '{method}' has no option '{option}'; it has "
                              f"{', '.join(chosen.options) or 'none'}", code="unknown-option")
-    check_options(method, chosen.function, options)
+    check_options(method, (chosen.function, *chosen.options_of), options)
     if not isinstance(problem, Problem):
         if data is None:
             raise ModelError("identify needs data as well as a model: identify(model, samples)")
