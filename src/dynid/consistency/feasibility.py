@@ -115,7 +115,8 @@ def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | 
                        () if possible or base is not None else consistency.violations(given))
 
 
-def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None) -> Feasibility:
+def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
+         tolerance: float = TOLERANCE) -> Feasibility:
     """Test whether base parameters (Sousa, eq. 3.35), or without `base` full parameters, are physically consistent.
 
     For full parameters and a base, the test is whether a consistent robot with the same torques exists (eq. 3.55);
@@ -124,10 +125,10 @@ def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | Non
     vector = np.asarray(values, dtype=float)
     if base is not None and vector.shape == (len(consistency.parameters),) != (len(base),):
         theta = consistency.parameters.vector(vector)
-        found = nearest(consistency, base.reduce(theta), base)
-        wrong = consistency.violations(theta, TOLERANCE)
+        found = nearest(consistency, base.reduce(theta), base, tolerance=tolerance)
+        wrong = consistency.violations(theta, tolerance)
         return replace(found, violations=wrong, virtual=found.possible and bool(wrong))
-    return nearest(consistency, values, base)
+    return nearest(consistency, values, base, tolerance=tolerance)
 
 
 def _space(consistency: Consistency, values: ArrayLike, base: BaseParameters | None) -> tuple[Array, Array]:

@@ -10,7 +10,6 @@ from dynid.model.completion import (
     robot_model,
     split_regressor,
 )
-from dynid.model.dahl import Dahl
 from dynid.model.data_context import DataContext
 from dynid.model.delay import Delay
 from dynid.model.differential_drive import DifferentialDrive, MobileBase, Scara
@@ -28,7 +27,7 @@ from dynid.model.friction import (
 )
 from dynid.model.friction_curve import FrictionCurve, ViscousDifference
 from dynid.model.load_friction import LoadFriction
-from dynid.model.lugre_friction import LuGreFriction
+from dynid.model.lugre_friction import Dahl, LuGreFriction
 from dynid.model.model import Model
 from dynid.model.parameters import Kind, Parameter, Parameters
 from dynid.model.registry import make_terms, register_term, term_from_table

@@ -73,20 +73,14 @@ class TemperatureFriction:
         reference = np.zeros(model.robot.dof) if self.reference is None else self._per_joint(model.robot, "reference")
         return np.asarray(motion.temperature - reference)
 
-    def _columns(self, velocity: Array, warmer: Array | float) -> Iterator[Array]:
-        for part in self.parts:
-            yield warmer * (self.sign(velocity) if part == "Fct" else velocity)
-
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
         for n, j in enumerate(chosen(robot, self.joints)):
-            for k, values in enumerate(self._columns(dq[:, j], memory[:, j])):
-                yield j, n * len(self.parts) + k, values
+            for k, part in enumerate(self.parts):
+                column = self.sign(dq[:, j]) if part == "Fct" else dq[:, j]
+                yield j, n * len(self.parts) + k, memory[:, j] * column
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        warmer = self._now(robot)
-        for n, j in enumerate(chosen(robot, self.joints)):
-            for k, values in enumerate(self._columns(dq[:, j], float(warmer[j]))):
-                yield j, n * len(self.parts) + k, values
+        return self.remembered(robot, q, dq, ddq, self._now(robot)[None])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         joints, warmer = chosen(robot, self.joints), self._now(robot)
@@ -155,9 +149,7 @@ class Drift:
                 yield j, n * self.knots + k, memory[:, k] * self._carrier(dq[:, j])
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        for n, j in enumerate(chosen(robot, self.joints)):
-            for k, share in enumerate(self._last.tolist()):
-                yield j, n * self.knots + k, share * self._carrier(dq[:, j])
+        return self.remembered(robot, q, dq, ddq, self._last[None])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         joints, now = chosen(robot, self.joints), values.reshape(-1, self.knots) @ self._last
