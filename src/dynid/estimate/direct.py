@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from dynid.recording import Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import Regression, Stacked, TorqueEquations, fold
 from dynid.regression.equations import Layout
-from dynid.simulation import Controller, Simulation, simulate, simulate_many
+from dynid.simulation import Simulation, simulate, simulate_many
 
 _STEP_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # shares of a step that are tried
 _NO_WORSE = 1.01  # largest squared torque error of a step, relative to the previous one
@@ -39,10 +40,9 @@ _STEP_REDUCTIONS = (1.0, 0.1, 0.01)  # of a finite-difference step, tried until 
 
 
 @method("didim", "torques of the simulated closed loop fitted to the measured ones",
-        needs={"data", "exact", "rigid", "torques"})
+        needs={"data", "exact", "rigid", "torques"}, options_of=[LoopOptions])
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
-                   step: float | None = None, controller: Controller | None = None,
-                   transient: float | None = None) -> Estimate:
+                   **loop: Any) -> Estimate:
     """Return the DIDIM estimate: least squares of the measured torques on the regressor of the simulated motion.
 
     See Ardiani, app. D. Measured positions do not enter the regressor. Plain iterations converge slowly in a soft loop
@@ -50,15 +50,14 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
     point (`torque_slopes`). The standard errors include these derivatives. Options and stop rule are those of `iv`. The
     simulated loop must be that of the robot.
     """
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
 
 
 @method("pc-didim", "didim among physically consistent robots", needs={"data", "exact", "rigid", "torques"},
-        gives={"theta"})
+        gives={"theta"}, options_of=[LoopOptions])
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
-                              max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
-                              transient: float | None = None, form: InertiaForm = "pseudo") -> Estimate:
+                              max_iterations: int = 20, form: InertiaForm = "pseudo", **loop: Any) -> Estimate:
     """Return the DIDIM estimate with each least-squares step constrained to the consistent set (Ardiani, app. D)."""
     consistency = consistency_of(problem, form=form)
 
@@ -66,7 +65,7 @@ def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tol
         best = fit(consistency, problem.base, stacked)
         return Values(best.beta, best.theta)
 
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _estimate(problem, "pc-didim", options, constrained)
 
 

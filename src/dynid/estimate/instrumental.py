@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from dynid.findings import Note
 from dynid.model import FlexibleModel
 from dynid.recording import Samples
 from dynid.regression import fold
-from dynid.simulation import Controller
 
 Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
@@ -42,10 +41,10 @@ _NEAREST = Note("simulated-consistent",
                 "used")
 
 
-@method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact", "torques"})
+@method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact", "torques"},
+        options_of=[LoopOptions])
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
-                           tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
-                           controller: Controller | None = None, transient: float | None = None) -> Estimate:
+                           tolerance: float = 0.005, max_iterations: int = 15, **loop: Any) -> Estimate:
     """Return the estimate by instrumental variables from the simulated closed loop.
 
     See Janot, Vandanjon, Gautier, s. 3. The estimate is unbiased for any filter.
@@ -62,20 +61,17 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
         tolerance: relative change of the torques between two iterations at which they stop. In addition no parameter
             may change by more than a tenth of its standard error.
         max_iterations: largest number of iterations.
-        step: integration step of the simulation, s.
-        controller: the control law; by default that of the problem.
-        transient: time dropped at the start of each log, s; by default the settling time.
+        loop: step, controller and transient of the simulated loop, see `LoopOptions`.
     """
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _estimate(problem, "iv", instruments, options, lambda projected: Values(projected.solution()))
 
 
 @method("pc-iv", "instrumental variables among physically consistent robots",
-        needs={"data", "exact", "torques"}, gives={"theta"})
+        needs={"data", "exact", "torques"}, gives={"theta"}, options_of=[LoopOptions])
 def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
-                                      tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
-                                      controller: Controller | None = None, transient: float | None = None,
-                                      form: InertiaForm = "pseudo") -> Estimate:
+                                      tolerance: float = 0.005, max_iterations: int = 15, form: InertiaForm = "pseudo",
+                                      **loop: Any) -> Estimate:
     """Return the estimate by instrumental variables inside the consistent set.
 
     Each iteration minimises the projected criterion by a cone programme (Ardiani, s. 2.3, eq. 2.9).
@@ -86,7 +82,7 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
         theta = _inside(problem, consistency, projected)
         return Values(problem.base.matrix @ theta, theta)
 
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _estimate(problem, "pc-iv", instruments, options, constrained)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.autocorrelation import autocovariance
-from dynid.simulation import Controller, Simulation, simulate, simulate_many
+from dynid.simulation import Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]
@@ -32,29 +32,27 @@ _MAX_STEP_REDUCTIONS = 12  # attempts with a shorter step before an iteration en
 
 
 @method("cloe", "output error in closed loop: simulated positions fitted to the measured ones",
-        needs={"data", "exact", "rigid", "torques"})
+        needs={"data", "exact", "rigid", "torques"}, options_of=[LoopOptions])
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
-                 step: float | None = None, controller: Controller | None = None,
-                 transient: float | None = None) -> Estimate:
+                 **loop: Any) -> Estimate:
     """Return the closed-loop output-error estimate, by Gauss-Newton on the positions of the simulated loop.
 
     Derivatives need one simulation per parameter, which run in parallel. start: an estimate by this method, or
     "nominal". Other options are those of `iv`.
     """
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _gauss_newton(problem, "cloe", "position", options)
 
 
 @method("clie", "input error in closed loop: simulated torques fitted to the measured ones",
-        needs={"data", "exact", "rigid", "torques"})
+        needs={"data", "exact", "rigid", "torques"}, options_of=[LoopOptions])
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
-                step: float | None = None, controller: Controller | None = None,
-                transient: float | None = None) -> Estimate:
+                **loop: Any) -> Estimate:
     """Return the closed-loop input-error estimate, by Gauss-Newton on the torques of the simulated loop.
 
     Unlike didim it includes the change of the simulated motion with the parameters.
     """
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _gauss_newton(problem, "clie", "torque", options)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -129,9 +129,9 @@ class LoopOptions:
     start: str
     tolerance: float
     max_iterations: int
-    step: float | None
-    controller: Controller | None
-    transient: float | None
+    step: float | None = field(default=None, kw_only=True)
+    controller: Controller | None = field(default=None, kw_only=True)
+    transient: float | None = field(default=None, kw_only=True)
 
     def dropped(self, settling: float) -> float:
         """Return the time dropped at the start of each log, s, for a loop with this settling time, s."""
