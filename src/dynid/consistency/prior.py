@@ -213,7 +213,7 @@ def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Ar
 
 
 def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
-    """Return strictly interior parameters (parameters,) at or near the nominal model; friction is at least 0.1."""
+    """Return strictly interior parameters (parameters,) near the nominal model; positive ones are at least 0.1."""
     theta = nominal.theta.copy()
     flagged = consistency.parameters.positive
     theta[flagged] = np.maximum(theta[flagged], 0.1)

@@ -95,7 +95,7 @@ def _massive(robot: Robot) -> list[int]:
 
 
 def with_followers(robot: Robot, terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """Return the terms, with `DependentBodies` added if the robot has such and the terms include rigid bodies."""
+    """Return the terms, with `DependentBodies` added to the rigid bodies of a robot with dependent joints."""
     there = any(isinstance(term, DependentBodies) for term in terms)
     if robot.followers is None or there or not any(isinstance(term, RigidBodies) for term in terms):
         return terms
