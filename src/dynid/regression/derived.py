@@ -27,13 +27,16 @@ KEPT_BYTES = 32 << 20  # bytes of cached rows: a minute of seven joints at 100 H
 _ROWS_AT_ONCE = 1024  # samples whose dense rows are in memory at a time
 
 
+def noise_model(equations: Equations) -> LinearModel | None:
+    """Return the model whose equations share noise as these do; None for sums of equations, which mix their noise."""
+    while isinstance(equations, Derived) and not isinstance(equations, Mixed):
+        equations = equations.equations
+    return None if isinstance(equations, Mixed) else equations.layout.model
+
+
 def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
     """Return pairs of equations, counted from 0, that use the same torque and share its noise (see `FlexibleModel`)."""
-    if isinstance(equations, Mixed):
-        return ()
-    if isinstance(equations, Derived):
-        return same_torque(equations.equations)
-    return tuple(getattr(equations.layout.model, "same_torque", ()))
+    return tuple(getattr(noise_model(equations), "same_torque", ()))
 
 
 @dataclass(frozen=True, eq=False)
